@@ -1,0 +1,112 @@
+//! The words of the wire: methods, items, notifications, requests and their types.
+//!
+//! Everything is declared once, in three tables: [`METHODS`], [`NOTIFICATIONS`] and
+//! [`SERVER_REQUESTS`]. The types they name are here too, a file per subject. Wire enums that the
+//! outside may extend keep what they do not know and pass it on.
+//!
+//! Below: nothing of Raddle's. Above: everyone who reads or writes the wire.
+
+#[macro_use]
+mod macros;
+
+mod ids;
+mod maybe;
+#[macro_use]
+pub mod table;
+mod account;
+mod approval;
+mod command;
+mod config;
+mod feature;
+mod fs;
+mod fuzzy_file_search;
+mod goal;
+mod hook;
+mod initialize;
+mod input;
+mod item;
+mod item_event;
+mod mcp;
+mod model;
+mod permission;
+mod process;
+mod queue;
+mod skill;
+mod terminal;
+mod thread;
+mod thread_edit;
+mod thread_list;
+mod thread_open;
+mod tool_output;
+mod turn;
+
+/// What is generated from the tables.
+pub mod export;
+pub mod methods;
+mod notifications;
+mod server_requests;
+
+pub use account::*;
+pub use approval::*;
+pub use command::*;
+pub use config::*;
+pub use feature::*;
+pub use fs::*;
+pub use fuzzy_file_search::*;
+pub use goal::*;
+pub use hook::*;
+pub use ids::*;
+pub use initialize::*;
+pub use input::*;
+pub use item::*;
+pub use item_event::*;
+pub use maybe::Maybe;
+pub use mcp::*;
+pub use methods::METHODS;
+pub use model::*;
+pub use notifications::*;
+pub use permission::*;
+pub use process::*;
+pub use queue::*;
+pub use server_requests::*;
+pub use skill::*;
+pub use table::*;
+pub use terminal::*;
+pub use thread::*;
+pub use thread_edit::*;
+pub use thread_list::*;
+pub use thread_open::*;
+pub use tool_output::*;
+pub use turn::*;
+
+use serde::{Deserialize, Deserializer};
+
+/// Reads an explicit null as if the member were absent.
+pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// What may be a string or something else.
+pub(crate) enum TextOr<T> {
+    Text(String),
+    Other(T),
+}
+
+/// Reads a string as one thing and all else as another. A derived `untagged` enum cannot: it
+/// buffers in a form through which the raw values of `tagged!` do not pass.
+pub(crate) fn text_or<'de, D, T>(deserializer: D) -> Result<TextOr<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: serde::de::DeserializeOwned,
+{
+    match serde_json::Value::deserialize(deserializer)? {
+        serde_json::Value::String(text) => Ok(TextOr::Text(text)),
+        other => serde_json::from_value(other)
+            .map(TextOr::Other)
+            .map_err(serde::de::Error::custom),
+    }
+}

@@ -1,0 +1,391 @@
+//! What a row of the method table says, and the macros that read the rows.
+//!
+//! Every method, notification and server request is declared once, in `methods.rs`,
+//! `notifications.rs` and `server_requests.rs`. Dispatch, the gate, the JSON Schema, the TypeScript
+//! types and the reference pages are all read off those three tables.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::ThreadId;
+
+/// One request of a client: its name on the wire and the types that travel with it.
+pub trait Method: Sized + 'static {
+    /// The name on the wire.
+    const NAME: &'static str;
+    /// What the client sends.
+    type Params: DeserializeOwned + Serialize + Send + 'static;
+    /// What it gets back.
+    type Result: DeserializeOwned + Serialize + Send + 'static;
+    /// Whether `params` must be there at all.
+    const TAKES_PARAMS: bool;
+    /// Whether a client must opt in.
+    const STABILITY: Stability;
+    /// Params for which a client must opt in, by their names on the wire.
+    const GATED: &'static [&'static str];
+
+    /// Which requests it must not overtake.
+    fn lane(params: &Self::Params) -> Lane;
+}
+
+/// One request of the server to its clients.
+pub trait ServerMethod: Sized + 'static {
+    /// The name on the wire.
+    const NAME: &'static str;
+    /// What the server sends.
+    type Params: DeserializeOwned + Serialize + Send + 'static;
+    /// What the client answers.
+    type Result: DeserializeOwned + Serialize + Send + 'static;
+}
+
+/// The params of a method that takes none: absent, null or any object are all fine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoParams;
+
+impl Serialize for NoParams {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_unit()
+    }
+}
+
+impl<'de> Deserialize<'de> for NoParams {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+/// Whether a client must opt in to see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stability {
+    /// Open to every client.
+    Stable,
+    /// Only for connections that said `experimentalApi` in `initialize`.
+    Experimental,
+}
+
+/// How much of the contract rests on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// Frozen per release and checked against the pinned reference.
+    Core,
+    /// Served as it pays.
+    Useful,
+}
+
+/// Who hears a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Connections subscribed to the thread it names.
+    Subscribers,
+    /// Every initialized connection.
+    Everyone,
+    /// Only the connection whose request it belongs to.
+    Caller,
+}
+
+/// The queue a request stands in. Requests of one lane run in the order they came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// No queue: runs at once, beside everything else.
+    Free,
+    /// Beside other readers of the resource, after the writers that came before.
+    Shared(Resource),
+    /// Alone with the resource.
+    Exclusive(Resource),
+}
+
+/// What a lane guards.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Resource {
+    /// The layered configuration.
+    Config,
+    /// Stored credentials.
+    Account,
+    /// One thread.
+    Thread(ThreadId),
+    /// One path of the file system.
+    Path(Box<str>),
+    /// One process of the connection.
+    Process(Box<str>),
+    /// One file watch of the connection.
+    Watch(Box<str>),
+    /// One search session of the connection.
+    Search(Box<str>),
+}
+
+/// A row of the method table.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodRow {
+    /// The name on the wire.
+    pub name: &'static str,
+    /// The type of its params, or none.
+    pub params: Option<&'static str>,
+    /// The type of its result.
+    pub result: &'static str,
+    /// Core or useful.
+    pub tier: Tier,
+    /// Stable or experimental.
+    pub stability: Stability,
+    /// Params that need `experimentalApi`, by their names on the wire.
+    pub gated: &'static [&'static str],
+    /// The lane, as the table spells it.
+    pub lane: &'static str,
+    /// What it does, in a line.
+    pub doc: &'static str,
+    /// How to describe and check its types.
+    pub shapes: Shapes,
+}
+
+/// A row of the server-request table.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerRequestRow {
+    /// The name on the wire.
+    pub name: &'static str,
+    /// The type of its params.
+    pub params: &'static str,
+    /// The type of the answer.
+    pub result: &'static str,
+    /// What it asks, in a line.
+    pub doc: &'static str,
+    /// How to describe and check its types.
+    pub shapes: Shapes,
+}
+
+/// A row of the notification table.
+#[derive(Clone, Copy, Debug)]
+pub struct NotificationRow {
+    /// The name on the wire.
+    pub name: &'static str,
+    /// The type of its params.
+    pub params: &'static str,
+    /// Core or useful.
+    pub tier: Tier,
+    /// Stable or experimental.
+    pub stability: Stability,
+    /// Who hears it.
+    pub scope: Scope,
+    /// What it tells, in a line.
+    pub doc: &'static str,
+    /// How to describe and check its type; the result part is empty.
+    pub shapes: Shapes,
+}
+
+/// Functions over the types of a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Shapes {
+    /// Adds the types to a schema generator.
+    pub describe: fn(&mut schemars::SchemaGenerator),
+    /// Reads params and writes them again.
+    #[cfg(feature = "round-trip")]
+    pub params: fn(&str) -> Result<RoundTrip, String>,
+    /// Reads a result and writes it again.
+    #[cfg(feature = "round-trip")]
+    pub result: fn(&str) -> Result<RoundTrip, String>,
+}
+
+/// A value read and written again, for the contract check.
+#[cfg(feature = "round-trip")]
+#[derive(Clone, Debug)]
+pub struct RoundTrip {
+    /// What was written.
+    pub json: String,
+    /// Whether some part of it was not recognized.
+    pub unrecognized: bool,
+}
+
+/// Reads a value as `T` and writes it again.
+#[cfg(feature = "round-trip")]
+pub fn round_trip<T: DeserializeOwned + Serialize + std::fmt::Debug>(
+    text: &str,
+) -> Result<RoundTrip, String> {
+    let value: T = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    Ok(RoundTrip {
+        json: serde_json::to_string(&value).map_err(|error| error.to_string())?,
+        unrecognized: format!("{value:?}").contains("Unrecognized("),
+    })
+}
+
+macro_rules! shapes {
+    ($($params:ty)? => $($result:ty)?) => {
+        $crate::Shapes {
+            describe: |_generator| {
+                $( let _ = _generator.subschema_for::<$params>(); )?
+                $( let _ = _generator.subschema_for::<$result>(); )?
+            },
+            #[cfg(feature = "round-trip")]
+            params: |_text| { shapes!(@trip _text $($params)?) },
+            #[cfg(feature = "round-trip")]
+            result: |_text| { shapes!(@trip _text $($result)?) },
+        }
+    };
+    (@trip $text:ident) => { Err(String::from("no such part")) };
+    (@trip $text:ident $ty:ty) => { $crate::table::round_trip::<$ty>($text) };
+}
+
+macro_rules! lane {
+    ($params:ident free) => {{
+        let _ = $params;
+        Lane::Free
+    }};
+    ($params:ident shared config) => {{
+        let _ = $params;
+        Lane::Shared(Resource::Config)
+    }};
+    ($params:ident config) => {{
+        let _ = $params;
+        Lane::Exclusive(Resource::Config)
+    }};
+    ($params:ident account) => {{
+        let _ = $params;
+        Lane::Exclusive(Resource::Account)
+    }};
+    ($params:ident thread($field:ident)) => {
+        Lane::Exclusive(Resource::Thread($params.$field))
+    };
+    ($params:ident shared path($field:ident)) => {
+        Lane::Shared(Resource::Path($params.$field.as_str().into()))
+    };
+    ($params:ident path($field:ident)) => {
+        Lane::Exclusive(Resource::Path($params.$field.as_str().into()))
+    };
+    ($params:ident process($field:ident)) => {
+        Lane::Exclusive(Resource::Process($params.$field.as_str().into()))
+    };
+    ($params:ident watch($field:ident)) => {
+        Lane::Exclusive(Resource::Watch($params.$field.as_str().into()))
+    };
+    ($params:ident search($field:ident)) => {
+        Lane::Exclusive(Resource::Search($params.$field.as_str().into()))
+    };
+}
+
+macro_rules! methods {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:literal => $method:ident $( ( $params:ident ) )? -> $result:ident,
+            $tier:ident, $stability:ident, lane($($lane:tt)+) $(, gated [$($gated:literal),+])? ;
+    )+) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Clone, Copy, Debug)]
+            pub struct $method;
+
+            impl Method for $method {
+                const NAME: &'static str = $name;
+                type Params = methods!(@params $($params)?);
+                type Result = $result;
+                const TAKES_PARAMS: bool = methods!(@takes $($params)?);
+                const STABILITY: Stability = Stability::$stability;
+                const GATED: &'static [&'static str] = &[$($($gated),+)?];
+
+                fn lane(params: &Self::Params) -> Lane {
+                    lane!(params $($lane)+)
+                }
+            }
+        )+
+
+        /// Every request a client may make, in reading order.
+        pub const METHODS: &[MethodRow] = &[$(
+            MethodRow {
+                name: $name,
+                params: methods!(@name $($params)?),
+                result: stringify!($result),
+                tier: Tier::$tier,
+                stability: Stability::$stability,
+                gated: &[$($($gated),+)?],
+                lane: stringify!($($lane)+),
+                doc: concat!($($doc),+),
+                shapes: shapes!($($params)? => $result),
+            },
+        )+];
+    };
+    (@params) => { NoParams };
+    (@params $params:ident) => { $params };
+    (@takes) => { false };
+    (@takes $params:ident) => { true };
+    (@name) => { None };
+    (@name $params:ident) => { Some(stringify!($params)) };
+}
+
+macro_rules! server_requests {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:literal => $method:ident ( $params:ident ) -> $result:ident;
+    )+) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Clone, Copy, Debug)]
+            pub struct $method;
+
+            impl ServerMethod for $method {
+                const NAME: &'static str = $name;
+                type Params = $params;
+                type Result = $result;
+            }
+        )+
+
+        /// Every request the server may make, in reading order.
+        pub const SERVER_REQUESTS: &[ServerRequestRow] = &[$(
+            ServerRequestRow {
+                name: $name,
+                params: stringify!($params),
+                result: stringify!($result),
+                doc: concat!($($doc),+),
+                shapes: shapes!($params => $result),
+            },
+        )+];
+    };
+}
+
+macro_rules! notifications {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:literal => $variant:ident ( $params:ident ), $tier:ident, $stability:ident, $scope:ident;
+    )+) => {
+        /// Something the server tells.
+        #[expect(clippy::large_enum_variant, reason = "made where it is told and written at once, never kept in bulk")]
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Notification {
+            $( $(#[doc = $doc])+ $variant($params), )+
+        }
+
+        impl Notification {
+            /// The name on the wire.
+            pub fn method(&self) -> &'static str {
+                match self { $( Self::$variant(_) => $name, )+ }
+            }
+
+            /// Who hears it.
+            pub fn scope(&self) -> Scope {
+                match self { $( Self::$variant(_) => Scope::$scope, )+ }
+            }
+        }
+
+        impl serde::Serialize for Notification {
+            /// Writes the params; the method's name travels beside them.
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self { $( Self::$variant(params) => params.serialize(serializer), )+ }
+            }
+        }
+
+        $(
+            impl From<$params> for Notification {
+                fn from(params: $params) -> Self {
+                    Self::$variant(params)
+                }
+            }
+        )+
+
+        /// Everything the server may tell, in reading order.
+        pub const NOTIFICATIONS: &[NotificationRow] = &[$(
+            NotificationRow {
+                name: $name,
+                params: stringify!($params),
+                tier: Tier::$tier,
+                stability: Stability::$stability,
+                scope: Scope::$scope,
+                doc: concat!($($doc),+),
+                shapes: shapes!($params =>),
+            },
+        )+];
+    };
+}

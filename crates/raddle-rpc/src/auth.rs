@@ -1,0 +1,313 @@
+//! Who may open a websocket: a capability token, or a signed bearer token.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use constant_time_eq::constant_time_eq;
+use hmac::{Hmac, KeyInit, Mac};
+use hyper::header::{AUTHORIZATION, HeaderMap};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+/// What a websocket must show at its upgrade.
+#[derive(Clone, Debug)]
+pub enum Auth {
+    /// Nothing. Only for loopback, and only when asked for by name.
+    Open,
+    /// A token whose SHA-256 is this.
+    CapabilityToken {
+        /// The digest of the token.
+        sha256: [u8; 32],
+    },
+    /// An HS256 JSON Web Token.
+    SignedBearer(SignedBearer),
+}
+
+/// How signed tokens are checked.
+#[derive(Clone)]
+pub struct SignedBearer {
+    /// The key both sides share; at least 32 bytes.
+    pub secret: Vec<u8>,
+    /// The `iss` a token must carry, if any.
+    pub issuer: Option<String>,
+    /// The `aud` a token must carry, if any.
+    pub audience: Option<String>,
+    /// How far the clocks may differ.
+    pub clock_skew: Duration,
+}
+
+impl std::fmt::Debug for SignedBearer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SignedBearer")
+            .field("secret", &"…")
+            .field("issuer", &self.issuer)
+            .field("audience", &self.audience)
+            .field("clock_skew", &self.clock_skew)
+            .finish()
+    }
+}
+
+/// Why an upgrade was refused. The texts are part of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuthError {
+    /// No `Authorization` header.
+    #[error("missing websocket bearer token")]
+    Missing,
+    /// Not one `Bearer` value.
+    #[error("invalid authorization header")]
+    Malformed,
+    /// Not the capability token.
+    #[error("invalid websocket bearer token")]
+    WrongToken,
+    /// Not a token we signed, or not one at all.
+    #[error("invalid websocket jwt")]
+    WrongJwt,
+    /// Its `exp` has passed.
+    #[error("expired websocket jwt")]
+    Expired,
+    /// Its `nbf` has not come.
+    #[error("websocket jwt is not valid yet")]
+    NotYet,
+    /// Its `iss` is another.
+    #[error("websocket jwt issuer mismatch")]
+    WrongIssuer,
+    /// Its `aud` does not name us.
+    #[error("websocket jwt audience mismatch")]
+    WrongAudience,
+}
+
+impl Auth {
+    /// Checks the headers of an upgrade; says who it is if the token does.
+    pub fn check(
+        &self,
+        headers: &HeaderMap,
+        now: SystemTime,
+    ) -> Result<Option<Box<str>>, AuthError> {
+        match self {
+            Self::Open => Ok(None),
+            Self::CapabilityToken { sha256 } => {
+                let digest: [u8; 32] = Sha256::digest(bearer(headers)?.as_bytes()).into();
+                if constant_time_eq(&digest, sha256) {
+                    Ok(None)
+                } else {
+                    Err(AuthError::WrongToken)
+                }
+            }
+            Self::SignedBearer(signed) => signed.check(bearer(headers)?, now),
+        }
+    }
+}
+
+/// The one bearer token among the headers.
+fn bearer(headers: &HeaderMap) -> Result<&str, AuthError> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let value = values.next().ok_or(AuthError::Missing)?;
+    if values.next().is_some() {
+        return Err(AuthError::Malformed);
+    }
+    let value = value.to_str().map_err(|_| AuthError::Malformed)?;
+    let (scheme, token) = value.split_once(' ').ok_or(AuthError::Malformed)?;
+    let token = token.trim();
+    if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
+        return Err(AuthError::Malformed);
+    }
+    Ok(token)
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    /// Names extensions we would have to understand; we understand none.
+    crit: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    exp: f64,
+    nbf: Option<f64>,
+    iss: Option<String>,
+    aud: Option<Audience>,
+    sub: Option<Box<str>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Audience {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl SignedBearer {
+    fn check(&self, token: &str, now: SystemTime) -> Result<Option<Box<str>>, AuthError> {
+        let claims = self.verify(token).ok_or(AuthError::WrongJwt)?;
+        let now = now
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs_f64();
+        let skew = self.clock_skew.as_secs_f64();
+        if !claims.exp.is_finite() || claims.nbf.is_some_and(|nbf| !nbf.is_finite()) {
+            return Err(AuthError::WrongJwt);
+        }
+        if now > claims.exp + skew {
+            return Err(AuthError::Expired);
+        }
+        if claims.nbf.is_some_and(|nbf| now + skew < nbf) {
+            return Err(AuthError::NotYet);
+        }
+        if self.issuer.is_some() && self.issuer != claims.iss {
+            return Err(AuthError::WrongIssuer);
+        }
+        if let Some(audience) = &self.audience {
+            let named = match &claims.aud {
+                None => false,
+                Some(Audience::One(one)) => one == audience,
+                Some(Audience::Many(many)) => many.contains(audience),
+            };
+            if !named {
+                return Err(AuthError::WrongAudience);
+            }
+        }
+        Ok(claims.sub)
+    }
+
+    /// The claims of a token signed with our key by HS256; no other algorithm exists here.
+    fn verify(&self, token: &str) -> Option<Claims> {
+        let (signed, signature) = token.rsplit_once('.')?;
+        let (header, claims) = signed.split_once('.')?;
+        let header: Header = part(header)?;
+        if header.alg != "HS256" || header.crit.is_some() {
+            return None;
+        }
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret).ok()?;
+        mac.update(signed.as_bytes());
+        mac.verify_slice(&URL_SAFE_NO_PAD.decode(signature).ok()?)
+            .ok()?;
+        part(claims)
+    }
+}
+
+fn part<T: serde::de::DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+
+    const NOW: u64 = 1_800_000_000;
+
+    fn jwt(header: &str, claims: &str, key: &[u8]) -> String {
+        let signed = format!(
+            "{}.{}",
+            URL_SAFE_NO_PAD.encode(header),
+            URL_SAFE_NO_PAD.encode(claims)
+        );
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any key");
+        mac.update(signed.as_bytes());
+        format!(
+            "{signed}.{}",
+            URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
+        )
+    }
+
+    fn check(auth: &Auth, values: &[&str]) -> Result<Option<Box<str>>, AuthError> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(
+                AUTHORIZATION,
+                HeaderValue::from_str(value).expect("a header"),
+            );
+        }
+        auth.check(&headers, UNIX_EPOCH + Duration::from_secs(NOW))
+    }
+
+    #[test]
+    fn capability_tokens() {
+        let auth = Auth::CapabilityToken {
+            sha256: Sha256::digest(b"secret").into(),
+        };
+        assert_eq!(check(&auth, &["Bearer secret"]), Ok(None));
+        assert_eq!(check(&auth, &["bEARER  secret "]), Ok(None));
+        assert_eq!(check(&auth, &[]), Err(AuthError::Missing));
+        assert_eq!(check(&auth, &["Bearer wrong"]), Err(AuthError::WrongToken));
+        for malformed in ["secret", "Basic secret", "Bearer ", "Bearer"] {
+            assert_eq!(
+                check(&auth, &[malformed]),
+                Err(AuthError::Malformed),
+                "{malformed}"
+            );
+        }
+        assert_eq!(
+            check(&auth, &["Bearer secret", "Bearer secret"]),
+            Err(AuthError::Malformed)
+        );
+    }
+
+    #[test]
+    fn signed_tokens() {
+        let key = [7; 32];
+        let auth = Auth::SignedBearer(SignedBearer {
+            secret: key.to_vec(),
+            issuer: Some("me".into()),
+            audience: Some("raddle".into()),
+            clock_skew: Duration::from_secs(30),
+        });
+        let hs256 = r#"{"alg":"HS256","typ":"JWT"}"#;
+        let later = NOW + 60;
+        let good = format!(r#"{{"exp":{later},"iss":"me","aud":["x","raddle"],"sub":"alice"}}"#);
+        let told = |header: &str, claims: &str, key: &[u8]| {
+            check(&auth, &[&format!("Bearer {}", jwt(header, claims, key))])
+        };
+
+        assert_eq!(told(hs256, &good, &key), Ok(Some("alice".into())));
+        assert_eq!(told(hs256, &good, &[8; 32]), Err(AuthError::WrongJwt));
+        assert_eq!(
+            told(r#"{"alg":"none"}"#, &good, &key),
+            Err(AuthError::WrongJwt)
+        );
+        assert_eq!(
+            told(r#"{"alg":"HS512"}"#, &good, &key),
+            Err(AuthError::WrongJwt)
+        );
+        assert_eq!(
+            told(r#"{"alg":"HS256","crit":["b64"]}"#, &good, &key),
+            Err(AuthError::WrongJwt)
+        );
+        for (claims, error) in [
+            (
+                r#"{"iss":"me","aud":"raddle"}"#.to_owned(),
+                AuthError::WrongJwt,
+            ),
+            (
+                format!(r#"{{"exp":{},"iss":"me","aud":"raddle"}}"#, NOW - 31),
+                AuthError::Expired,
+            ),
+            (
+                format!(
+                    r#"{{"exp":{later},"nbf":{},"iss":"me","aud":"raddle"}}"#,
+                    NOW + 31
+                ),
+                AuthError::NotYet,
+            ),
+            (
+                format!(r#"{{"exp":{later},"iss":"you","aud":"raddle"}}"#),
+                AuthError::WrongIssuer,
+            ),
+            (
+                format!(r#"{{"exp":{later},"iss":"me","aud":"other"}}"#),
+                AuthError::WrongAudience,
+            ),
+            (
+                format!(r#"{{"exp":{later},"iss":"me"}}"#),
+                AuthError::WrongAudience,
+            ),
+        ] {
+            assert_eq!(told(hs256, &claims, &key), Err(error), "{claims}");
+        }
+        assert_eq!(check(&auth, &["Bearer a.b"]), Err(AuthError::WrongJwt));
+        let inside_skew = format!(r#"{{"exp":{},"iss":"me","aud":"raddle"}}"#, NOW - 29);
+        assert!(told(hs256, &inside_skew, &key).is_ok());
+    }
+}

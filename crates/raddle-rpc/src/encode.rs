@@ -1,0 +1,74 @@
+//! Writing messages. A frame is encoded once and shared by everyone it goes to.
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::{ErrorObject, Id, code};
+
+/// The answer to a request.
+pub fn answer<T: Serialize>(id: &Id, result: &T) -> Bytes {
+    #[derive(Serialize)]
+    struct Answer<'a, T> {
+        id: &'a Id,
+        result: &'a T,
+    }
+    let mut frame = Vec::with_capacity(256);
+    match serde_json::to_writer(&mut frame, &Answer { id, result }) {
+        Ok(()) => frame.into(),
+        Err(error) => refusal(
+            Some(id),
+            &ErrorObject::new(
+                code::INTERNAL,
+                format!("failed to serialize response: {error}"),
+            ),
+        ),
+    }
+}
+
+/// An error answer; without an id when the request had no usable one.
+pub fn refusal(id: Option<&Id>, error: &ErrorObject) -> Bytes {
+    #[derive(Serialize)]
+    struct Refusal<'a> {
+        id: Option<&'a Id>,
+        error: &'a ErrorObject,
+    }
+    encode(&Refusal { id, error })
+}
+
+/// A request of ours.
+pub fn request<T: Serialize>(id: &Id, method: &str, params: &T) -> Bytes {
+    #[derive(Serialize)]
+    struct Request<'a, T> {
+        id: &'a Id,
+        method: &'a str,
+        params: &'a T,
+    }
+    encode(&Request { id, method, params })
+}
+
+/// A notification, stamped with the time it left.
+pub fn notification<T: Serialize>(method: &str, params: &T, emitted_at_ms: Option<i64>) -> Bytes {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Notification<'a, T> {
+        method: &'a str,
+        params: &'a T,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        emitted_at_ms: Option<i64>,
+    }
+    encode(&Notification {
+        method,
+        params,
+        emitted_at_ms,
+    })
+}
+
+fn encode<T: Serialize>(message: &T) -> Bytes {
+    let mut frame = Vec::with_capacity(256);
+    // Our own types have string keys and no failing parts; only a caller's map could fail here.
+    if let Err(error) = serde_json::to_writer(&mut frame, message) {
+        tracing::error!(%error, "a message could not be written");
+        frame.clear();
+    }
+    frame.into()
+}

@@ -1,0 +1,321 @@
+//! The HTTP request in front of a websocket. Everything that can be refused is refused here, before
+//! any message is read.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming as Body;
+use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode, Version};
+use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use crate::{Auth, Connection, Limits, Peer, Transport, websocket};
+
+/// What one door lets in.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    pub auth: Auth,
+    pub hosts: Hosts,
+    pub limits: Limits,
+}
+
+/// Which `Host` a request may name. A web page that points its own name at our address (DNS
+/// rebinding) still sends its own name here.
+#[derive(Clone, Debug)]
+pub(crate) enum Hosts {
+    /// A unix socket: no browser reaches it, any name will do.
+    Any,
+    /// A TCP socket: our address, `localhost` on loopback, and names the operator listed.
+    Of {
+        bound: SocketAddr,
+        names: Arc<[String]>,
+    },
+}
+
+/// Answers one request; an accepted upgrade comes out of `accepted` as a connection.
+pub(crate) async fn answer(
+    rules: Arc<Rules>,
+    transport: Transport,
+    principal: Option<Box<str>>,
+    request: Request<Body>,
+    accepted: mpsc::Sender<Connection>,
+) -> Response<Full<Bytes>> {
+    match admit(&rules, &request) {
+        Err(refusal) => {
+            tracing::info!(
+                status = refusal.status.as_u16(),
+                why = refusal.why,
+                "http request refused"
+            );
+            refusal.into_response()
+        }
+        Ok(Admitted::Health) => plain(StatusCode::OK, ""),
+        Ok(Admitted::Upgrade {
+            key,
+            principal: named,
+        }) => upgrade(
+            rules.limits,
+            Peer {
+                transport,
+                principal: named.or(principal),
+            },
+            &key,
+            request,
+            accepted,
+        ),
+    }
+}
+
+#[derive(Debug)]
+enum Admitted {
+    Health,
+    Upgrade {
+        key: HeaderValue,
+        principal: Option<Box<str>>,
+    },
+}
+
+#[derive(Debug)]
+struct Refusal {
+    status: StatusCode,
+    why: &'static str,
+    text: Option<String>,
+}
+
+impl Refusal {
+    fn into_response(self) -> Response<Full<Bytes>> {
+        let text = self.text.unwrap_or_else(|| self.why.to_owned());
+        let mut response = plain(self.status, &text);
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            response
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static("GET"));
+        }
+        response
+    }
+}
+
+fn refuse<T>(status: StatusCode, why: &'static str) -> Result<T, Refusal> {
+    Err(Refusal {
+        status,
+        why,
+        text: None,
+    })
+}
+
+fn admit<B>(rules: &Rules, request: &Request<B>) -> Result<Admitted, Refusal> {
+    let headers = request.headers();
+    if headers.contains_key(header::ORIGIN) {
+        return refuse(StatusCode::FORBIDDEN, "requests from web pages are refused");
+    }
+    if request.uri().authority().is_some() {
+        return refuse(StatusCode::MISDIRECTED_REQUEST, "this is not a proxy");
+    }
+    if !rules.hosts.allow(headers) {
+        return refuse(
+            StatusCode::FORBIDDEN,
+            "host is not served here; see --allow-host",
+        );
+    }
+    if matches!(request.uri().path(), "/readyz" | "/healthz") {
+        return match *request.method() {
+            Method::GET => Ok(Admitted::Health),
+            _ => refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET"),
+        };
+    }
+    let Some(key) = upgrade_key(request) else {
+        return refuse(StatusCode::BAD_REQUEST, "expected a websocket upgrade");
+    };
+    match rules.auth.check(headers, SystemTime::now()) {
+        Ok(principal) => Ok(Admitted::Upgrade { key, principal }),
+        Err(error) => Err(Refusal {
+            status: StatusCode::UNAUTHORIZED,
+            why: "not authenticated",
+            text: Some(error.to_string()),
+        }),
+    }
+}
+
+/// The key of a well-formed websocket upgrade.
+fn upgrade_key<B>(request: &Request<B>) -> Option<HeaderValue> {
+    let headers = request.headers();
+    let lists = |name, token: &str| {
+        headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .any(|value| {
+                value
+                    .split(',')
+                    .any(|part| part.trim().eq_ignore_ascii_case(token))
+            })
+    };
+    let upgrades = request.method() == Method::GET
+        && request.version() == Version::HTTP_11
+        && lists(header::CONNECTION, "upgrade")
+        && lists(header::UPGRADE, "websocket")
+        && headers
+            .get(header::SEC_WEBSOCKET_VERSION)
+            .is_some_and(|version| version == "13");
+    headers
+        .get(header::SEC_WEBSOCKET_KEY)
+        .filter(|_| upgrades)
+        .cloned()
+}
+
+fn upgrade(
+    limits: Limits,
+    peer: Peer,
+    key: &HeaderValue,
+    mut request: Request<Body>,
+    accepted: mpsc::Sender<Connection>,
+) -> Response<Full<Bytes>> {
+    let accept = derive_accept_key(key.as_bytes());
+    let upgraded = hyper::upgrade::on(&mut request);
+    tokio::spawn(async move {
+        match upgraded.await {
+            Ok(upgraded) => {
+                let connection = websocket::open(upgraded, peer, limits).await;
+                let _ = accepted.send(connection).await;
+            }
+            Err(error) => tracing::debug!(%error, "websocket upgrade failed"),
+        }
+    });
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    if let Ok(accept) = HeaderValue::from_str(&accept) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    // Clients of this protocol look here before they send something long in one frame.
+    headers.insert(
+        "x-codex-websocket-max-unfragmented-message-bytes",
+        HeaderValue::from(limits.message_bytes_max),
+    );
+    response
+}
+
+/// An answer that ends its connection: nobody who is not upgraded stays.
+fn plain(status: StatusCode, text: &str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(text.to_owned()));
+    *response.status_mut() = status;
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
+    response
+}
+
+impl Hosts {
+    fn allow(&self, headers: &HeaderMap) -> bool {
+        let Self::Of { bound, names } = self else {
+            return true;
+        };
+        let mut values = headers.get_all(header::HOST).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return false;
+        };
+        let Ok(value) = value.to_str() else {
+            return false;
+        };
+        // An address literal cannot be rebound; a name can, so names must be listed.
+        if let Ok(address) = value.parse::<SocketAddr>() {
+            return port_is_plain(value, bound.port()) && allows_ip(bound.ip(), address.ip());
+        }
+        if let Some(ip) = value
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            return ip
+                .parse()
+                .is_ok_and(|ip| allows_ip(bound.ip(), IpAddr::V6(ip)));
+        }
+        // A port, where there is one, must be ours. Many clients leave it out.
+        let name = match value.rsplit_once(':') {
+            Some((name, _)) if port_is_plain(value, bound.port()) => name,
+            Some(_) => return false,
+            None => value,
+        };
+        if let Ok(ip) = name.parse::<IpAddr>() {
+            return allows_ip(bound.ip(), ip);
+        }
+        (bound.ip().is_loopback() && name.eq_ignore_ascii_case("localhost"))
+            || names.iter().any(|listed| listed.eq_ignore_ascii_case(name))
+    }
+}
+
+/// Whether the port stands there as a number is written, without a sign or leading zeros.
+fn port_is_plain(value: &str, port: u16) -> bool {
+    value.ends_with(&format!(":{port}"))
+}
+
+fn allows_ip(bound: IpAddr, asked: IpAddr) -> bool {
+    bound.is_unspecified() || bound == asked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(bound: &str, hosts: &[&str]) -> bool {
+        let names = Arc::from(vec!["agents.example".to_owned()]);
+        let hosts_rule = Hosts::Of {
+            bound: bound.parse().expect("an address"),
+            names,
+        };
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(
+                header::HOST,
+                HeaderValue::from_bytes(host.as_bytes()).expect("a header"),
+            );
+        }
+        hosts_rule.allow(&headers)
+    }
+
+    #[test]
+    fn hosts() {
+        for good in [
+            "127.0.0.1",
+            "127.0.0.1:4500",
+            "localhost",
+            "LocalHost:4500",
+            "agents.example:4500",
+        ] {
+            assert!(allowed("127.0.0.1:4500", &[good]), "{good}");
+        }
+        assert!(allowed("[::1]:4500", &["[::1]:4500"]));
+        assert!(allowed("[::1]:4500", &["[::1]"]));
+        assert!(allowed("127.0.0.1:80", &["127.0.0.1"]));
+        assert!(allowed("0.0.0.0:4500", &["192.0.2.7:4500"]));
+        for bad in [
+            "",
+            "127.0.0.1:4501",
+            "localhost.",
+            "localhost.:4500",
+            "localhost.evil.test:4500",
+            "evil.test:4500",
+            "127.0.0.1:4500@evil.test",
+            "127.0.0.1:+4500",
+            "127.0.0.1:04500",
+            "127.0.0.2:4500",
+            "127.0.0.1.:4500",
+            "[::1]:4500",
+            "agents.example.evil.test:4500",
+            "0x7f.1:4500",
+            "2130706433:4500",
+        ] {
+            assert!(!allowed("127.0.0.1:4500", &[bad]), "{bad}");
+        }
+        assert!(!allowed("127.0.0.1:4500", &[]));
+        assert!(!allowed(
+            "127.0.0.1:4500",
+            &["127.0.0.1:4500", "127.0.0.1:4500"]
+        ));
+        assert!(!allowed("0.0.0.0:4500", &["localhost:4500"]));
+    }
+}

@@ -1,0 +1,35 @@
+//! The carriage: messages, framing and transports.
+//!
+//! Bytes come in over stdio, a websocket, a websocket on a unix socket, or an in-memory pair;
+//! [`Connection`] is all that anyone above sees of them. [`parse`] turns a frame into a request, a
+//! notification or a response, strictly and in one pass; [`Outgoing`] carries frames back, bounded
+//! in bytes.
+//!
+//! Below: nothing of Raddle's. Above: server, client, plugin. It knows no method name.
+
+mod auth;
+mod calls;
+mod connection;
+mod encode;
+mod http;
+mod line;
+mod lines;
+mod listen;
+mod memory;
+mod message;
+mod outgoing;
+mod stdio;
+mod websocket;
+
+pub use auth::{Auth, AuthError, SignedBearer};
+pub use calls::{CallError, Calls};
+pub use connection::{Connection, Frame, Incoming, Limits, Peer, Transport};
+pub use encode::{answer, notification, refusal, request};
+pub use lines::Lines;
+pub use listen::{Door, DoorError, Doors, Listen, ListenError};
+pub use memory::memory;
+pub use message::{
+    ErrorObject, Fault, Id, Inbound, Noise, Notification, Request, Response, code, parse,
+};
+pub use outgoing::{Close, Outgoing, Written};
+pub use stdio::stdio;

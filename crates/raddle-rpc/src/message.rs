@@ -1,0 +1,483 @@
+//! The envelope: one strict pass over a frame says what it is.
+//!
+//! The members are read by name, never by trying shapes in turn, so a request with a bad id stays a
+//! bad request and cannot turn into a notification.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+/// Error codes of the envelope. The server's own are in its `wire_error.rs`.
+pub mod code {
+    /// The request is malformed, comes too early, or asks for what cannot be.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// No such method, or not served yet.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// A param is understood and refused.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// The server failed.
+    pub const INTERNAL: i64 = -32603;
+    /// Too much at once; the error's data says when to try again.
+    pub const OVERLOADED: i64 = -32001;
+}
+
+/// Objects and arrays may nest this deep in a message, the message itself included.
+pub const DEPTH_MAX: usize = 64;
+
+/// A string id, or a method's name, may be this long.
+const NAME_BYTES_MAX: usize = 1024;
+
+/// The id of a request, echoed as it came.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(untagged)]
+pub enum Id {
+    /// A 64-bit integer.
+    Integer(i64),
+    /// A string.
+    String(Box<str>),
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => fmt::Display::fmt(number, f),
+            Self::String(text) => f.write_str(text),
+        }
+    }
+}
+
+/// What a frame turned out to be.
+#[derive(Debug)]
+pub enum Inbound<'a> {
+    /// Wants an answer.
+    Request(Request<'a>),
+    /// Wants none.
+    Notification(Notification<'a>),
+    /// Answers a request of ours.
+    Response(Response<'a>),
+}
+
+/// A request of the peer.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// What its answer must carry.
+    pub id: Id,
+    /// What it asks for.
+    pub method: Cow<'a, str>,
+    /// Its params, unread.
+    pub params: Option<&'a RawValue>,
+}
+
+/// A notification of the peer.
+#[derive(Debug)]
+pub struct Notification<'a> {
+    /// What it tells.
+    pub method: Cow<'a, str>,
+    /// Its params, unread.
+    pub params: Option<&'a RawValue>,
+}
+
+/// The peer's answer to a request of ours.
+#[derive(Debug)]
+pub struct Response<'a> {
+    /// The id we gave the request.
+    pub id: Id,
+    /// What came back.
+    pub outcome: Result<&'a RawValue, ErrorObject>,
+}
+
+/// The `error` member of an answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ErrorObject {
+    /// Says the kind.
+    pub code: i64,
+    /// Says what is wrong and what to do.
+    pub message: Cow<'static, str>,
+    /// More, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<serde_json::Value>>,
+}
+
+impl ErrorObject {
+    /// An error without data.
+    pub fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+
+    /// The same error with data.
+    pub fn with_data(mut self, data: serde_json::Value) -> Self {
+        self.data = Some(Box::new(data));
+        self
+    }
+}
+
+/// Why a frame is not a message.
+#[derive(Debug)]
+pub enum Fault {
+    /// Dropped and counted; nobody could be answered.
+    Noise(Noise),
+    /// Answered with an error, under its id if it has a usable one.
+    Refused {
+        /// The usable id.
+        id: Option<Id>,
+        /// What to answer.
+        error: ErrorObject,
+    },
+}
+
+/// Frames that are dropped without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noise {
+    /// Not JSON, or not UTF-8.
+    NotJson,
+    /// JSON, but not an object: a batch or a scalar.
+    NotAnObject,
+    /// An object that neither asks, tells nor answers.
+    NotAMessage,
+    /// An answer without a usable id.
+    AnswerToNothing,
+}
+
+/// Reads a frame.
+///
+/// ```
+/// use raddle_rpc::{Inbound, parse};
+///
+/// let frame = br#"{"id": 7, "method": "model/list", "params": {}}"#;
+/// let Ok(Inbound::Request(request)) = parse(frame) else { panic!() };
+/// assert_eq!(request.method, "model/list");
+/// ```
+pub fn parse(frame: &[u8]) -> Result<Inbound<'_>, Fault> {
+    let text = std::str::from_utf8(frame).map_err(|_| Fault::Noise(Noise::NotJson))?;
+    if !text.trim_ascii_start().starts_with('{') {
+        // Told apart only to be counted apart.
+        let json = serde_json::from_str::<IgnoredAny>(text).is_ok();
+        return Err(Fault::Noise(if json {
+            Noise::NotAnObject
+        } else {
+            Noise::NotJson
+        }));
+    }
+    let members: Members = serde_json::from_str(text).map_err(|_| Fault::Noise(Noise::NotJson))?;
+    members.classify()
+}
+
+/// The members of an envelope as they stand in the text.
+#[derive(Default)]
+struct Members<'a> {
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+    repeated: Option<&'static str>,
+    /// Whether a member that is otherwise ignored nests too deep.
+    deep: bool,
+}
+
+impl<'a> Members<'a> {
+    fn classify(self) -> Result<Inbound<'a>, Fault> {
+        let id = self.id.map(|raw| read_id(raw.get()));
+        let answers = self.result.is_some() || self.error.is_some();
+        if self.method.is_none() {
+            return match id {
+                _ if !answers => Err(Fault::Noise(Noise::NotAMessage)),
+                Some(Some(id)) if self.repeated.is_none() => Ok(Inbound::Response(Response {
+                    id,
+                    outcome: self.outcome(),
+                })),
+                _ => Err(Fault::Noise(Noise::AnswerToNothing)),
+            };
+        }
+
+        // From here on it asks or tells; whatever is wrong with it is answered.
+        let known_id = match &id {
+            Some(Some(id)) if self.repeated != Some("id") => Some(id.clone()),
+            _ => None,
+        };
+        let refuse = |message: Cow<'static, str>| {
+            Err(Fault::Refused {
+                id: known_id.clone(),
+                error: ErrorObject::new(code::INVALID_REQUEST, message),
+            })
+        };
+        if let Some(name) = self.repeated {
+            return refuse(format!("Invalid request: member `{name}` appears twice").into());
+        }
+        if matches!(id, Some(None)) {
+            return refuse(
+                "Invalid request: id must be a string of at most 1024 bytes or a 64-bit integer"
+                    .into(),
+            );
+        }
+        if answers {
+            return refuse(
+                "Invalid request: a message with a method cannot carry a result or an error".into(),
+            );
+        }
+        let Some(method) = self.method.and_then(|raw| read_name(raw.get())) else {
+            return refuse("Invalid request: method must be a string of at most 1024 bytes".into());
+        };
+        let params_deep = self
+            .params
+            .is_some_and(|raw| deeper_than(raw.get(), DEPTH_MAX - 1));
+        if self.deep || params_deep {
+            return refuse(
+                format!("Invalid request: nested deeper than {DEPTH_MAX} levels").into(),
+            );
+        }
+        let params = self.params;
+        Ok(match known_id {
+            Some(id) => Inbound::Request(Request { id, method, params }),
+            None => Inbound::Notification(Notification { method, params }),
+        })
+    }
+
+    fn outcome(&self) -> Result<&'a RawValue, ErrorObject> {
+        match (self.error, self.result) {
+            (None, Some(result)) if !deeper_than(result.get(), DEPTH_MAX - 1) => Ok(result),
+            (None, _) => Err(ErrorObject::new(
+                code::INVALID_REQUEST,
+                "the answer is nested too deep",
+            )),
+            (Some(error), _) => Err(serde_json::from_str(error.get()).unwrap_or_else(|_| {
+                ErrorObject::new(
+                    code::INVALID_REQUEST,
+                    "the peer's error has no code and message",
+                )
+            })),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Envelope;
+
+        impl<'de> Visitor<'de> for Envelope {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a message")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Members::default();
+                while let Some(name) = map.next_key::<Name>()? {
+                    let (slot, text) = match name {
+                        Name::Id => (&mut members.id, "id"),
+                        Name::Method => (&mut members.method, "method"),
+                        Name::Params => (&mut members.params, "params"),
+                        Name::Result => (&mut members.result, "result"),
+                        Name::Error => (&mut members.error, "error"),
+                        Name::Other => {
+                            let ignored: &RawValue = map.next_value()?;
+                            members.deep |= deeper_than(ignored.get(), DEPTH_MAX - 1);
+                            continue;
+                        }
+                    };
+                    if slot.replace(map.next_value()?).is_some() && members.repeated != Some("id") {
+                        members.repeated = Some(text);
+                    }
+                }
+                Ok(members)
+            }
+        }
+
+        deserializer.deserialize_map(Envelope)
+    }
+}
+
+enum Name {
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Key;
+
+        impl Visitor<'_> for Key {
+            type Value = Name;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a member's name")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Name, E> {
+                Ok(match name {
+                    "id" => Name::Id,
+                    "method" => Name::Method,
+                    "params" => Name::Params,
+                    "result" => Name::Result,
+                    "error" => Name::Error,
+                    _ => Name::Other,
+                })
+            }
+        }
+
+        deserializer.deserialize_identifier(Key)
+    }
+}
+
+fn read_id(raw: &str) -> Option<Id> {
+    match raw.as_bytes().first()? {
+        b'"' => read_name(raw).map(|text| Id::String(text.into())),
+        _ => raw.parse().ok().map(Id::Integer),
+    }
+}
+
+fn read_name(raw: &str) -> Option<Cow<'_, str>> {
+    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
+    // An escape takes at most six bytes for one. What is longer is not even copied.
+    if inner.len() > 6 * NAME_BYTES_MAX {
+        return None;
+    }
+    // Without an escape the text stands between the quotes as it is.
+    let text = if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        Cow::Borrowed(inner)
+    } else {
+        Cow::Owned(serde_json::from_str::<String>(raw).ok()?)
+    };
+    (text.len() <= NAME_BYTES_MAX).then_some(text)
+}
+
+/// Whether valid JSON nests deeper than `max`.
+fn deeper_than(json: &str, max: usize) -> bool {
+    // Each level takes two bytes, so short texts need no look.
+    if json.len() < 2 * max {
+        return false;
+    }
+    let bytes = json.as_bytes();
+    let (mut at, mut depth) = (0, 0_usize);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'{' | b'[' => {
+                depth += 1;
+                if depth > max {
+                    return true;
+                }
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => at = string_end(bytes, at),
+            _ => {}
+        }
+        at += 1;
+    }
+    false
+}
+
+/// The index of the quote that ends the string beginning at `start`.
+fn string_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
+        at += found;
+        if bytes[at] == b'"' {
+            return at;
+        }
+        at += 2;
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a frame turns out to be, in a few words.
+    fn told(frame: &str) -> String {
+        match parse(frame.as_bytes()) {
+            Ok(Inbound::Request(it)) => format!("request {} {}", it.id, it.method),
+            Ok(Inbound::Notification(it)) => format!("notification {}", it.method),
+            Ok(Inbound::Response(it)) => match it.outcome {
+                Ok(value) => format!("answer {} {}", it.id, value.get()),
+                Err(error) => format!("error {} {}", it.id, error.code),
+            },
+            Err(Fault::Noise(noise)) => format!("{noise:?}"),
+            Err(Fault::Refused { id: Some(id), .. }) => format!("refused {id}"),
+            Err(Fault::Refused { id: None, .. }) => "refused".to_owned(),
+        }
+    }
+
+    #[test]
+    fn envelopes() {
+        let deep = format!(
+            r#"{{"id":1,"method":"m","params":{}1{}}}"#,
+            "[".repeat(64),
+            "]".repeat(64)
+        );
+        let edge = format!(
+            r#"{{"id":1,"method":"m","params":{}1{}}}"#,
+            "[".repeat(63),
+            "]".repeat(63)
+        );
+        let long = format!(r#"{{"id":"{}","method":"m"}}"#, "x".repeat(1025));
+        let long_method = format!(r#"{{"id":1,"method":"{}"}}"#, "x".repeat(1025));
+        let quoted = format!(
+            r#"{{"id":1,"method":"m","params":["{}\""]}}"#,
+            "[{".repeat(100)
+        );
+        for (frame, expected) in [
+            (r#"{"id":1,"method":"m"}"#, "request 1 m"),
+            (
+                r#"{"id":"a","method":"m","params":null,"jsonrpc":"2.0"}"#,
+                "request a m",
+            ),
+            (r#"{"\u0069d":1,"method":"m\/n"}"#, "request 1 m/n"),
+            (r#" {"method":"m"} "#, "notification m"),
+            (r#"{"id":1,"result":{}}"#, "answer 1 {}"),
+            (
+                r#"{"id":1,"error":{"code":-3,"message":"x"}}"#,
+                "error 1 -3",
+            ),
+            (r#"{"id":1,"error":7}"#, "error 1 -32600"),
+            // A bad id is refused; it never becomes a notification.
+            (r#"{"id":null,"method":"m"}"#, "refused"),
+            (r#"{"id":1.5,"method":"m"}"#, "refused"),
+            (r#"{"id":1e3,"method":"m"}"#, "refused"),
+            (r#"{"id":9223372036854775808,"method":"m"}"#, "refused"),
+            (r#"{"id":true,"method":"m"}"#, "refused"),
+            (r#"{"id":{},"method":"m"}"#, "refused"),
+            (r#"{"id":1,"id":1,"method":"m"}"#, "refused"),
+            (&long, "refused"),
+            // A usable id names the refusal.
+            (r#"{"id":1,"method":"m","method":"n"}"#, "refused 1"),
+            (r#"{"id":1,"method":7}"#, "refused 1"),
+            (&long_method, "refused 1"),
+            (r#"{"id":1,"method":"m","result":1}"#, "refused 1"),
+            (&deep, "refused 1"),
+            (&edge, "request 1 m"),
+            (&deep.replace("params", "trace"), "refused 1"),
+            (&edge.replace("params", "trace"), "request 1 m"),
+            (&quoted, "request 1 m"),
+            // Nobody to answer.
+            (r#"{"id":1}"#, "NotAMessage"),
+            (r#"{}"#, "NotAMessage"),
+            (r#"{"id":null,"result":1}"#, "AnswerToNothing"),
+            (r#"{"id":1,"id":2,"result":1}"#, "AnswerToNothing"),
+            (r#"[{"id":1,"method":"m"}]"#, "NotAnObject"),
+            (r#"7"#, "NotAnObject"),
+            (r#""#, "NotJson"),
+            (r#"{"id":1,"method":"m"} {}"#, "NotJson"),
+            (r#"{"id":1,"method":"m","#, "NotJson"),
+            (r#"{'id':1}"#, "NotJson"),
+        ] {
+            assert_eq!(told(frame), expected, "{frame}");
+        }
+        assert!(matches!(
+            parse(b"{\"a\":\"\xc3\"}"),
+            Err(Fault::Noise(Noise::NotJson))
+        ));
+    }
+}

@@ -1,0 +1,150 @@
+//! The parent process at the other end of stdin and stdout, one message per line.
+//!
+//! Both ends are plain blocking threads: the descriptors may be shared with a terminal or another
+//! process, so they are never switched to non-blocking, and a stalled reader stalls only its thread.
+//! Stdout belongs to this file; nothing else in Raddle may write to it.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread;
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::connection::{Batch, Batches};
+use crate::{Connection, Frame, Incoming, Limits, Lines, Outgoing, Peer, Transport, Written};
+
+/// How many batches of lines may wait to be taken.
+const BATCHES: usize = 4;
+
+/// How much is read at once.
+const READ_BYTES: usize = 64 << 10;
+
+/// A batch buffer that grew beyond this is given back after its write.
+const KEEP_BYTES: usize = 256 << 10;
+
+/// The connection to whoever started this process.
+pub fn stdio(limits: Limits) -> io::Result<Connection> {
+    let outgoing = Outgoing::new(limits.outgoing_bytes_max);
+    let (sender, receiver) = mpsc::channel(BATCHES);
+
+    let lines = Lines::new(limits.message_bytes_max);
+    let ahead = Ahead::new(limits.message_bytes_max, sender)?;
+    thread::Builder::new().name("stdin".into()).spawn(move || {
+        if let Err(error) = read(lines, ahead) {
+            tracing::warn!(%error, "stdin failed");
+        }
+    })?;
+
+    let runtime = Handle::current();
+    let queue = outgoing.clone();
+    thread::Builder::new()
+        .name("stdout".into())
+        .spawn(move || {
+            if let Err(error) = write(&runtime, &queue) {
+                tracing::debug!(%error, "stdout is gone");
+            }
+            queue.gone();
+        })?;
+
+    Ok(Connection {
+        peer: Peer {
+            transport: Transport::Stdio,
+            principal: None,
+        },
+        incoming: Incoming::Batches(Batches::new(receiver)),
+        outgoing,
+    })
+}
+
+/// What is read before it is asked for: a few batches, and together, with the line being read, no
+/// more bytes than one message may have. Large lines that come fast wait in the pipe.
+struct Ahead {
+    runtime: Handle,
+    sender: mpsc::Sender<Batch>,
+    room: Arc<Semaphore>,
+    /// The room of what is read and not yet handed on.
+    held: OwnedSemaphorePermit,
+}
+
+impl Ahead {
+    fn new(message_bytes_max: usize, sender: mpsc::Sender<Batch>) -> io::Result<Self> {
+        // The longest line fits with its end, and with what was read together with its end.
+        let bytes = message_bytes_max.saturating_add(2 * READ_BYTES);
+        let room = Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS)));
+        let held = room.clone().try_acquire_many_owned(0);
+        Ok(Self {
+            runtime: Handle::current(),
+            sender,
+            room,
+            held: held.map_err(io::Error::other)?,
+        })
+    }
+
+    /// Waits until there is room for this many bytes more.
+    fn make_room(&mut self, bytes: u32) {
+        let room = self.room.clone();
+        let room = self.runtime.block_on(room.acquire_many_owned(bytes));
+        // Nobody closes the semaphore.
+        if let Ok(room) = room {
+            self.held.merge(room);
+        }
+    }
+
+    /// Hands a batch on, and keeps room only for what is left; false when nobody takes it any more.
+    fn push(&mut self, frames: Vec<Frame>, bytes_left: usize) -> bool {
+        let done = self.held.num_permits().saturating_sub(bytes_left);
+        let room = self.held.split(done);
+        let batch = Batch { frames, room };
+        batch.frames.is_empty() || self.sender.blocking_send(batch).is_ok()
+    }
+}
+
+fn read(mut lines: Lines, mut ahead: Ahead) -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut chunk = vec![0; READ_BYTES];
+    let mut ended = false;
+    while !ended {
+        match rustix::io::read(stdin.as_fd(), &mut chunk) {
+            Ok(0) => {
+                // The last line may lack its end.
+                lines.buffer().extend_from_slice(b"\n");
+                ended = true;
+            }
+            Ok(count) => {
+                ahead.make_room(count as u32);
+                lines.buffer().extend_from_slice(&chunk[..count]);
+            }
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let frames: Vec<_> = std::iter::from_fn(|| lines.next_line()).collect();
+        if !ahead.push(frames, lines.buffer().len()) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn write(runtime: &Handle, queue: &Outgoing) -> io::Result<()> {
+    let stdout = io::stdout();
+    let mut frames: Vec<Bytes> = Vec::new();
+    let mut text = Vec::new();
+    loop {
+        match runtime.block_on(queue.take(&mut frames)) {
+            Written::Closed(_) => return Ok(()),
+            Written::Frames => {}
+        }
+        for frame in frames.drain(..) {
+            text.extend_from_slice(&frame);
+            text.push(b'\n');
+        }
+        let mut lock = stdout.lock();
+        lock.write_all(&text)?;
+        lock.flush()?;
+        text.clear();
+        text.shrink_to(KEEP_BYTES);
+    }
+}

@@ -1,0 +1,104 @@
+//! A request on its way through the rooms, and the one answer it is owed.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use raddle_protocol::table::Method;
+use raddle_rpc::{Id, answer, refusal};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::lanes::Pass;
+use crate::session::Session;
+use crate::wire_error::WireError;
+
+/// A request that passed the gate.
+#[derive(Debug)]
+pub(crate) struct Call<M: Method> {
+    pub(crate) params: M::Params,
+    pub(crate) reply: Reply<M::Result>,
+    /// Who asks.
+    pub(crate) session: Arc<Session>,
+}
+
+impl<M: Method> Call<M> {
+    /// Does the work on a thread that may wait for the disk, and answers with what comes of it.
+    pub(crate) fn on_disk<F>(self, work: F)
+    where
+        F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
+    {
+        let Self { params, reply, .. } = self;
+        tokio::task::spawn_blocking(move || reply.finish(work(params)));
+    }
+}
+
+/// The answer a request is owed. It is consumed by answering; dropping it answers with an error, so
+/// every request gets exactly one answer.
+#[derive(Debug)]
+pub(crate) struct Reply<R> {
+    id: Id,
+    session: Arc<Session>,
+    /// Lets the next request of the lane go when this one is answered.
+    pass: Option<Pass>,
+    answered: bool,
+    result: PhantomData<fn(R)>,
+}
+
+impl<R: Serialize> Reply<R> {
+    /// Answers with a result.
+    pub(crate) fn ok(self, result: &R) {
+        let frame = answer(&self.id, result);
+        self.send(frame);
+    }
+
+    /// Answers with a result that is written already.
+    pub(crate) fn written(self, result: &RawValue) {
+        let frame = answer(&self.id, &result);
+        self.send(frame);
+    }
+
+    /// Answers with whichever it is.
+    pub(crate) fn finish(self, outcome: Result<R, WireError>) {
+        match outcome {
+            Ok(result) => self.ok(&result),
+            Err(error) => self.error(error),
+        }
+    }
+}
+
+impl<R> Reply<R> {
+    pub(crate) fn new(id: Id, session: Arc<Session>) -> Self {
+        Self {
+            id,
+            session,
+            pass: None,
+            answered: false,
+            result: PhantomData,
+        }
+    }
+
+    pub(crate) fn hold(&mut self, pass: Option<Pass>) {
+        self.pass = pass;
+    }
+
+    /// Answers with an error.
+    pub(crate) fn error(self, error: WireError) {
+        let frame = refusal(Some(&self.id), &error.into());
+        self.send(frame);
+    }
+
+    fn send(mut self, frame: Bytes) {
+        self.answered = true;
+        self.session.answer(&self.id, frame);
+    }
+}
+
+impl<R> Drop for Reply<R> {
+    fn drop(&mut self) {
+        if !self.answered {
+            let frame = refusal(Some(&self.id), &WireError::Dropped.into());
+            self.session.answer(&self.id, frame);
+        }
+    }
+}

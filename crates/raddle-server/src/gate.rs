@@ -1,0 +1,160 @@
+//! The gate: the one place that decides whether a request may go on.
+//!
+//! In this order: has the client introduced itself, is the method served, may this client use it, do
+//! its params have the right shape. What passes becomes a [`Call`] and stands in its lane.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use raddle_protocol::table::{Method, Stability};
+use raddle_rpc::{Id, Request, refusal};
+use serde_json::value::RawValue;
+
+use crate::call::{Call, Reply};
+use crate::rooms::Rooms;
+use crate::routes;
+use crate::session::{Busy, Session};
+use crate::wire_error::WireError;
+
+/// The largest params whose faults are explained: an explanation quotes what it found.
+const EXPLAINED_BYTES_MAX: usize = 16 << 10;
+
+/// Lets a request in, or answers why not.
+pub(crate) fn admit(request: Request<'_>, rooms: &Arc<Rooms>, session: &Arc<Session>) {
+    let Request { id, method, params } = request;
+    if let Err(busy) = session.begin(&id) {
+        let error = match busy {
+            Busy::SameId => WireError::IdInUse(id.clone()),
+            Busy::TooMany => WireError::Overloaded,
+        };
+        session.counts.refused();
+        session.outgoing.send(refusal(Some(&id), &error.into()));
+        return;
+    }
+    let admission = Admission {
+        rooms,
+        session,
+        id,
+        params,
+    };
+    if session.client().is_none() && method != "initialize" {
+        return admission.refuse(WireError::NotInitialized);
+    }
+    routes::dispatch(&method, admission);
+}
+
+/// A request between the gate and its handler.
+pub(crate) struct Admission<'a> {
+    rooms: &'a Arc<Rooms>,
+    session: &'a Arc<Session>,
+    id: Id,
+    params: Option<&'a RawValue>,
+}
+
+impl Admission<'_> {
+    /// No such method here.
+    pub(crate) fn unknown(self, method: &str) {
+        let error = WireError::UnknownMethod(method.into());
+        self.refuse(error);
+    }
+
+    /// The method is served by `handle`.
+    pub(crate) fn run<M: Method>(self, handle: fn(&Arc<Rooms>, Call<M>)) {
+        let params = match self.read::<M>() {
+            Ok(params) => params,
+            Err(error) => return self.refuse(error),
+        };
+        let Self {
+            rooms, session, id, ..
+        } = self;
+        let lane = M::lane(&params);
+        let call = Call {
+            params,
+            reply: Reply::new(id, session.clone()),
+            session: session.clone(),
+        };
+        let rooms_in_lane = rooms.clone();
+        rooms.lanes.enter(lane, session.number, move |pass| {
+            let mut call = call;
+            call.reply.hold(pass);
+            // The reply is dropped on the way out of a panic, which answers the request; the
+            // connection and everyone else go on.
+            if catch_unwind(AssertUnwindSafe(|| handle(&rooms_in_lane, call))).is_err() {
+                tracing::error!(method = M::NAME, "a handler panicked");
+            }
+        });
+    }
+
+    fn read<M: Method>(&self) -> Result<M::Params, WireError> {
+        let open = self
+            .session
+            .client()
+            .is_none_or(|client| client.experimental);
+        if M::STABILITY == Stability::Experimental && !open {
+            return Err(WireError::Experimental(M::NAME.into()));
+        }
+        let text = match self.params {
+            Some(params) => params.get(),
+            None if M::TAKES_PARAMS => {
+                return Err(WireError::InvalidRequest("missing field `params`".into()));
+            }
+            None => "null",
+        };
+        // Types would also be read from an array, by the order of their members.
+        if M::TAKES_PARAMS && !text.starts_with('{') {
+            let what = "params must be an object".to_owned();
+            return Err(WireError::InvalidRequest(what));
+        }
+        if !open && !M::GATED.is_empty() {
+            refuse_gated::<M>(text)?;
+        }
+        serde_json::from_str(text)
+            .map_err(|_| WireError::InvalidRequest(explain::<M::Params>(text)))
+    }
+
+    fn refuse(self, error: WireError) {
+        Reply::<()>::new(self.id, self.session.clone()).error(error);
+    }
+}
+
+/// Refuses params that need an opt-in, unless they say nothing.
+fn refuse_gated<M: Method>(text: &str) -> Result<(), WireError> {
+    let Ok(members) =
+        serde_json::from_str::<std::collections::HashMap<String, serde_json::Value>>(text)
+    else {
+        return Ok(());
+    };
+    match M::GATED
+        .iter()
+        .find(|name| members.get(**name).is_some_and(|value| !value.is_null()))
+    {
+        Some(name) => Err(WireError::Experimental(format!("{}.{name}", M::NAME))),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with params, and where. Slower than reading them, so only done when it matters.
+fn explain<P: serde::de::DeserializeOwned>(text: &str) -> String {
+    if text.len() > EXPLAINED_BYTES_MAX {
+        return "params have the wrong shape, and are too large to say where".to_owned();
+    }
+    let mut reader = serde_json::Deserializer::from_str(text);
+    match serde_path_to_error::deserialize::<_, P>(&mut reader) {
+        Ok(_) => "malformed params".to_owned(),
+        Err(error) => {
+            let path = error.path().to_string();
+            let what = error.into_inner().to_string();
+            // The position is that inside params, which helps nobody.
+            let what = what
+                .split(" at line ")
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            if path == "." {
+                what
+            } else {
+                format!("{path}: {what}")
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The handlers: one file per method, named like it. `fs/readFile` is `handlers/fs/read_file.rs`.
+
+pub(crate) mod account;
+pub(crate) mod config;
+pub(crate) mod config_requirements;
+pub(crate) mod fs;
+pub(crate) mod fuzzy_file_search;
+pub(crate) mod initialize;
+pub(crate) mod model;
+pub(crate) mod permission_profile;
+pub(crate) mod skills;

@@ -1,0 +1,20 @@
+//! `config/batchWrite`: several values of the user's configuration, all or none.
+
+use std::sync::Arc;
+
+use raddle_protocol::methods::ConfigBatchWrite;
+
+use crate::call::Call;
+use crate::rooms::Rooms;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ConfigBatchWrite>) {
+    // `reloadUserConfig` needs no work: what was written is in force when the answer goes out.
+    let rooms = rooms.clone();
+    call.on_disk(move |params| {
+        rooms.config.write(
+            &params.edits,
+            params.expected_version.as_deref(),
+            params.file_path.as_deref(),
+        )
+    });
+}

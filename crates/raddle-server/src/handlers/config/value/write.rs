@@ -1,0 +1,25 @@
+//! `config/value/write`: one value of the user's configuration.
+
+use std::sync::Arc;
+
+use raddle_protocol::ConfigEdit;
+use raddle_protocol::methods::ConfigValueWrite;
+
+use crate::call::Call;
+use crate::rooms::Rooms;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ConfigValueWrite>) {
+    let rooms = rooms.clone();
+    call.on_disk(move |params| {
+        let edit = ConfigEdit {
+            key_path: params.key_path,
+            value: params.value,
+            merge_strategy: params.merge_strategy,
+        };
+        rooms.config.write(
+            &[edit],
+            params.expected_version.as_deref(),
+            params.file_path.as_deref(),
+        )
+    });
+}

@@ -1,0 +1,9 @@
+pub(crate) mod copy;
+pub(crate) mod create_directory;
+pub(crate) mod get_metadata;
+pub(crate) mod read_directory;
+pub(crate) mod read_file;
+pub(crate) mod remove;
+pub(crate) mod unwatch;
+pub(crate) mod watch;
+pub(crate) mod write_file;

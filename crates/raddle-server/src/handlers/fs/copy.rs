@@ -1,0 +1,29 @@
+//! `fs/copy`: a file, or a folder when asked for by `recursive`.
+
+use std::sync::Arc;
+
+use raddle_protocol::FsCopyResponse;
+use raddle_protocol::methods::FsCopy;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, files};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsCopy>) {
+    call.on_disk(|params| {
+        let from = files::absolute(&params.source_path)?;
+        let to = files::absolute(&params.destination_path)?;
+        if std::fs::symlink_metadata(&from)?.is_dir() && !params.recursive {
+            return Err(WireError::Refused(
+                "fs/copy needs recursive: true when sourcePath is a folder".into(),
+            ));
+        }
+        if files::lands_in(&from, &to)? {
+            return Err(WireError::Refused(
+                "fs/copy cannot copy something onto or into itself".into(),
+            ));
+        }
+        files::copy_any(&from, &to)?;
+        Ok(FsCopyResponse {})
+    });
+}

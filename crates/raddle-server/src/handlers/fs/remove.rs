@@ -1,0 +1,31 @@
+//! `fs/remove`: a file, or a folder with all that is in it.
+
+use std::io;
+use std::sync::Arc;
+
+use raddle_protocol::FsRemoveResponse;
+use raddle_protocol::methods::FsRemove;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, files};
+
+pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsRemove>) {
+    call.on_disk(|params| {
+        let path = files::absolute(&params.path)?;
+        let removed = std::fs::symlink_metadata(&path).and_then(|metadata| {
+            if !metadata.is_dir() {
+                std::fs::remove_file(&path)
+            } else if params.recursive.unwrap_or(true) {
+                std::fs::remove_dir_all(&path)
+            } else {
+                std::fs::remove_dir(&path)
+            }
+        });
+        match removed {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && params.force.unwrap_or(true) => {}
+            other => other?,
+        }
+        Ok(FsRemoveResponse {})
+    });
+}

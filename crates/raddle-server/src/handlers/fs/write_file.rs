@@ -1,0 +1,23 @@
+//! `fs/writeFile`: a whole file, replacing what was there.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use raddle_protocol::FsWriteFileResponse;
+use raddle_protocol::methods::FsWriteFile;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, files};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsWriteFile>) {
+    call.on_disk(|params| {
+        let path = files::absolute(&params.path)?;
+        let bytes = STANDARD.decode(&params.data_base64).map_err(|error| {
+            WireError::InvalidRequest(format!("dataBase64 is not base64: {error}"))
+        })?;
+        std::fs::write(path, bytes)?;
+        Ok(FsWriteFileResponse {})
+    });
+}

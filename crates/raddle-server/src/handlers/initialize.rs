@@ -1,0 +1,78 @@
+//! `initialize`: the client says who it is and what it can handle; the server says the same.
+
+use std::sync::{Arc, OnceLock};
+
+use raddle_protocol::methods::Initialize;
+use raddle_protocol::{ClientInfo, InitializeResponse, RaddleInfo};
+
+use crate::call::Call;
+use crate::rooms::Rooms;
+use crate::wire_error::WireError;
+
+/// The contract this server was checked against; stock clients read it as the server's version.
+const CONTRACT_VERSION: &str = "0.166.0";
+
+/// Raddle's own version.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    if !is_header_value(&params.client_info.name) {
+        return reply.error(WireError::Refused(
+            "clientInfo.name must be legal as an HTTP header value".into(),
+        ));
+    }
+    if !session.introduce(&params) {
+        return reply.error(WireError::AlreadyInitialized);
+    }
+    reply.ok(&InitializeResponse {
+        user_agent: user_agent(&params.client_info),
+        codex_home: rooms.options.paths.home.display().to_string(),
+        platform_family: std::env::consts::FAMILY.to_owned(),
+        platform_os: std::env::consts::OS.to_owned(),
+        raddle: Some(RaddleInfo {
+            version: VERSION.to_owned(),
+            contract_version: CONTRACT_VERSION.to_owned(),
+            extensions: Vec::new(),
+        }),
+    });
+    for warning in &rooms.config.state().warnings {
+        session.tell(&warning.clone().into());
+    }
+}
+
+fn is_header_value(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+}
+
+fn user_agent(client: &ClientInfo) -> String {
+    let ClientInfo { name, version, .. } = client;
+    let terminal = std::env::var("TERM").unwrap_or_else(|_| "unknown".to_owned());
+    let arch = std::env::consts::ARCH;
+    format!(
+        "raddle/{CONTRACT_VERSION} ({}; {arch}) {terminal} ({name}; {version})",
+        system()
+    )
+}
+
+/// The system's name and version, read once.
+fn system() -> &'static str {
+    static SYSTEM: OnceLock<String> = OnceLock::new();
+    SYSTEM.get_or_init(|| {
+        let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+        let value = |key: &str| {
+            release
+                .lines()
+                .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
+                .map(|value| value.trim_matches('"').to_owned())
+        };
+        let name = value("NAME").unwrap_or_else(|| std::env::consts::OS.to_owned());
+        format!("{name} {}", value("VERSION_ID").unwrap_or_default())
+            .trim()
+            .to_owned()
+    })
+}

@@ -1,0 +1,22 @@
+//! The server: what happens between a frame coming in and its answer going out.
+//!
+//! A [`Connection`](raddle_rpc::Connection) is served by one task. The gate lets a request in, its
+//! lane puts it in order, its route finds the one handler of its name, and the handler hands it to a
+//! room that answers when it is done. No room waits for a client.
+//!
+//! Below: `raddle-protocol`, `raddle-rpc`. Above: the binary. It opens no socket and no database.
+
+mod call;
+mod connection;
+mod gate;
+mod handlers;
+mod lanes;
+mod rooms;
+mod routes;
+mod server;
+mod session;
+mod wire_error;
+
+pub use rooms::config::{ConfigError, Override};
+pub use routes::SERVED;
+pub use server::{Options, Paths, Server};

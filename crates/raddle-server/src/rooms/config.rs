@@ -1,0 +1,385 @@
+//! The configuration: files and command line in layers, and the user's file to write to.
+//!
+//! Nothing in a workspace is ever a layer.
+
+mod edit;
+mod kinds;
+mod layers;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use raddle_protocol::{
+    ConfigEdit, ConfigLayerSource, ConfigReadResponse, ConfigWarningNotification,
+    ConfigWriteResponse, OverriddenMetadata, SystemConfigLayerSource, UserConfigLayerSource,
+    WriteStatus,
+};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+pub(crate) use self::edit::Edited;
+use self::layers::{Layer, Layers};
+use crate::server::Paths;
+use crate::wire_error::WireError;
+
+/// A `-c key=value` of the command line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Override {
+    path: Vec<String>,
+    value: toml::Value,
+}
+
+impl FromStr for Override {
+    type Err = String;
+
+    /// The value is read as TOML; what is not TOML is taken as a plain string.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("`{text}` has no `=`; write key=value"))?;
+        let path =
+            layers::key_path(key.trim()).map_err(|error| format!("`{}`: {error}", key.trim()))?;
+        let value = value.trim();
+        let value = format!("x = {value}")
+            .parse::<toml::Table>()
+            .ok()
+            .and_then(|mut table| table.remove("x"))
+            .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+        Ok(Self { path, value })
+    }
+}
+
+/// Why the configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file is not TOML.
+    #[error("{} is not valid TOML: {error}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        error: Box<toml::de::Error>,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+/// The room.
+#[derive(Debug)]
+pub(crate) struct Config {
+    system: PathBuf,
+    user: PathBuf,
+    flags: Layer,
+    state: RwLock<Arc<State>>,
+    /// Held while the user's file is changed.
+    writing: Mutex<()>,
+}
+
+/// The configuration as it was last read.
+#[derive(Debug)]
+pub(crate) struct State {
+    layers: Layers,
+    system: Stamp,
+    user: Stamp,
+    /// Whether the files had rested before they were read, so that their stamps tell any later
+    /// change.
+    settled: bool,
+    /// All layers in one.
+    pub(crate) merged: toml::Table,
+    /// What is wrong with it, for people.
+    pub(crate) warnings: Vec<ConfigWarningNotification>,
+    /// The whole list of models as it goes over the wire, written when first asked for.
+    pub(crate) model_list: OnceLock<Box<RawValue>>,
+}
+
+/// Tells whether a file has changed since it was read.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// File systems tell time in ticks, some in whole seconds: two changes within one tick look alike.
+const RESTED: Duration = Duration::from_secs(2);
+
+impl Config {
+    /// Reads every layer. A file that cannot be used stops the server from starting.
+    pub(crate) fn open(paths: &Paths, overrides: &[Override]) -> Result<Self, ConfigError> {
+        let mut table = toml::Table::new();
+        for it in overrides {
+            layers::set(&mut table, &it.path, it.value.clone());
+        }
+        let version = version_of(table.to_string().as_bytes());
+        let flags = Layer {
+            source: ConfigLayerSource::SessionFlags,
+            version,
+            table,
+        };
+        let state = load(&paths.system_config, &paths.user_config, &flags)?;
+        Ok(Self {
+            system: paths.system_config.clone(),
+            user: paths.user_config.clone(),
+            flags,
+            state: RwLock::new(Arc::new(state)),
+            writing: Mutex::new(()),
+        })
+    }
+
+    /// The configuration as it was last read. Never waits for the disk.
+    pub(crate) fn state(&self) -> Arc<State> {
+        self.state
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The configuration as it is now: files that changed are read again. A file that has become
+    /// unusable is an error, and what was read before stays in force.
+    pub(crate) fn refresh(&self) -> Result<Arc<State>, ConfigError> {
+        let state = self.state();
+        let same = state.system == stamp(&self.system) && state.user == stamp(&self.user);
+        if same && state.settled {
+            return Ok(state);
+        }
+        let state = Arc::new(load(&self.system, &self.user, &self.flags)?);
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state.clone();
+        Ok(state)
+    }
+
+    /// Answers `config/read`.
+    pub(crate) fn read(&self, include_layers: bool) -> Result<ConfigReadResponse, WireError> {
+        let state = self
+            .refresh()
+            .map_err(|error| WireError::Refused(error.to_string().into()))?;
+        Ok(ConfigReadResponse {
+            config: layers::to_json(&toml::Value::Table(state.merged.clone())),
+            origins: state.layers.origins(),
+            layers: include_layers.then(|| state.layers.told()),
+        })
+    }
+
+    /// Changes the user's file, all edits or none.
+    pub(crate) fn write(
+        &self,
+        edits: &[ConfigEdit],
+        expected_version: Option<&str>,
+        file_path: Option<&str>,
+    ) -> Result<ConfigWriteResponse, WireError> {
+        if file_path.is_some_and(|path| Path::new(path) != self.user) {
+            return Err(WireError::ConfigWrite {
+                kind: "configLayerReadonly",
+                message: format!(
+                    "only the user's configuration can be written: {}",
+                    self.user.display()
+                ),
+            });
+        }
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = lock_file(&self.user)?;
+        let before = read_or_empty(&self.user)?;
+        if expected_version.is_some_and(|expected| expected != version_of(before.as_bytes())) {
+            return Err(WireError::ConfigWrite {
+                kind: "configVersionConflict",
+                message: "the configuration has changed since it was read; read it again and retry"
+                    .to_owned(),
+            });
+        }
+        let Edited { text, paths } = edit::apply(&before, edits)?;
+        replace_file(&self.user, &text)?;
+        let state = self
+            .refresh()
+            .map_err(|error| WireError::Refused(error.to_string().into()))?;
+        let overridden = paths
+            .iter()
+            .find_map(|path| state.layers.overriding_user(path));
+        Ok(ConfigWriteResponse {
+            status: if overridden.is_some() {
+                WriteStatus::OkOverridden
+            } else {
+                WriteStatus::Ok
+            },
+            version: version_of(text.as_bytes()),
+            file_path: self.user.display().to_string(),
+            overridden_metadata: overridden.map(|(layer, value)| OverriddenMetadata {
+                effective_value: layers::to_json(value),
+                message: format!("overridden by {}", layer.describe()),
+                overriding_layer: layer.metadata(),
+            }),
+        })
+    }
+}
+
+impl State {
+    /// A string of the merged configuration.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.merged
+            .get(key)
+            .and_then(toml::Value::as_str)
+            .filter(|text| !text.is_empty())
+    }
+}
+
+fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError> {
+    // Stamped before reading: a change in between is seen the next time.
+    let (system_stamp, user_stamp) = (stamp(system), stamp(user));
+    let now = SystemTime::now();
+    let settled = [system_stamp, user_stamp]
+        .into_iter()
+        .flatten()
+        .all(|(modified, _)| now.duration_since(modified).is_ok_and(|age| age > RESTED));
+    let system_source = SystemConfigLayerSource {
+        file: system.display().to_string(),
+    };
+    let user_source = UserConfigLayerSource {
+        file: user.display().to_string(),
+        profile: None,
+    };
+    let layers = Layers::new(vec![
+        read_layer(system, ConfigLayerSource::System(system_source))?,
+        read_layer(user, ConfigLayerSource::User(user_source))?,
+        flags.clone(),
+    ]);
+    let warnings = layers
+        .each()
+        .flat_map(|layer| {
+            kinds::problems(&layer.table)
+                .into_iter()
+                .map(|problem| ConfigWarningNotification {
+                    summary: format!("{problem}, in {}", layer.describe()),
+                    details: None,
+                    path: layer.file().map(str::to_owned),
+                    range: None,
+                })
+        })
+        .collect();
+    let merged = layers.merged();
+    Ok(State {
+        layers,
+        system: system_stamp,
+        user: user_stamp,
+        settled,
+        merged,
+        warnings,
+        model_list: OnceLock::new(),
+    })
+}
+
+fn read_layer(path: &Path, source: ConfigLayerSource) -> Result<Layer, ConfigError> {
+    let text = read_or_empty(path).map_err(|error| ConfigError::Read {
+        path: path.to_owned(),
+        error,
+    })?;
+    let table = text.parse().map_err(|error| ConfigError::Syntax {
+        path: path.to_owned(),
+        error: Box::new(error),
+    })?;
+    Ok(Layer {
+        source,
+        version: version_of(text.as_bytes()),
+        table,
+    })
+}
+
+fn read_or_empty(path: &Path) -> io::Result<String> {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        other => other,
+    }
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+/// The version of a layer: what its file says, hashed.
+fn version_of(text: &[u8]) -> String {
+    let digest = Sha256::digest(text);
+    let mut version = String::from("sha256:");
+    for byte in digest {
+        use std::fmt::Write as _;
+        let _ = write!(version, "{byte:02x}");
+    }
+    version
+}
+
+/// Keeps other processes of the same home from writing at the same time.
+fn lock_file(config: &Path) -> io::Result<fs::File> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+    if let Some(folder) = config.parent() {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    let path = config.with_extension("toml.lock");
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// Puts a new text in the file's place in one step, so that a crash leaves the old or the new.
+fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    // A link stays a link: what it points to is replaced.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mode = fs::metadata(path).map_or(0o600, |metadata| metadata.permissions().mode() & 0o777);
+    let new = path.with_extension("toml.new");
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(mode)
+        .open(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides() {
+        for (text, path, value) in [
+            ("model=x", vec!["model"], toml::Value::String("x".into())),
+            (
+                r#"model="x""#,
+                vec!["model"],
+                toml::Value::String("x".into()),
+            ),
+            ("a.b = 3", vec!["a", "b"], toml::Value::Integer(3)),
+            (
+                r#"projects."/a.b".trust_level=trusted"#,
+                vec!["projects", "/a.b", "trust_level"],
+                toml::Value::String("trusted".into()),
+            ),
+            ("x=true", vec!["x"], toml::Value::Boolean(true)),
+            ("x=", vec!["x"], toml::Value::String(String::new())),
+            ("x=a=b", vec!["x"], toml::Value::String("a=b".into())),
+        ] {
+            let read: Override = text.parse().expect(text);
+            assert_eq!(
+                (read.path, read.value),
+                (path.into_iter().map(str::to_owned).collect(), value),
+                "{text}"
+            );
+        }
+        for text in ["model", "=x", "a..b=1", r#"a."b=1"#] {
+            assert!(text.parse::<Override>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The server as its owner sees it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use raddle_rpc::Connection;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::connection;
+use crate::rooms::Rooms;
+use crate::rooms::config::{ConfigError, Override};
+
+/// What the server is told once, at its start.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where things live.
+    pub paths: Paths,
+    /// Configuration from the command line, strongest last.
+    pub overrides: Vec<Override>,
+    /// How long a connection may stay silent before its first message. A parent process may take its time.
+    pub first_message: Duration,
+    /// How many requests one connection may have running; more are refused with a retry hint.
+    pub requests_max: usize,
+    /// How long running requests may take to finish once their connection has ended.
+    pub drain: Duration,
+}
+
+impl Options {
+    /// The usual bounds.
+    pub fn new(paths: Paths) -> Self {
+        Self {
+            paths,
+            overrides: Vec::new(),
+            first_message: Duration::from_secs(30),
+            requests_max: 256,
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Where things live.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    /// The home that clients are told of.
+    pub home: PathBuf,
+    /// The administrator's configuration; may be missing.
+    pub system_config: PathBuf,
+    /// The user's configuration; may be missing.
+    pub user_config: PathBuf,
+    /// The user's skills; may be missing.
+    pub skills: PathBuf,
+}
+
+/// A running server. Give it connections; they share everything behind the gate.
+#[derive(Debug)]
+pub struct Server {
+    rooms: Arc<Rooms>,
+    connections: JoinSet<()>,
+    draining: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Reads the configuration and opens the rooms.
+    pub fn open(options: Options) -> Result<Self, ConfigError> {
+        Ok(Self {
+            rooms: Arc::new(Rooms::open(options)?),
+            connections: JoinSet::new(),
+            draining: watch::Sender::new(false),
+        })
+    }
+
+    /// Serves a connection beside the others. The receiver it returns closes when the connection ends.
+    pub fn serve(&mut self, connection: Connection) -> watch::Receiver<()> {
+        while self.connections.try_join_next().is_some() {}
+        let (ended, when_ended) = watch::channel(());
+        let rooms = self.rooms.clone();
+        let draining = self.draining.subscribe();
+        self.connections.spawn(async move {
+            connection::serve(connection, rooms, draining).await;
+            drop(ended);
+        });
+        when_ended
+    }
+
+    /// Stops reading, lets running requests finish, says goodbye to every client.
+    pub async fn drain(&mut self) {
+        let _ = self.draining.send(true);
+        while self.connections.join_next().await.is_some() {}
+    }
+
+    /// How many connections are open.
+    pub fn connections(&mut self) -> usize {
+        while self.connections.try_join_next().is_some() {}
+        self.connections.len()
+    }
+}

@@ -1,0 +1,96 @@
+//! Everything that can go wrong with a request, as the wire says it. Each code has a page in
+//! `docs/errors/`.
+
+use std::borrow::Cow;
+use std::io;
+
+use raddle_rpc::{ErrorObject, Id, code};
+use serde_json::json;
+
+/// How long an overloaded client should wait before it tries again.
+const RETRY_AFTER_MS: u64 = 100;
+
+/// How much of a client's own text is sent back to it in an error.
+const SHOWN_BYTES_MAX: usize = 256;
+
+/// The beginning of a client's text, enough for a person to know it again. Errors must not carry back
+/// what may be megabytes.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    if text.len() <= SHOWN_BYTES_MAX {
+        return text.into();
+    }
+    let end = text.floor_char_boundary(SHOWN_BYTES_MAX);
+    format!("{}…", &text[..end]).into()
+}
+
+/// Why a request was not done.
+#[derive(Debug)]
+pub(crate) enum WireError {
+    /// Something came before `initialize`.
+    NotInitialized,
+    /// A second `initialize`.
+    AlreadyInitialized,
+    /// The method is not served here.
+    UnknownMethod(Box<str>),
+    /// A method or param for which the client must opt in.
+    Experimental(String),
+    /// The id of a request that is still running.
+    IdInUse(Id),
+    /// Too many requests at once.
+    Overloaded,
+    /// Params of the wrong shape.
+    InvalidRequest(String),
+    /// Params of the right shape that ask for something that cannot be.
+    Refused(Cow<'static, str>),
+    /// A configuration write that was refused; the kind is for programs.
+    ConfigWrite {
+        /// The kind.
+        kind: &'static str,
+        /// What is wrong.
+        message: String,
+    },
+    /// The file system said no.
+    Io(io::Error),
+    /// Work that ended without an answer.
+    Dropped,
+}
+
+impl From<io::Error> for WireError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<WireError> for ErrorObject {
+    fn from(error: WireError) -> Self {
+        let invalid = |message: Cow<'static, str>| Self::new(code::INVALID_REQUEST, message);
+        match error {
+            WireError::NotInitialized => invalid("Not initialized".into()),
+            WireError::AlreadyInitialized => invalid("Already initialized".into()),
+            WireError::UnknownMethod(method) => Self::new(
+                code::METHOD_NOT_FOUND,
+                format!("method not found: {method}"),
+            ),
+            WireError::Experimental(what) => {
+                invalid(format!("{what} requires experimentalApi capability").into())
+            }
+            WireError::IdInUse(id) => {
+                invalid(format!("Invalid request: a request with id {id} is still running").into())
+            }
+            WireError::Overloaded => Self::new(code::OVERLOADED, "Server overloaded; retry later.")
+                .with_data(
+                    json!({ "errorInfo": "server_overloaded", "retryAfterMs": RETRY_AFTER_MS }),
+                ),
+            WireError::InvalidRequest(what) => invalid(format!("Invalid request: {what}").into()),
+            WireError::Refused(what) => invalid(what),
+            WireError::ConfigWrite { kind, message } => {
+                invalid(message.into()).with_data(json!({ "config_write_error_code": kind }))
+            }
+            WireError::Io(error) => Self::new(code::INTERNAL, error.to_string()),
+            WireError::Dropped => Self::new(
+                code::INTERNAL,
+                "the server failed to answer; its log says more",
+            ),
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! `account/read`
+
+#[tokio::test]
+async fn conversation() {
+    crate::client::play("account/read").await;
+}

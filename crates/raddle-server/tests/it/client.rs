@@ -1,0 +1,201 @@
+//! A client on the in-memory connection, for what a written conversation cannot say.
+
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use raddle_rpc::{Close, Connection, Frame, Limits, Outgoing, memory};
+use raddle_server::{Options, Paths, Server};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::player::{Stage, Wire};
+
+/// How long anything may take. Only a failing test waits this long.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Plays a conversation over the in-memory connection.
+pub async fn play(name: &str) {
+    crate::player::play(name, start).await;
+}
+
+async fn start(stage: &Stage) -> MemoryWire {
+    let mut server = stage.open();
+    let (client, far) = memory(Limits::default());
+    server.serve(far);
+    MemoryWire {
+        client,
+        _server: server,
+    }
+}
+
+struct MemoryWire {
+    client: Connection,
+    _server: Server,
+}
+
+impl Wire for MemoryWire {
+    async fn send(&mut self, frame: &[u8]) {
+        self.client.outgoing.send(Bytes::copy_from_slice(frame));
+    }
+
+    async fn recv(&mut self) -> Option<Vec<u8>> {
+        match self.client.incoming.next().await? {
+            Frame::Message(frame) => Some(frame.to_vec()),
+            other => panic!("a message, not {other:?}"),
+        }
+    }
+
+    async fn hang_up(&mut self) {
+        self.client.outgoing.close(Close::NORMAL);
+    }
+}
+
+impl Stage {
+    /// The usual options on this stage.
+    pub fn options(&self) -> Options {
+        Options::new(Paths {
+            home: self.home.clone(),
+            system_config: self.system_config(),
+            user_config: self.config(),
+            skills: self.home.join("skills"),
+        })
+    }
+
+    pub fn open(&self) -> Server {
+        Server::open(self.options()).expect("a server")
+    }
+
+    /// A path of the workspace, as the wire says it.
+    pub fn path(&self, name: &str) -> String {
+        self.workspace.join(name).display().to_string()
+    }
+}
+
+/// A client that has introduced itself. What it leaves unread at its end is not looked at.
+pub struct Client {
+    pub connection: Connection,
+    /// The server's queue of frames for this client.
+    pub queue: Outgoing,
+    /// Closes when the server is done with this client.
+    pub ended: watch::Receiver<()>,
+    next_id: i64,
+}
+
+impl Client {
+    pub async fn connect(server: &mut Server) -> Self {
+        Self::connect_within(server, Limits::default()).await
+    }
+
+    pub async fn connect_within(server: &mut Server, limits: Limits) -> Self {
+        let (connection, far) = memory(limits);
+        let queue = far.outgoing.clone();
+        let ended = server.serve(far);
+        let mut client = Self {
+            connection,
+            queue,
+            ended,
+            next_id: 1,
+        };
+        let params = json!({"clientInfo": {"name": "test", "version": "1"}});
+        client.ask("initialize", params).await.expect("initialize");
+        client
+    }
+
+    /// Sends a request and returns its id.
+    pub fn request(&mut self, method: &str, params: Value) -> i64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send(&json!({"id": id, "method": method, "params": params}));
+        id
+    }
+
+    pub fn send(&self, message: &Value) {
+        let frame = message.to_string();
+        self.connection.outgoing.send(frame.into());
+    }
+
+    /// The next message.
+    pub async fn next(&mut self) -> Value {
+        self.next_or_end().await.expect("a message, not the end")
+    }
+
+    /// The next message, or nothing at the end of the connection.
+    pub async fn next_or_end(&mut self) -> Option<Value> {
+        let frame = timeout(LIMIT, self.connection.incoming.next())
+            .await
+            .expect("a message in time")?;
+        let Frame::Message(frame) = frame else {
+            panic!("a message, not {frame:?}");
+        };
+        Some(serde_json::from_slice(&frame).expect("JSON"))
+    }
+
+    /// Asks and waits for the answer, which must be the next message.
+    pub async fn ask(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+        let id = self.request(method, params);
+        let mut message = self.next().await;
+        assert_eq!(message["id"], id, "{message}");
+        match message.get_mut("result") {
+            Some(result) => Ok(result.take()),
+            None => Err(message["error"].take()),
+        }
+    }
+
+    /// Waits for the server to be done with this client.
+    pub async fn when_ended(&mut self) {
+        let ended = async { while self.ended.changed().await.is_ok() {} };
+        timeout(LIMIT, ended).await.expect("an end in time");
+    }
+}
+
+/// The number of an answer.
+pub fn id_of(message: &Value) -> i64 {
+    message["id"]
+        .as_i64()
+        .unwrap_or_else(|| panic!("an answer, not {message}"))
+}
+
+/// Bytes as the wire carries them.
+pub fn base64(bytes: impl AsRef<[u8]>) -> String {
+    STANDARD.encode(bytes)
+}
+
+/// A file that is read for as long as a test wants: a named pipe.
+pub struct Pipe {
+    path: std::path::PathBuf,
+}
+
+impl Pipe {
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref().to_owned();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.is_ok_and(|status| status.success()), "mkfifo");
+        Self { path }
+    }
+
+    /// Waits for a reader, and keeps it waiting until the writer is dropped.
+    pub async fn open(&self) -> std::fs::File {
+        let path = self.path.clone();
+        let opened =
+            tokio::task::spawn_blocking(move || std::fs::OpenOptions::new().write(true).open(path));
+        let opened = timeout(LIMIT, opened).await.expect("a reader in time");
+        opened.expect("no panic").expect("a writer")
+    }
+}
+
+impl Drop for Pipe {
+    /// Lets everyone go who waits for the pipe: a blocked reader would keep its runtime from ending.
+    fn drop(&mut self) {
+        let both = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&self.path);
+        // Gone first, then closed: who has not opened it by now finds nothing to wait for.
+        let _ = std::fs::remove_file(&self.path);
+        drop(both);
+    }
+}

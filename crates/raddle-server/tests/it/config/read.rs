@@ -1,0 +1,89 @@
+//! `config/read`
+
+use raddle_server::{Options, Server};
+use serde_json::json;
+
+use crate::client::Client;
+use crate::player::Stage;
+
+#[tokio::test]
+async fn conversation() {
+    crate::client::play("config/read").await;
+}
+
+#[tokio::test]
+async fn each_value_comes_from_the_strongest_layer_that_has_it() {
+    let stage = Stage::new();
+    std::fs::write(
+        stage.system_config(),
+        "a = 1\nb = 1\nc = 1\n[t]\nx = 1\ny = 1\n",
+    )
+    .unwrap();
+    std::fs::write(stage.config(), "b = 2\nc = 2\n[t]\ny = 2\n").unwrap();
+    let mut server = Server::open(Options {
+        overrides: vec![
+            "c=2".parse().unwrap(),
+            "c=3".parse().unwrap(),
+            "t.z=3".parse().unwrap(),
+        ],
+        ..stage.options()
+    })
+    .expect("a server");
+    let mut client = Client::connect(&mut server).await;
+    let read = client
+        .ask("config/read", json!({"includeLayers": true}))
+        .await
+        .unwrap();
+    assert_eq!(
+        read["config"],
+        json!({"a": 1, "b": 2, "c": 3, "t": {"x": 1, "y": 2, "z": 3}})
+    );
+    for (key, layer) in [
+        ("a", "system"),
+        ("b", "user"),
+        ("c", "sessionFlags"),
+        ("t.x", "system"),
+        ("t.y", "user"),
+        ("t.z", "sessionFlags"),
+    ] {
+        assert_eq!(read["origins"][key]["name"]["type"], layer, "{key}");
+    }
+    let layers: Vec<_> = read["layers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|layer| &layer["name"]["type"])
+        .collect();
+    assert_eq!(layers, ["sessionFlags", "user", "system"]);
+}
+
+#[tokio::test]
+async fn an_edit_by_hand_is_seen_however_soon_it_comes() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    // A file system's clock may be coarse, or another machine's: every edit gets the same time. It
+    // lies ahead so that a slow run of this test does not reach it.
+    let time = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
+    for number in 10..60 {
+        std::fs::write(stage.config(), format!("number = {number}\n")).unwrap();
+        let file = std::fs::File::options()
+            .append(true)
+            .open(stage.config())
+            .unwrap();
+        file.set_modified(time).unwrap();
+        let read = client.ask("config/read", json!({})).await.unwrap();
+        assert_eq!(read["config"]["number"], number);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_toml_stops_the_start() {
+    let stage = Stage::new();
+    std::fs::write(stage.config(), "model = \n").unwrap();
+    let error = Server::open(stage.options()).expect_err("no server");
+    assert!(
+        error.to_string().contains("config.toml is not valid TOML"),
+        "{error}"
+    );
+}

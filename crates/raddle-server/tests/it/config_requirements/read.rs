@@ -1,0 +1,6 @@
+//! `configRequirements/read`
+
+#[tokio::test]
+async fn conversation() {
+    crate::client::play("config_requirements/read").await;
+}

@@ -1,0 +1,264 @@
+//! A connection from its first request to its end, with a client that does not behave.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use raddle_rpc::{Close, Limits};
+use raddle_server::{Options, Server};
+use serde_json::{Value, json};
+
+use crate::client::{Client, Pipe, base64, id_of};
+use crate::player::Stage;
+
+#[tokio::test]
+async fn a_client_that_hangs_up_still_gets_what_it_asked_for() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let pipe = Pipe::new(stage.path("slow"));
+    let running = client.request("fs/readFile", json!({"path": stage.path("slow")}));
+    client.connection.outgoing.close(Close::NORMAL);
+    drop(pipe.open().await);
+    assert_eq!(
+        client.next().await,
+        json!({"id": running, "result": {"dataBase64": ""}})
+    );
+    assert_eq!(client.next_or_end().await, None);
+    client.when_ended().await;
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_is_forgotten_and_its_requests_end() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let mut other = Client::connect(&mut server).await;
+    let pipe = Pipe::new(stage.path("slow"));
+    client.request("fs/readFile", json!({"path": stage.path("slow")}));
+    let writer = pipe.open().await;
+
+    let Client {
+        connection,
+        mut ended,
+        ..
+    } = client;
+    drop(connection);
+    other
+        .ask("account/read", json!({}))
+        .await
+        .expect("the other goes on");
+    drop(writer);
+    let gone = async { while ended.changed().await.is_ok() {} };
+    tokio::time::timeout(Duration::from_secs(10), gone)
+        .await
+        .expect("an end");
+    other
+        .ask("account/read", json!({}))
+        .await
+        .expect("the other goes on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_answers_what_was_asked_and_says_goodbye() {
+    let start = tokio::time::Instant::now();
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let mut idle = Client::connect(&mut server).await;
+    let pipe = Pipe::new(stage.path("slow"));
+    let running = client.request("fs/readFile", json!({"path": stage.path("slow")}));
+    let writer = pipe.open().await;
+
+    let drained = tokio::spawn(async move {
+        server.drain().await;
+        server.connections()
+    });
+    assert_eq!(idle.next_or_end().await, None);
+    drop(writer);
+    assert_eq!(
+        client.next().await,
+        json!({"id": running, "result": {"dataBase64": ""}})
+    );
+    assert_eq!(client.next_or_end().await, None);
+    assert_eq!(drained.await.unwrap(), 0);
+    assert!(start.elapsed() < Duration::from_secs(1), "a limit ran out");
+}
+
+#[tokio::test]
+async fn a_drain_does_not_wait_for_ever() {
+    let stage = Stage::new();
+    let mut server = Server::open(Options {
+        drain: Duration::from_millis(1),
+        ..stage.options()
+    })
+    .expect("a server");
+    let mut client = Client::connect(&mut server).await;
+    let pipe = Pipe::new(stage.path("slow"));
+    client.request("fs/readFile", json!({"path": stage.path("slow")}));
+    let writer = pipe.open().await;
+    server.drain().await;
+    assert_eq!(client.next_or_end().await, None);
+    drop(writer);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_not_read() {
+    const REQUESTS: i64 = 4000;
+    const ANSWER_BYTES_MAX: usize = 2 << 10;
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let limits = Limits {
+        outgoing_bytes_max: 64 << 10,
+        ..Limits::default()
+    };
+    let mut deaf = Client::connect_within(&mut server, limits).await;
+    let mut other = Client::connect(&mut server).await;
+
+    // The answers are many times what may be queued and on its way.
+    let first = deaf.request("model/list", json!({}));
+    for _ in 1..REQUESTS {
+        deaf.request("model/list", json!({}));
+    }
+    let proof = stage.path("proof");
+    deaf.request("fs/writeFile", json!({"path": proof, "dataBase64": ""}));
+    let mut most = 0;
+    for _ in 0..1000 {
+        other
+            .ask("account/read", json!({}))
+            .await
+            .expect("the other is served");
+        most = most.max(deaf.queue.queued_bytes());
+    }
+    assert!(most >= limits.outgoing_bytes_max, "{most} bytes are queued");
+    assert!(
+        most <= limits.outgoing_bytes_max + ANSWER_BYTES_MAX,
+        "{most} bytes are queued"
+    );
+    assert!(
+        !std::fs::exists(&proof).unwrap(),
+        "its last request was read"
+    );
+
+    // Once it reads, it gets every answer.
+    for id in first..first + REQUESTS {
+        let answer = deaf.next().await;
+        assert_eq!(answer["id"], id, "{answer}");
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+    assert_eq!(deaf.next().await["result"], json!({}));
+    assert!(std::fs::exists(&proof).unwrap());
+}
+
+#[tokio::test]
+async fn an_answer_to_nothing_is_ignored() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    for id in 0..100 {
+        client.send(&json!({"id": id, "result": {"decision": "accept"}}));
+    }
+    client
+        .ask("account/read", json!({}))
+        .await
+        .expect("the next answer is the next message");
+}
+
+#[tokio::test]
+async fn an_id_in_use_is_refused_and_the_running_request_goes_on() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let pipe = Pipe::new(stage.path("slow"));
+    let running = client.request("fs/readFile", json!({"path": stage.path("slow")}));
+    client.send(&json!({"id": running, "method": "account/read", "params": {}}));
+    let message = format!("Invalid request: a request with id {running} is still running");
+    assert_eq!(
+        client.next().await,
+        json!({"id": running, "error": {"code": -32600, "message": message}})
+    );
+    // The same number as a string is another id.
+    client.send(&json!({"id": running.to_string(), "method": "account/read", "params": {}}));
+    assert_eq!(client.next().await["id"], running.to_string());
+    drop(pipe.open().await);
+    assert_eq!(
+        client.next().await,
+        json!({"id": running, "result": {"dataBase64": ""}})
+    );
+}
+
+/// Sends many requests of all kinds at once and counts the answers to each.
+async fn flood(requests_max: usize) -> BTreeMap<i64, Vec<Value>> {
+    const REQUESTS: usize = 10_000;
+    let stage = Stage::new();
+    let mut server = Server::open(Options {
+        requests_max,
+        ..stage.options()
+    })
+    .expect("a server");
+    let mut client = Client::connect(&mut server).await;
+    std::fs::write(stage.path("file"), "hello").unwrap();
+    for number in 0..REQUESTS {
+        let path = stage.path(&format!("file{}", number % 7));
+        let (method, params) = match number % 10 {
+            0 => ("account/read", json!({})),
+            1 => ("fs/readFile", json!({"path": stage.path("file")})),
+            2 => (
+                "fs/writeFile",
+                json!({"path": path, "dataBase64": base64(&path)}),
+            ),
+            3 => ("fs/remove", json!({"path": path})),
+            4 => ("no/such/method", json!({})),
+            5 => ("fs/getMetadata", json!({"path": stage.path("none")})),
+            6 => ("model/list", json!(7)),
+            7 => ("config/read", json!({})),
+            8 => ("fs/unwatch", json!({"watchId": "w"})),
+            _ => (
+                "initialize",
+                json!({"clientInfo": {"name": "again", "version": "1"}}),
+            ),
+        };
+        client.request(method, params);
+    }
+    let mut answers: BTreeMap<i64, Vec<Value>> = BTreeMap::new();
+    client.connection.outgoing.close(Close::NORMAL);
+    while let Some(answer) = client.next_or_end().await {
+        answers.entry(id_of(&answer)).or_default().push(answer);
+    }
+    assert_eq!(answers.len(), REQUESTS);
+    answers
+}
+
+/// What the answer to a request of the flood must be; its number tells its kind.
+fn expected_code(id: i64) -> Option<i64> {
+    // The first request after `initialize` has id 2.
+    match (id - 2) % 10 {
+        4 => Some(-32601),
+        5 => Some(-32603),
+        6 | 9 => Some(-32600),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_of_many_requests_gets_its_one_answer() {
+    for (id, answers) in flood(100_000).await {
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        assert_eq!(
+            answers[0]["error"]["code"].as_i64(),
+            expected_code(id),
+            "{answers:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn so_it_does_when_there_are_too_many() {
+    for (id, answers) in flood(16).await {
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        let code = answers[0]["error"]["code"].as_i64();
+        assert!(
+            code == Some(-32001) || code == expected_code(id),
+            "{answers:?}"
+        );
+    }
+}

@@ -1,0 +1,29 @@
+//! `fs/readDirectory`
+
+use serde_json::json;
+
+use crate::client::Client;
+use crate::player::Stage;
+
+#[tokio::test]
+async fn conversation() {
+    crate::client::play("fs/read_directory").await;
+}
+
+#[tokio::test]
+async fn a_link_counts_as_what_it_points_to() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    for (link, target) in [("a", "/"), ("b", "/dev/null"), ("c", "nowhere")] {
+        std::os::unix::fs::symlink(target, stage.path(link)).unwrap();
+    }
+    let read = client
+        .ask("fs/readDirectory", json!({"path": stage.workspace}))
+        .await;
+    let entry = |name: &str, is_directory: bool| json!({"fileName": name, "isDirectory": is_directory, "isFile": false});
+    assert_eq!(
+        read,
+        Ok(json!({"entries": [entry("a", true), entry("b", false), entry("c", false)]}))
+    );
+}

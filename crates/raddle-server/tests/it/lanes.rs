@@ -1,0 +1,106 @@
+//! Requests for one resource run in the order they came, however many are sent at once.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, Pipe, base64, id_of};
+use crate::player::Stage;
+
+const WRITES: usize = 200;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writes_to_one_path_keep_their_order_and_a_read_sees_the_last() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let path = stage.path("file");
+    for number in 0..WRITES {
+        let data = base64(number.to_string());
+        client.request("fs/writeFile", json!({"path": path, "dataBase64": data}));
+    }
+    let read = client.request("fs/readFile", json!({"path": path}));
+
+    let mut last = 0;
+    for _ in 0..WRITES {
+        let answer = client.next().await;
+        assert_eq!(answer["result"], json!({}), "{answer}");
+        assert!(id_of(&answer) > last, "{answer} after {last}");
+        last = id_of(&answer);
+    }
+    let answer = client.next().await;
+    assert_eq!(
+        answer,
+        json!({"id": read, "result": {"dataBase64": base64((WRITES - 1).to_string())}})
+    );
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        (WRITES - 1).to_string()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_read_sees_the_writes_before_it_and_none_after() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let path = stage.path("file");
+    let mut expected = Vec::new();
+    for number in 0..100 {
+        let data = base64(number.to_string());
+        client.request("fs/writeFile", json!({"path": path, "dataBase64": data}));
+        let id = client.request("fs/readFile", json!({"path": path}));
+        expected.push(json!({"id": id, "result": {"dataBase64": data}}));
+    }
+    let mut reads = Vec::new();
+    for _ in 0..200 {
+        let answer = client.next().await;
+        if answer["result"] != json!({}) {
+            reads.push(answer);
+        }
+    }
+    assert_eq!(reads, expected);
+}
+
+#[tokio::test]
+async fn a_slow_path_holds_up_only_itself() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let mut other = Client::connect(&mut server).await;
+    let pipe = Pipe::new(stage.path("slow"));
+    let slow = client.request("fs/readFile", json!({"path": stage.path("slow")}));
+    // Waits behind the read, also when another connection asks.
+    let removal = other.request("fs/remove", json!({"path": stage.path("slow")}));
+
+    let quick = json!({"path": stage.path("quick"), "dataBase64": ""});
+    for client in [&mut client, &mut other] {
+        let written = client.ask("fs/writeFile", quick.clone()).await;
+        assert_eq!(written, Ok(json!({})));
+    }
+    drop(pipe.open().await);
+    assert_eq!(id_of(&client.next().await), slow);
+    assert_eq!(other.next().await, json!({"id": removal, "result": {}}));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_configuration_is_read_as_it_was_just_written() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    for number in 0..50 {
+        let model = json!({"keyPath": "model", "value": format!("m{number:02}"), "mergeStrategy": "replace"});
+        client.request("config/value/write", model);
+        client.request("config/read", json!({}));
+    }
+    let mut models: Vec<Value> = Vec::new();
+    for _ in 0..100 {
+        let answer = client.next().await;
+        assert!(answer["error"].is_null(), "{answer}");
+        if !answer["result"]["config"].is_null() {
+            models.push(answer["result"]["config"]["model"].clone());
+        }
+    }
+    let expected: Vec<Value> = (0..50)
+        .map(|number| format!("m{number:02}").into())
+        .collect();
+    assert_eq!(models, expected);
+}

@@ -1,0 +1,52 @@
+//! The server through the in-memory connection: what a client could notice.
+//!
+//! Each method has its file, named like it, which plays its conversation from `conformance/` and adds
+//! what a conversation cannot say. What belongs to no single method comes first.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
+
+mod client;
+mod player;
+
+mod connection;
+mod frames;
+mod gate;
+mod lanes;
+mod overload;
+
+mod initialize;
+
+mod account {
+    mod read;
+}
+mod model {
+    mod list;
+}
+mod config {
+    mod batch_write;
+    mod read;
+    mod value {
+        mod write;
+    }
+}
+mod config_requirements {
+    mod read;
+}
+mod permission_profile {
+    mod list;
+}
+mod skills {
+    mod list;
+}
+mod fs {
+    mod copy;
+    mod create_directory;
+    mod get_metadata;
+    mod read_directory;
+    mod read_file;
+    mod remove;
+    mod unwatch;
+    mod watch;
+    mod write_file;
+}
+mod fuzzy_file_search;

@@ -1,0 +1,199 @@
+//! `raddle app-server`: doors in front, the server behind, and an orderly end.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use raddle_rpc::{Auth, Door, Doors, Limits, Listen, SignedBearer, Transport};
+use raddle_server::{Options, Override, Server};
+use sha2::{Digest, Sha256};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::cli::{Serve, WsAuth};
+use crate::home::Home;
+use crate::log;
+
+/// The shortest secret that signed tokens may use.
+const SECRET_BYTES_MIN: usize = 32;
+
+/// Serves until the parent closes stdin or a signal says to stop.
+pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
+    let home = Home::find()?;
+    let auth = auth(args)?;
+    overrides.extend(args.config.iter().cloned());
+    let options = Options {
+        overrides,
+        ..Options::new(home.paths())
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers())
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let outcome = runtime.block_on(serve(options, doors(args, &home, &auth)));
+    // A thread may be stuck in a read of stdin; it must not keep the process.
+    runtime.shutdown_timeout(Duration::ZERO);
+    outcome
+}
+
+async fn serve(options: Options, wanted: Vec<Door>) -> Result<()> {
+    let mut server = Server::open(options)?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
+    let mut doors = Doors::new();
+    for door in wanted {
+        doors.open(door).await?;
+    }
+    for banner in doors.banners() {
+        log::say(&format!("raddle: {banner}"));
+    }
+
+    let mut parent: Option<watch::Receiver<()>> = None;
+    loop {
+        tokio::select! {
+            Some(connection) = doors.next() => {
+                let from_parent = connection.peer.transport == Transport::Stdio;
+                let ended = server.serve(connection);
+                if from_parent {
+                    parent = Some(ended);
+                }
+            }
+            () = gone(&mut parent) => break,
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+
+    doors.close();
+    tracing::info!(
+        connections = server.connections(),
+        "draining; a second signal ends at once"
+    );
+    tokio::select! {
+        () = server.drain() => {}
+        _ = terminate.recv() => tracing::warn!("ended by a second signal"),
+        _ = interrupt.recv() => tracing::warn!("ended by a second signal"),
+    }
+    Ok(())
+}
+
+/// Resolves when the process that started us has closed its end. Without one, never.
+async fn gone(parent: &mut Option<watch::Receiver<()>>) {
+    match parent {
+        Some(ended) => while ended.changed().await.is_ok() {},
+        None => std::future::pending().await,
+    }
+}
+
+/// Two threads are plenty for moving bytes, and each one costs memory at rest.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(2, |count| count.get().clamp(2, 8))
+}
+
+fn doors(args: &Serve, home: &Home, auth: &Auth) -> Vec<Door> {
+    let mut listens = args.listen.clone();
+    if args.stdio && !listens.contains(&Listen::Stdio) {
+        listens.push(Listen::Stdio);
+    }
+    if listens.is_empty() {
+        listens.push(Listen::Stdio);
+    }
+    // There is one stdin, however often it is asked for.
+    let mut seen_stdio = false;
+    listens.retain(|listen| *listen != Listen::Stdio || !std::mem::replace(&mut seen_stdio, true));
+    let host_names: Arc<[String]> = args.allow_host.clone().into();
+    let limits = Limits {
+        message_bytes_max: args.max_message_bytes,
+        ..Limits::default()
+    };
+    listens
+        .into_iter()
+        .map(|listen| Door {
+            listen,
+            default_socket: home.socket(),
+            auth: auth.clone(),
+            insecure_loopback: args.insecure_loopback,
+            host_names: host_names.clone(),
+            limits,
+        })
+        .collect()
+}
+
+fn auth(args: &Serve) -> Result<Auth> {
+    let token = args.ws_token_file.is_some() || args.ws_token_sha256.is_some();
+    match args.ws_auth {
+        None if token || args.ws_shared_secret_file.is_some() => {
+            bail!(
+                "a token or secret is given, but not its kind; add --ws-auth capability-token or signed-bearer-token"
+            )
+        }
+        None => Ok(Auth::Open),
+        Some(WsAuth::CapabilityToken) => Ok(Auth::CapabilityToken {
+            sha256: token_digest(args)?,
+        }),
+        Some(WsAuth::SignedBearerToken) => {
+            let path = args
+                .ws_shared_secret_file
+                .as_deref()
+                .context("--ws-auth signed-bearer-token needs --ws-shared-secret-file PATH")?;
+            let secret = read_secret(path)?.into_bytes();
+            if secret.len() < SECRET_BYTES_MIN {
+                bail!(
+                    "{} holds fewer than {SECRET_BYTES_MIN} bytes",
+                    path.display()
+                );
+            }
+            Ok(Auth::SignedBearer(SignedBearer {
+                secret,
+                issuer: args.ws_issuer.clone(),
+                audience: args.ws_audience.clone(),
+                clock_skew: Duration::from_secs(args.ws_max_clock_skew_seconds),
+            }))
+        }
+    }
+}
+
+fn token_digest(args: &Serve) -> Result<[u8; 32]> {
+    if let Some(hex) = &args.ws_token_sha256 {
+        return unhex(hex.trim()).context("--ws-token-sha256 must be 64 hex digits");
+    }
+    let path = args.ws_token_file.as_deref().context(
+        "--ws-auth capability-token needs --ws-token-file PATH or --ws-token-sha256 HEX",
+    )?;
+    let token = read_secret(path)?;
+    if token.is_empty() {
+        bail!(
+            "{} is empty; put a token in it, e.g. 32 random bytes in hex",
+            path.display()
+        );
+    }
+    Ok(Sha256::digest(token.as_bytes()).into())
+}
+
+/// A secret file's text without the line end that editors add.
+fn read_secret(path: &Path) -> Result<String> {
+    use std::os::unix::fs::PermissionsExt;
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
+    if mode & 0o077 != 0 {
+        log::say(&format!(
+            "raddle: warning: others may read {}; chmod 600 it",
+            path.display()
+        ));
+    }
+    Ok(text.trim().to_owned())
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}

@@ -1,0 +1,129 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use raddle_rpc::Listen;
+use raddle_server::Override;
+
+/// Hosts coding agents behind JSON-RPC.
+#[derive(Debug, Parser)]
+#[command(
+    name = "raddle",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    /// Set a configuration value, like model=NAME or a.b=3; may be repeated
+    #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
+    pub(crate) config: Vec<Override>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve the app-server protocol to IDEs, desktop apps and other clients
+    AppServer(AppServer),
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct AppServer {
+    #[command(subcommand)]
+    pub(crate) command: Option<AppServerCommand>,
+
+    #[command(flatten)]
+    pub(crate) serve: Serve,
+}
+
+#[derive(Debug, Subcommand)]
+#[expect(
+    clippy::enum_variant_names,
+    reason = "they are the names of the commands"
+)]
+pub(crate) enum AppServerCommand {
+    /// Write the protocol as JSON Schema files
+    GenerateJsonSchema(Generate),
+    /// Write the protocol as TypeScript types
+    GenerateTs(Generate),
+    /// Write the protocol's reference pages
+    #[command(hide = true)]
+    GenerateReference(Generate),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Generate {
+    /// The folder to write to; it is made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+
+    /// Also write what clients must opt into
+    #[arg(long)]
+    pub(crate) experimental: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Set a configuration value, here or before the command; the last one counts
+    #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
+    pub(crate) config: Vec<Override>,
+
+    /// Listen on stdio:// (the default), unix://, unix://PATH, ws://IP:PORT, or off; may be repeated
+    #[arg(long, value_name = "URL")]
+    pub(crate) listen: Vec<Listen>,
+
+    /// The same as --listen stdio://
+    #[arg(long)]
+    pub(crate) stdio: bool,
+
+    /// What a websocket client must show: capability-token or signed-bearer-token
+    #[arg(long, value_name = "MODE", hide_possible_values = true)]
+    pub(crate) ws_auth: Option<WsAuth>,
+
+    /// The file that holds the capability token
+    #[arg(long, value_name = "PATH", conflicts_with = "ws_token_sha256")]
+    pub(crate) ws_token_file: Option<PathBuf>,
+
+    /// The SHA-256 of the capability token, in hex
+    #[arg(long, value_name = "HEX")]
+    pub(crate) ws_token_sha256: Option<String>,
+
+    /// The file that holds the secret of signed tokens, at least 32 bytes
+    #[arg(long, value_name = "PATH")]
+    pub(crate) ws_shared_secret_file: Option<PathBuf>,
+
+    /// The issuer that signed tokens must name
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) ws_issuer: Option<String>,
+
+    /// The audience that signed tokens must name
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) ws_audience: Option<String>,
+
+    /// How far the clocks of signed tokens may be off
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(crate) ws_max_clock_skew_seconds: u64,
+
+    /// Let any local process open a websocket on a loopback address without a token
+    #[arg(long)]
+    pub(crate) insecure_loopback: bool,
+
+    /// A host name, besides our own address, that websocket requests may name; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+
+    /// The longest message a client may send
+    #[arg(long, value_name = "BYTES", default_value_t = 32 << 20)]
+    pub(crate) max_message_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WsAuth {
+    /// A secret that both sides know
+    CapabilityToken,
+    /// An HS256 JSON Web Token
+    SignedBearerToken,
+}

@@ -1,0 +1,67 @@
+//! Where things live: `$RADDLE_HOME`, else the folders that XDG names.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use raddle_server::Paths;
+
+/// The folders of this user.
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(crate) config: PathBuf,
+    pub(crate) state: PathBuf,
+}
+
+impl Home {
+    /// Reads the environment. Nothing is made yet.
+    pub(crate) fn find() -> Result<Self> {
+        if let Some(home) = folder("RADDLE_HOME") {
+            let home = std::path::absolute(&home).context("RADDLE_HOME")?;
+            return Ok(Self {
+                config: home.clone(),
+                state: home,
+            });
+        }
+        let user =
+            || folder("HOME").context("neither RADDLE_HOME nor HOME is set; set one of them");
+        let config = match folder("XDG_CONFIG_HOME") {
+            Some(config) => config,
+            None => user()?.join(".config"),
+        };
+        let state = match folder("XDG_STATE_HOME") {
+            Some(state) => state,
+            None => user()?.join(".local/state"),
+        };
+        Ok(Self {
+            config: config.join("raddle"),
+            state: state.join("raddle"),
+        })
+    }
+
+    /// What the server is told.
+    pub(crate) fn paths(&self) -> Paths {
+        Paths {
+            home: self.state.clone(),
+            system_config: PathBuf::from("/etc/raddle/config.toml"),
+            user_config: self.config.join("config.toml"),
+            skills: self.config.join("skills"),
+        }
+    }
+
+    /// The socket that `--listen unix://` means.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.state
+            .join("app-server-control/app-server-control.sock")
+    }
+}
+
+/// An absolute folder from the environment; empty and relative ones count as unset, as XDG says.
+fn folder(name: &str) -> Option<PathBuf> {
+    let value = PathBuf::from(std::env::var_os(name)?);
+    let usable = if name == "RADDLE_HOME" {
+        !value.as_os_str().is_empty()
+    } else {
+        Path::is_absolute(&value)
+    };
+    usable.then_some(value)
+}

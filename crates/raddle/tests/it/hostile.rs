@@ -1,0 +1,210 @@
+//! Frames that are no good. A seeded generator makes them, `reference` says what each deserves, and
+//! the server must send exactly those replies and no others, go on serving, and keep its memory.
+//!
+//! `RADDLE_HOSTILE_FRAMES` sets how many go over each transport.
+
+mod breaches;
+mod expected;
+mod frames;
+mod memory;
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use self::breaches::Breaches;
+use self::expected::{Expected, Replies};
+use self::frames::Frames;
+use crate::support::request;
+use crate::support::server::Server;
+use crate::support::stdio::Pipes;
+use crate::support::websocket::{self, FIN, Received, TEXT, Websocket};
+
+/// Small, so that frames over it are cheap to make.
+const CAP: usize = 65_536;
+
+/// How many frames go out before their replies are counted.
+const BATCH: usize = 64;
+
+fn frame_count() -> usize {
+    match std::env::var("RADDLE_HOSTILE_FRAMES") {
+        Ok(count) => count.parse().expect("RADDLE_HOSTILE_FRAMES is a number"),
+        Err(_) => 5000,
+    }
+}
+
+#[test]
+fn over_stdio() {
+    let mut server = Server::start(&["--max-message-bytes", &CAP.to_string()]);
+    let mut pipes = server.pipes();
+    pipes.hello();
+    let mut frames = Frames::new(1, CAP);
+    let mut tally = Tally::default();
+    while tally.frames < frame_count() {
+        let mut replies = Replies::default();
+        for _ in 0..BATCH {
+            let frame = frames.next();
+            pipes.send(&frame);
+            // A newline inside a frame makes it several lines.
+            for line in frame.split(|byte| *byte == b'\n') {
+                tally.add(&Expected::of_line(line, CAP), &mut replies);
+            }
+            tally.frames += 1;
+        }
+        probe_stdio(&mut pipes, &mut replies, tally.frames);
+    }
+    pipes.close();
+    assert_eq!(pipes.next(), None, "more replies than frames that ask");
+    let ended = server.ended();
+    assert!(ended.status.success(), "{:?}", ended.status);
+    assert_eq!(ended.count("noise"), tally.of("counted"));
+    assert_eq!(ended.count("too_long"), tally.of("too long"));
+    tally.check(
+        "stdio",
+        &[
+            "result", "-32600", "-32601", "counted", "ignored", "too long",
+        ],
+    );
+}
+
+#[test]
+fn over_a_websocket() {
+    let cap = CAP.to_string();
+    let server = Server::open_websocket(&["--max-message-bytes", &cap]);
+    let connect = || server.client();
+    let tally = over_websockets(connect, 2);
+    let ended = server.stop();
+    assert_eq!(ended.count("noise"), tally.of("counted"));
+    tally.check("ws", WEBSOCKET_KINDS);
+}
+
+#[test]
+fn over_a_unix_socket() {
+    let cap = CAP.to_string();
+    let server = Server::start(&["--listen", "unix://", "--max-message-bytes", &cap]);
+    let connect = || server.unix_client();
+    let tally = over_websockets(connect, 3);
+    let ended = server.stop();
+    assert_eq!(ended.count("noise"), tally.of("counted"));
+    tally.check("unix", WEBSOCKET_KINDS);
+}
+
+const WEBSOCKET_KINDS: &[&str] = &[
+    "result", "-32600", "-32601", "counted", "ignored", "1000", "1002", "1007", "1009",
+];
+
+fn over_websockets(connect: impl Fn() -> Websocket, seed: u64) -> Tally {
+    let mut frames = Frames::new(seed, CAP);
+    let mut breaches = Breaches::new(seed, CAP);
+    let mut tally = Tally::default();
+    let mut socket = connect();
+    while tally.frames < frame_count() {
+        let mut replies = Replies::default();
+        let mut close = None;
+        for _ in 0..BATCH {
+            let (bytes, expected) = breaches.next().unwrap_or_else(|| {
+                let message = frames.next();
+                let expected = Expected::of_message(&message, CAP);
+                // Where a frame is cut makes no difference to what it is.
+                (breaches.cut(&message), expected)
+            });
+            tally.frames += 1;
+            tally.add(&expected, &mut replies);
+            if let Expected::Close(code) = expected {
+                // The server may close before it has read all of this.
+                socket.push(&bytes, crate::support::PATIENCE);
+                close = Some(code);
+                break;
+            }
+            socket.raw(&bytes);
+        }
+        match close {
+            None => probe_websocket(&mut socket, &mut replies, tally.frames),
+            Some(code) => {
+                expect_close(&mut socket, &mut replies, code);
+                socket = connect();
+            }
+        }
+    }
+    socket.raw(&websocket::frame(
+        FIN | websocket::CLOSE,
+        &1000_u16.to_be_bytes(),
+    ));
+    expect_close(&mut socket, &mut Replies::default(), 1000);
+    tally
+}
+
+/// A good request behind the bad frames: when it is answered, all replies to them have come.
+fn probe(number: usize) -> (String, Vec<u8>) {
+    let id = format!("probe {number}");
+    let frame = request(&*id, "model/list", json!({}));
+    (id, frame)
+}
+
+fn probe_stdio(pipes: &mut Pipes, replies: &mut Replies, number: usize) {
+    let (id, frame) = probe(number);
+    pipes.send(&frame);
+    loop {
+        let message = pipes.receive();
+        if message["id"] == id.as_str() {
+            break;
+        }
+        replies.came(&message);
+    }
+    replies.check(false);
+}
+
+fn probe_websocket(socket: &mut Websocket, replies: &mut Replies, number: usize) {
+    let (id, frame) = probe(number);
+    socket.raw(&websocket::frame(FIN | TEXT, &frame));
+    loop {
+        let message = socket.receive();
+        if message["id"] == id.as_str() {
+            break;
+        }
+        replies.came(&message);
+    }
+    replies.check(false);
+}
+
+fn expect_close(socket: &mut Websocket, replies: &mut Replies, expected: u16) {
+    loop {
+        match socket.next() {
+            Received::Message(message) => replies.came(&message),
+            Received::Close { code, reason } => {
+                assert_eq!(code, expected, "{reason}");
+                break;
+            }
+            Received::End => panic!("the connection ended without close {expected}"),
+        }
+    }
+    socket.end();
+    replies.check(expected == 1000);
+}
+
+/// What was sent, by what it deserved.
+#[derive(Default)]
+struct Tally {
+    frames: usize,
+    kinds: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    fn add(&mut self, expected: &Expected, replies: &mut Replies) {
+        *self.kinds.entry(expected.kind()).or_default() += 1;
+        replies.expect(expected);
+    }
+
+    fn of(&self, kind: &str) -> u64 {
+        self.kinds.get(kind).copied().unwrap_or(0)
+    }
+
+    /// A run that leaves out a kind of frame proves nothing about it.
+    fn check(&self, transport: &str, kinds: &[&str]) {
+        eprintln!("{transport}: {} frames: {:?}", self.frames, self.kinds);
+        for kind in kinds {
+            assert!(self.of(kind) > 0, "no frame of kind {kind}");
+        }
+        assert_eq!(self.kinds.len(), kinds.len(), "{:?}", self.kinds);
+    }
+}

@@ -1,0 +1,168 @@
+//! What the server owes for a frame.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::reference::{Id, Verdict, decode, judge, members};
+use crate::support::code;
+
+/// What must come of one frame.
+#[derive(Debug)]
+pub enum Expected {
+    /// Silence, and the server counts it.
+    Counted,
+    /// Silence: a notification, or a blank line.
+    Ignored,
+    /// Silence, and the server counts it as over the cap.
+    TooLong,
+    /// One reply: a result, or an error with this code.
+    Reply { id: Value, code: Option<i64> },
+    /// The websocket closes with this code.
+    Close(u16),
+}
+
+const INVALID_REQUEST: i64 = -32600;
+const METHOD_NOT_FOUND: i64 = -32601;
+
+impl Expected {
+    /// For a line of stdio.
+    pub fn of_line(line: &[u8], cap: usize) -> Self {
+        if line.len() > cap {
+            return Self::TooLong;
+        }
+        match line.strip_suffix(b"\r").unwrap_or(line) {
+            b"" => Self::Ignored,
+            line => Self::of(line),
+        }
+    }
+
+    /// For a text message of a websocket.
+    pub fn of_message(message: &[u8], cap: usize) -> Self {
+        if message.len() > cap {
+            Self::Close(1009)
+        } else if std::str::from_utf8(message).is_err() {
+            Self::Close(1007)
+        } else {
+            Self::of(message)
+        }
+    }
+
+    fn of(frame: &[u8]) -> Self {
+        match judge(frame) {
+            Verdict::NotJson
+            | Verdict::NotAnObject
+            | Verdict::NotAMessage
+            | Verdict::AnswerToNothing => Self::Counted,
+            // The server asks for nothing in this test, so nobody waits for an answer.
+            Verdict::Answer { .. } => Self::Counted,
+            Verdict::Notification { .. } => Self::Ignored,
+            Verdict::Refused { id } => Self::Reply {
+                id: id.map_or(Value::Null, value),
+                code: Some(INVALID_REQUEST),
+            },
+            Verdict::Request { id, method, params } => Self::Reply {
+                id: value(id),
+                code: code_of(&method, params),
+            },
+        }
+    }
+
+    /// A name for the tally.
+    pub fn kind(&self) -> String {
+        match self {
+            Self::Counted => "counted".into(),
+            Self::Ignored => "ignored".into(),
+            Self::TooLong => "too long".into(),
+            Self::Reply { code: None, .. } => "result".into(),
+            Self::Reply {
+                code: Some(code), ..
+            } => code.to_string(),
+            Self::Close(code) => code.to_string(),
+        }
+    }
+}
+
+fn value(id: Id) -> Value {
+    match id {
+        Id::Integer(number) => number.into(),
+        Id::Text(text) => text.into(),
+    }
+}
+
+/// What a well-formed request deserves, from a client that has said hello.
+fn code_of(method: &str, params: Option<&str>) -> Option<i64> {
+    match method {
+        // A second introduction is refused whatever it says.
+        "initialize" => Some(INVALID_REQUEST),
+        "model/list" => (!lists_models(params)).then_some(INVALID_REQUEST),
+        "fs/readFile" => {
+            let path = params.and_then(members).into_iter().flatten();
+            let named = path.filter(|(name, _)| name == "path");
+            for (_, path) in named {
+                assert!(decode(path).is_none(), "no frame here may touch a file");
+            }
+            Some(INVALID_REQUEST)
+        }
+        _ => Some(METHOD_NOT_FOUND),
+    }
+}
+
+/// Whether these are params of `model/list`, by its page in the reference.
+fn lists_models(params: Option<&str>) -> bool {
+    let Some(members) = params.and_then(members) else {
+        return false;
+    };
+    let mut seen = Vec::new();
+    for (name, value) in &members {
+        let fits = match name.as_str() {
+            // No cursor was ever given out.
+            "cursor" => *value == "null",
+            "includeHidden" => matches!(*value, "null" | "true" | "false"),
+            "limit" => {
+                let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+                *value == "null" || digits && value.parse::<u32>().is_ok()
+            }
+            _ => continue,
+        };
+        if !fits || seen.contains(name) {
+            return false;
+        }
+        seen.push(name.clone());
+    }
+    true
+}
+
+/// The replies still owed: how often each is expected, less how often it came.
+#[derive(Default)]
+pub struct Replies {
+    owed: BTreeMap<String, i64>,
+}
+
+impl Replies {
+    pub fn expect(&mut self, expected: &Expected) {
+        if let Expected::Reply { id, code } = expected {
+            *self.owed.entry(format!("{id} {code:?}")).or_default() += 1;
+        }
+    }
+
+    pub fn came(&mut self, reply: &Value) {
+        assert!(reply.get("method").is_none(), "not a reply: {reply}");
+        let key = format!("{} {:?}", reply["id"], code(reply));
+        *self.owed.entry(key).or_default() -= 1;
+    }
+
+    /// Everything owed has come, and nothing else. A client that leaves may miss the last replies.
+    pub fn check(&self, client_left: bool) {
+        let fine = |count: i64| count == 0 || client_left && count > 0;
+        let wrong: Vec<_> = self
+            .owed
+            .iter()
+            .filter(|(_, count)| !fine(**count))
+            .collect();
+        assert!(
+            wrong.is_empty(),
+            "replies owed (positive) or not asked for (negative): {wrong:?}"
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! What hostile frames cost: never more than twice the cap beyond what the server held before.
+
+use serde_json::json;
+
+use crate::support::request;
+use crate::support::server::Server;
+use crate::support::websocket::{FIN, Received, TEXT, Websocket, frame};
+
+const MIB: usize = 1 << 20;
+
+/// What comes beside frames, whatever the cap: read and write buffers (less than 1 MiB together), the
+/// stacks and arenas of threads that had not run before, pages of code that were not in use. A server
+/// that is sent small frames only grows by a quarter of a MiB.
+const SLACK: usize = 4 * MIB;
+
+/// Frames that fill the cap, or nearly, each in a way that could tempt a server to copy it.
+fn large_frames(bytes: usize) -> Vec<Vec<u8>> {
+    let x = "x".repeat(bytes);
+    let half = bytes / 2;
+    vec![
+        // Not a message.
+        x.clone().into_bytes(),
+        vec![b'['; bytes],
+        vec![b' '; bytes],
+        [b"\"".to_vec(), "é".repeat(half).into_bytes()].concat(),
+        format!("{{\"{x}\":1}}").into_bytes(),
+        format!("[{}1]", "1,".repeat(half)).into_bytes(),
+        // Refused, and the reply must not hold what is refused.
+        format!(r#"{{"id":"{x}","method":"model/list","params":{{}}}}"#).into_bytes(),
+        format!(r#"{{"id":"\n{x}","method":"model/list","params":{{}}}}"#).into_bytes(),
+        format!(r#"{{"id":1,"method":"{x}"}}"#).into_bytes(),
+        format!(r#"{{"id":1,"method":"\n{x}"}}"#).into_bytes(),
+        format!(r#"{{"id":1,"method":"model/list","params":"{x}"}}"#).into_bytes(),
+        format!(r#"{{"id":1,"method":"model/list","params":{{"limit":"{x}"}}}}"#).into_bytes(),
+        format!(r#"{{"id":1,"method":"model/list","params":{{"cursor":"{x}"}}}}"#).into_bytes(),
+        format!(
+            r#"{{"id":1,"method":"model/list","params":{}{}}}"#,
+            "[".repeat(half),
+            "]".repeat(half)
+        )
+        .into_bytes(),
+        // Fine, but large.
+        format!(r#"{{"id":1,"method":"model/list","params":{{"filler":"{x}"}}}}"#).into_bytes(),
+    ]
+}
+
+/// The most memory a server held while `work` was done, beyond what it held before.
+fn growth(server: &Server, work: impl FnOnce()) -> usize {
+    server.forget_peak();
+    let before = server.memory("VmRSS");
+    work();
+    (server.memory("VmHWM") - before) as usize
+}
+
+fn check(what: &str, growth: usize, cap: usize) {
+    eprintln!(
+        "{what}: grew by {:.1} MiB at a cap of {} MiB",
+        growth as f64 / MIB as f64,
+        cap / MIB
+    );
+    assert!(
+        growth <= 2 * cap + SLACK,
+        "{what}: grew by {growth} bytes at a cap of {cap}"
+    );
+}
+
+/// Sends frames over stdio in one go, and waits until the server has read them all.
+fn over_stdio(frames: &[&[u8]], cap: usize) -> usize {
+    let mut server = Server::start_measured(&["--max-message-bytes", &cap.to_string()]);
+    let mut pipes = server.pipes();
+    pipes.hello();
+    let grown = growth(&server, || {
+        for frame in frames {
+            pipes.send(frame);
+        }
+        pipes.send(&request("probe", "model/list", json!({})));
+        while pipes.receive()["id"] != "probe" {}
+    });
+    server.stop();
+    grown
+}
+
+/// The same over a websocket that is opened anew whenever the server closes it.
+fn over_websocket(frames: &[&[u8]], cap: usize) -> usize {
+    let cap_text = cap.to_string();
+    let arguments = [
+        "--listen",
+        "ws://127.0.0.1:0",
+        "--insecure-loopback",
+        "--max-message-bytes",
+        &cap_text,
+    ];
+    let server = Server::start_measured(&arguments);
+    let mut socket = server.client();
+    let grown = growth(&server, || {
+        for message in frames {
+            let closes = message.len() > cap;
+            send_over(&mut socket, message, closes);
+            if closes {
+                socket = server.client();
+            }
+        }
+        socket.send(&request("probe", "model/list", json!({})));
+        while socket.receive()["id"] != "probe" {}
+    });
+    server.stop();
+    grown
+}
+
+fn send_over(socket: &mut Websocket, message: &[u8], closes: bool) {
+    let bytes = frame(FIN | TEXT, message);
+    if !closes {
+        return socket.raw(&bytes);
+    }
+    socket.push(&bytes, crate::support::PATIENCE);
+    loop {
+        match socket.next() {
+            Received::Message(_) => {}
+            Received::Close { code, .. } => return assert_eq!(code, 1009),
+            Received::End => panic!("ended without a close"),
+        }
+    }
+}
+
+/// Many frames at a small cap, just under it and over it.
+fn many(cap: usize) -> Vec<Vec<u8>> {
+    let mut all = large_frames(cap - 64);
+    all.extend(large_frames(cap + 1).into_iter().take(3));
+    all.extend(large_frames(5 * cap).into_iter().take(2));
+    all
+}
+
+#[test]
+fn many_large_frames_over_stdio() {
+    let kinds = many(MIB);
+    let frames: Vec<&[u8]> = kinds.iter().map(Vec::as_slice).cycle().take(120).collect();
+    check("stdio, 120 frames", over_stdio(&frames, MIB), MIB);
+}
+
+#[test]
+fn many_large_frames_over_a_websocket() {
+    let kinds = many(MIB);
+    let frames: Vec<&[u8]> = kinds.iter().map(Vec::as_slice).cycle().take(120).collect();
+    check("ws, 120 frames", over_websocket(&frames, MIB), MIB);
+}
+
+#[test]
+fn frames_of_31_mib_over_stdio() {
+    for (number, large) in large_frames(31 * MIB).iter().enumerate() {
+        let grown = over_stdio(&[large], 32 * MIB);
+        check(&format!("stdio, 31 MiB frame {number}"), grown, 32 * MIB);
+    }
+}
+
+#[test]
+fn frames_of_31_mib_over_a_websocket() {
+    for (number, large) in large_frames(31 * MIB).iter().enumerate() {
+        let grown = over_websocket(&[large], 32 * MIB);
+        check(&format!("ws, 31 MiB frame {number}"), grown, 32 * MIB);
+    }
+}
+
+/// Lines that come faster than they are read wait in the pipe, not in the server.
+#[test]
+fn frames_of_31_mib_one_after_the_other() {
+    let kinds = large_frames(31 * MIB);
+    let frames: Vec<&[u8]> = kinds.iter().map(Vec::as_slice).collect();
+    check(
+        "stdio, 31 MiB frames",
+        over_stdio(&frames, 32 * MIB),
+        32 * MIB,
+    );
+}

@@ -1,0 +1,259 @@
+//! From start to end: what is asked is answered, what is running is finished, nobody keeps the
+//! server from serving the others.
+
+mod crowds;
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::support::fifo::Fifo;
+use crate::support::server::{Server, command};
+use crate::support::stdio::Pipes;
+use crate::support::websocket::{Received, Websocket};
+use crate::support::{PATIENCE, code, eventually, request};
+
+/// `hello`, as `fs/readFile` tells it.
+const HELLO_BASE64: &str = "aGVsbG8=";
+
+fn read_file(id: &str, fifo: &Fifo) -> Vec<u8> {
+    request(id, "fs/readFile", json!({ "path": fifo.path() }))
+}
+
+fn closes(mut socket: Websocket, expected: u16) {
+    match socket.next() {
+        Received::Close { code, .. } => assert_eq!(code, expected),
+        other => panic!("expected close {expected}, got {other:?}"),
+    }
+    socket.end();
+}
+
+#[test]
+fn the_end_of_stdin_ends_the_server_when_all_is_answered() {
+    let mut server = Server::start(&[]);
+    let mut pipes = server.pipes();
+    pipes.hello();
+    let fifo = Fifo::new(server.home());
+    pipes.send(&read_file("slow", &fifo));
+    for id in 0..100 {
+        pipes.send(&request(id, "model/list", json!({})));
+    }
+    // The last line lacks its end.
+    pipes.raw(&request(100, "config/read", json!({})));
+    pipes.close();
+
+    let mut quick: Vec<Value> = (0..101).map(|_| pipes.receive()).collect();
+    assert!(
+        quick.iter().all(|answer| code(answer).is_none()),
+        "{quick:?}"
+    );
+    let mut ids: Vec<_> = quick
+        .drain(..)
+        .map(|answer| answer["id"].as_i64())
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..101).map(Some).collect::<Vec<_>>());
+
+    fifo.writer().write_all(b"hello").expect("the server reads");
+    let slow = pipes.receive();
+    assert_eq!(slow["id"], "slow");
+    assert_eq!(slow["result"]["dataBase64"], HELLO_BASE64);
+    assert_eq!(pipes.next(), None);
+    assert_eq!(server.ended().status.code(), Some(0));
+}
+
+#[test]
+fn a_parent_that_says_nothing_is_no_fault() {
+    let mut server = Server::start(&[]);
+    let mut pipes = server.pipes();
+    pipes.close();
+    assert_eq!(pipes.next(), None);
+    assert_eq!(server.ended().status.code(), Some(0));
+}
+
+#[test]
+fn a_signal_drains() {
+    let server = Server::open_websocket(&["--listen", "unix://"]);
+    let address = server.address();
+    let (mut busy, idle) = (server.client(), server.unix_client());
+    let fifo = Fifo::new(server.home());
+    busy.send(&read_file("slow", &fifo));
+    let mut writer = fifo.writer();
+    server.terminate();
+    server.wait_for("draining");
+
+    // Who has nothing running is sent away at once; nobody new comes in.
+    closes(idle, 1001);
+    eventually("the door to be shut", || TcpStream::connect(address).err());
+    assert!(!server.socket().exists());
+
+    writer.write_all(b"hello").expect("the server reads");
+    drop(writer);
+    let slow = busy.receive();
+    assert_eq!(slow["result"]["dataBase64"], HELLO_BASE64);
+    closes(busy, 1001);
+    assert_eq!(server.ended().status.code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let server = Server::open_websocket(&[]);
+    let mut client = server.client();
+    let fifo = Fifo::new(server.home());
+    client.send(&read_file("slow", &fifo));
+    let writer = fifo.writer();
+    server.terminate();
+    server.wait_for("draining");
+    let begun = Instant::now();
+    server.terminate();
+    let ended = server.ended();
+    // The request is still running, and would be given half a minute.
+    assert!(begun.elapsed() < PATIENCE / 3, "{:?}", begun.elapsed());
+    assert_eq!(ended.status.code(), Some(0));
+    assert!(ended.log.iter().any(|line| line.contains("second signal")));
+    drop(writer);
+}
+
+#[test]
+fn several_doors_at_once() {
+    let mut server = Server::open_websocket(&["--listen", "unix://", "--listen", "stdio://"]);
+    let mut pipes = server.pipes();
+    pipes.hello();
+    let (mut websocket, mut unix) = (server.client(), server.unix_client());
+    let ask = request(1, "model/list", json!({}));
+    let answer = pipes.ask(&ask);
+    assert_eq!(code(&answer), None);
+    assert_eq!(websocket.ask(&ask), answer);
+    assert_eq!(unix.ask(&ask), answer);
+
+    // The parent's end is the end for everyone.
+    pipes.close();
+    closes(websocket, 1001);
+    closes(unix, 1001);
+    assert_eq!(pipes.next(), None);
+    let ended = server.ended();
+    assert_eq!(ended.status.code(), Some(0));
+    assert_eq!(ended.connections(), 3);
+}
+
+#[test]
+fn without_a_door_nobody_comes_in() {
+    let mut server = Server::start(&["--listen", "off"]);
+    let status = format!("/proc/{}/status", server.pid());
+    // Signal 15 is the fifteenth bit of the mask of caught signals.
+    eventually("the server to watch for SIGTERM", || {
+        let status = std::fs::read_to_string(&status).ok()?;
+        let mask = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigCgt:"))?;
+        let mask = u64::from_str_radix(mask.trim(), 16).ok()?;
+        (mask & 1 << 14 != 0).then_some(())
+    });
+    let mut pipes = server.pipes();
+    pipes.send(&request(1, "model/list", json!({})));
+    let ended = server.stop();
+    assert_eq!(pipes.next(), None, "stdin is not read");
+    assert_eq!(ended.connections(), 0);
+    assert!(
+        !ended.log.iter().any(|line| line.contains("listening")),
+        "{:?}",
+        ended.log
+    );
+}
+
+#[test]
+fn stdout_is_the_wire_and_the_log_is_not() {
+    for format in ["json", "text"] {
+        let home = tempfile::tempdir().expect("a home");
+        let mut command = command(home.path());
+        command
+            .env("RADDLE_LOG", "trace")
+            .env("RADDLE_LOG_FORMAT", format);
+        let mut child = command
+            .arg("app-server")
+            .spawn()
+            .expect("the binary starts");
+        let mut stdin = child.stdin.take().expect("stdin");
+        let lines: &[&str] = &[
+            "",
+            "garbage",
+            "[]",
+            "{}",
+            r#"{"id":null,"method":"x"}"#,
+            r#"{"id":1,"method":"x"}"#,
+        ];
+        let all = lines.join("\n");
+        stdin.write_all(all.as_bytes()).expect("the server reads");
+        drop(stdin);
+        let output = child.wait_with_output().expect("an end");
+        assert!(output.status.success());
+        let stdout = String::from_utf8(output.stdout).expect("text");
+        let messages: Vec<Value> = stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a message"))
+            .collect();
+        assert_eq!(messages.len(), 2, "{stdout}");
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert!(stderr.contains("frame dropped"), "{stderr}");
+        let is_json = |line: &str| serde_json::from_str::<Value>(line).is_ok();
+        assert_eq!(stderr.lines().all(is_json), format == "json", "{stderr}");
+    }
+}
+
+#[test]
+fn settings_count_wherever_they_stand() {
+    let read = |arguments: &[&str]| {
+        let home = tempfile::tempdir().expect("a home");
+        let mut child = command(home.path())
+            .args(arguments)
+            .spawn()
+            .expect("the binary starts");
+        let mut pipes = Pipes::of(&mut child);
+        pipes.hello();
+        let answer = pipes.ask(&request(1, "config/read", json!({})));
+        pipes.close();
+        assert!(child.wait().expect("an end").success());
+        answer["result"]["config"].clone()
+    };
+    let before = read(&["-c", "model=one", "-c", "a.b=1", "app-server"]);
+    assert_eq!(
+        (&before["model"], &before["a"]["b"]),
+        (&json!("one"), &json!(1))
+    );
+    let after = read(&["app-server", "-c", "model=two"]);
+    assert_eq!(after["model"], "two");
+    // The last one counts.
+    let both = read(&[
+        "-c",
+        "model=one",
+        "-c",
+        "a.b=1",
+        "app-server",
+        "-c",
+        "model=two",
+        "-c",
+        "a.c=2",
+    ]);
+    assert_eq!(both["model"], "two");
+    assert_eq!(both["a"], json!({ "b": 1, "c": 2 }));
+}
+
+#[test]
+fn a_bad_setting_ends_the_start_with_a_reason() {
+    for arguments in [
+        ["-c", "nonsense", "app-server"],
+        ["app-server", "-c", "nonsense"],
+    ] {
+        let home = tempfile::tempdir().expect("a home");
+        let output = command(home.path())
+            .args(arguments)
+            .output()
+            .expect("the binary starts");
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("has no `=`"), "{stderr}");
+        assert!(output.stdout.is_empty());
+    }
+}

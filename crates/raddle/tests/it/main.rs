@@ -1,0 +1,21 @@
+//! The real binary, started as a process and spoken to from outside.
+//!
+//! Ports are chosen by the system, every server has a home of its own, and every wait has a
+//! deadline, so the tests may run beside each other.
+
+/// Who is let in, and who is not: `Origin`, `Host`, tokens, addresses, the unix socket.
+mod doors;
+/// Thousands of frames that are no good, on every transport.
+mod hostile;
+/// How a server starts, drains and ends, and who may not keep it from serving.
+mod life;
+/// More requests than may run at once.
+mod overload;
+
+/// Deadlines, with the server inside the test, where they can be short.
+mod deadlines;
+
+/// What a frame is, by the rules of `docs/frames.md` and without the server's code.
+mod reference;
+/// A server as a process, and ways to talk to it.
+mod support;

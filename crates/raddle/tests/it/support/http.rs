@@ -1,0 +1,74 @@
+//! HTTP by hand: a library would mend the requests that matter here.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use super::PATIENCE;
+
+/// An answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+/// A good websocket upgrade, with more header lines, each ended by CR LF.
+pub fn upgrade(host: &str, headers: &str) -> String {
+    format!("GET / HTTP/1.1\r\nHost: {host}\r\n{UPGRADE}{headers}\r\n")
+}
+
+/// The header lines that ask for a websocket.
+pub const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n\
+    Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+/// Sends a request as it stands and reads the whole answer.
+pub fn send(address: SocketAddr, request: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).expect("the door is open");
+    stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+    stream
+        .write_all(request.as_bytes())
+        .expect("the server reads");
+    exchange(&mut stream)
+}
+
+/// Reads the whole answer, unless it opens a websocket, which has no end.
+pub fn exchange(stream: &mut impl Read) -> Answer {
+    let (mut answer, rest) = read_head(stream);
+    if answer.status == 101 {
+        return answer;
+    }
+    let mut body = rest;
+    stream.read_to_end(&mut body).expect("the answer ends");
+    answer.body = String::from_utf8(body).expect("text");
+    answer
+}
+
+/// Reads an answer's head, and what came with it.
+pub fn read_head(stream: &mut impl Read) -> (Answer, Vec<u8>) {
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 4096];
+    let end = loop {
+        if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            break at;
+        }
+        let count = stream.read(&mut chunk).expect("an answer");
+        assert!(count > 0, "the connection ended before an answer");
+        bytes.extend_from_slice(&chunk[..count]);
+    };
+    let rest = bytes.split_off(end + 4);
+    let head = String::from_utf8(bytes).expect("a head is text");
+    let mut lines = head.trim_end().split("\r\n");
+    let status = lines.next().and_then(|line| line.split(' ').nth(1));
+    let headers = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        .collect();
+    let answer = Answer {
+        status: status.expect("a status").parse().expect("a status"),
+        headers,
+        body: String::new(),
+    };
+    (answer, rest)
+}

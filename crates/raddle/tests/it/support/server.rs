@@ -1,0 +1,264 @@
+//! The binary as a process.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::stdio::Pipes;
+use super::websocket::Websocket;
+use super::{PATIENCE, eventually};
+
+/// A running server with a home of its own. Dropping it kills it.
+pub struct Server {
+    child: Child,
+    home: TempDir,
+    log: Log,
+}
+
+/// How a server ended, and everything it wrote to stderr.
+pub struct Ended {
+    pub status: ExitStatus,
+    pub log: Vec<String>,
+}
+
+impl Server {
+    /// Starts `raddle app-server` with these arguments, logging all of Raddle's own events as JSON.
+    pub fn start(arguments: &[&str]) -> Self {
+        let levels = "raddle_rpc=debug,raddle_server=debug,raddle=debug";
+        Self::start_with(arguments, &[("RADDLE_LOG", levels)])
+    }
+
+    /// Starts a server whose memory is to be measured. It logs as little as for users, and glibc gives
+    /// large blocks back as soon as they are free: what is measured is what the server holds, not what
+    /// the allocator keeps for later in each of its arenas.
+    pub fn start_measured(arguments: &[&str]) -> Self {
+        Self::start_with(arguments, &[("MALLOC_MMAP_THRESHOLD_", "131072")])
+    }
+
+    fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let home = TempDir::new().expect("a home");
+        let mut command = command(home.path());
+        command.arg("app-server").args(arguments);
+        command.envs(variables.iter().copied());
+        let mut child = command.spawn().expect("the binary starts");
+        let log = Log::of(child.stderr.take().expect("stderr"));
+        Self { child, home, log }
+    }
+
+    /// Starts with one websocket door that needs no token.
+    pub fn open_websocket(arguments: &[&str]) -> Self {
+        let mut all = vec!["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];
+        all.extend(arguments);
+        Self::start(&all)
+    }
+
+    /// Where its websocket door is.
+    pub fn address(&self) -> SocketAddr {
+        let line = self.log.wait_for("listening on ws://");
+        let (_, address) = line.split_once("ws://").expect("an address");
+        address.trim().parse().expect("an address")
+    }
+
+    /// Where its unix socket is.
+    pub fn socket(&self) -> PathBuf {
+        let line = self.log.wait_for("listening on unix://");
+        let (_, path) = line.split_once("unix://").expect("a path");
+        path.trim().into()
+    }
+
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its stdin and stdout. Once only.
+    pub fn pipes(&mut self) -> Pipes {
+        Pipes::of(&mut self.child)
+    }
+
+    /// A client on its websocket door that has said hello.
+    pub fn client(&self) -> Websocket {
+        let mut client = Websocket::connect(self.address());
+        client.hello();
+        client
+    }
+
+    /// A client on its unix socket that has said hello.
+    pub fn unix_client(&self) -> Websocket {
+        let mut client = Websocket::connect_unix(&self.socket());
+        client.hello();
+        client
+    }
+
+    /// Waits for a line on stderr that holds this text.
+    pub fn wait_for(&self, text: &str) -> String {
+        self.log.wait_for(text)
+    }
+
+    pub fn terminate(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM).expect("the process is there");
+    }
+
+    /// Waits for its end. It must not have panicked anywhere.
+    pub fn ended(mut self) -> Ended {
+        let begun = Instant::now();
+        let status = eventually("the end of the server", || {
+            self.child.try_wait().expect("a child")
+        });
+        let log = self.log.all();
+        assert!(begun.elapsed() < PATIENCE);
+        let panics: Vec<_> = log
+            .iter()
+            .filter(|line| line.contains("panicked"))
+            .collect();
+        assert!(panics.is_empty(), "the server panicked: {panics:?}");
+        Ended { status, log }
+    }
+
+    /// Asks it to end, and it ends well.
+    pub fn stop(self) -> Ended {
+        self.terminate();
+        let ended = self.ended();
+        assert!(ended.status.success(), "{:?} {:?}", ended.status, ended.log);
+        ended
+    }
+
+    /// A line of `/proc/PID/status` in bytes: `VmHWM` is the most memory it ever held, `VmRSS` what it holds.
+    pub fn memory(&self, name: &str) -> u64 {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = std::fs::read_to_string(path).expect("the process is there");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with(name))
+            .expect("the line");
+        let kilobytes = line.split_whitespace().nth(1).expect("a figure");
+        kilobytes.parse::<u64>().expect("a figure") << 10
+    }
+
+    /// Forgets the most memory it ever held, so that the next reading is of what comes now.
+    pub fn forget_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.pid()), "5").expect("our own process");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    /// How many connections the server began to serve.
+    pub fn connections(&self) -> usize {
+        self.events("connected").len()
+    }
+
+    /// Sums one of the figures that the server logs at the end of each connection.
+    pub fn count(&self, name: &str) -> u64 {
+        let figures = self.events("disconnected");
+        let figure = |fields: &Value| -> u64 {
+            let counts = fields["counts"].as_str().expect("counts");
+            let (_, after) = counts
+                .split_once(&format!("{name}: "))
+                .expect("the counted name");
+            let digits = after.find(|c: char| !c.is_ascii_digit());
+            after[..digits.unwrap_or(after.len())]
+                .parse()
+                .expect("a figure")
+        };
+        figures.iter().map(figure).sum()
+    }
+
+    fn events(&self, message: &str) -> Vec<Value> {
+        let lines = self.log.iter();
+        let events = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        events
+            .map(|event| event["fields"].clone())
+            .filter(|fields| fields["message"] == message)
+            .collect()
+    }
+}
+
+/// The binary, not started yet, with this home and nothing of ours in its environment.
+pub fn command(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_raddle"));
+    command
+        .env_clear()
+        .env("RADDLE_HOME", home)
+        .env("RADDLE_LOG_FORMAT", "json")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// What a server wrote to stderr, read as it comes: a full pipe would stop the server.
+struct Log {
+    shared: Arc<(Mutex<Written>, Condvar)>,
+    reader: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Written {
+    lines: Vec<String>,
+    ended: bool,
+}
+
+impl Log {
+    fn of(stderr: ChildStderr) -> Self {
+        let shared = Arc::new((Mutex::new(Written::default()), Condvar::new()));
+        let theirs = shared.clone();
+        let reader = std::thread::spawn(move || {
+            let (written, news) = &*theirs;
+            for line in BufReader::new(stderr).lines() {
+                let line = line.expect("stderr is text");
+                written.lock().expect("no panic").lines.push(line);
+                news.notify_all();
+            }
+            written.lock().expect("no panic").ended = true;
+            news.notify_all();
+        });
+        Self {
+            shared,
+            reader: Some(reader),
+        }
+    }
+
+    fn wait_for(&self, text: &str) -> String {
+        let (written, news) = &*self.shared;
+        let mut written = written.lock().expect("no panic");
+        let begun = Instant::now();
+        loop {
+            if let Some(line) = written.lines.iter().find(|line| line.contains(text)) {
+                return line.clone();
+            }
+            let left = PATIENCE.checked_sub(begun.elapsed());
+            let left = left.filter(|_| !written.ended);
+            let Some(left) = left else {
+                panic!("no `{text}` on stderr: {:?}", written.lines);
+            };
+            written = news.wait_timeout(written, left).expect("no panic").0;
+        }
+    }
+
+    /// Everything, once the process has ended.
+    fn all(&mut self) -> Vec<String> {
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("no panic");
+        }
+        std::mem::take(&mut self.shared.0.lock().expect("no panic").lines)
+    }
+}

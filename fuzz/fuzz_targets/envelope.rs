@@ -1,0 +1,58 @@
+//! The envelope against the reference that the hostile tests use: both must say the same of any
+//! bytes. In particular a request with a bad id is never taken for a notification.
+#![no_main]
+
+#[path = "../../crates/raddle/tests/it/reference.rs"]
+#[expect(dead_code, reason = "the hostile tests also read params with it")]
+mod reference;
+
+use libfuzzer_sys::fuzz_target;
+use raddle_rpc::{Fault, Id, Inbound, Noise, code, parse};
+use reference::Verdict;
+
+fuzz_target!(|frame: &[u8]| {
+    let said = told(frame);
+    let expected = reference::judge(frame);
+    assert_eq!(said, expected);
+    if let Verdict::Request { params, .. } | Verdict::Notification { params, .. } = said {
+        // Handlers read params with serde_json, which must agree that they are there to be read.
+        let params = params.unwrap_or("null");
+        serde_json::from_str::<&serde_json::value::RawValue>(params).expect("params are JSON");
+    }
+});
+
+/// What `parse` says, in the reference's words.
+fn told(frame: &[u8]) -> Verdict<'_> {
+    match parse(frame) {
+        Ok(Inbound::Request(request)) => Verdict::Request {
+            id: id(request.id),
+            method: request.method.into_owned(),
+            params: request.params.map(|raw| raw.get()),
+        },
+        Ok(Inbound::Notification(notification)) => Verdict::Notification {
+            method: notification.method.into_owned(),
+            params: notification.params.map(|raw| raw.get()),
+        },
+        Ok(Inbound::Response(response)) => Verdict::Answer {
+            id: id(response.id),
+        },
+        Err(Fault::Refused { id: named, error }) => {
+            assert_eq!(error.code, code::INVALID_REQUEST);
+            assert!(error.message.len() < 200, "an error carries nothing back");
+            Verdict::Refused { id: named.map(id) }
+        }
+        Err(Fault::Noise(noise)) => match noise {
+            Noise::NotJson => Verdict::NotJson,
+            Noise::NotAnObject => Verdict::NotAnObject,
+            Noise::NotAMessage => Verdict::NotAMessage,
+            Noise::AnswerToNothing => Verdict::AnswerToNothing,
+        },
+    }
+}
+
+fn id(id: Id) -> reference::Id {
+    match id {
+        Id::Integer(number) => reference::Id::Integer(number),
+        Id::String(text) => reference::Id::Text(text.into()),
+    }
+}

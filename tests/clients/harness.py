@@ -1,0 +1,217 @@
+"""What every check needs: a folder of its own, a server, and the words for what went wrong."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+DEADLINE_S = 20
+METHOD_NOT_FOUND = -32601
+
+
+class Failure(Exception):
+    """A check found something wrong. The text says what was expected and what was there."""
+
+
+def require(true, otherwise):
+    if not true:
+        raise Failure(otherwise)
+
+
+def require_equal(what, found, expected):
+    require(found == expected, f"{what}: expected {expected!r}, found {found!r}")
+
+
+def wait_until(found, deadline_s=DEADLINE_S):
+    """Polls until `found()` gives something true, and gives that; None when the time is up."""
+    end = time.monotonic() + deadline_s
+    while True:
+        if value := found():
+            return value
+        if time.monotonic() > end:
+            return None
+        time.sleep(0.02)
+
+
+class Parts:
+    """The real clients, as `cargo xtask parts` lays them out."""
+
+    def __init__(self, root):
+        self._root = root
+        self.codex = self._one("codex-0.166.0/node_modules/@openai/codex-*/vendor/*/bin/codex")
+        self.sdk_python = self._one("openai-codex-0.163.0/bin/python")
+        self.node = self._one("node-24.19.0/bin/node")
+        self.acpx = self._one("acpx-0.19.1/node_modules/.bin/acpx")
+        self.codex_acp = self._one("acpx-0.19.1/node_modules/.bin/codex-acp")
+
+    def _one(self, pattern):
+        found = sorted(self._root.glob(pattern))
+        count = len(found)
+        require(count == 1, f"{count} files match {self._root / pattern}; run `cargo xtask parts`")
+        return found[0]
+
+
+class Bench:
+    """Where one check is run. Everything in it is gone when the check is over."""
+
+    def __init__(self, folder, raddle, parts):
+        self.folder = folder
+        self.raddle = raddle
+        self.parts = parts
+        self.server_home = self._made("server-home")
+        self.client_home = self._made("client-home")
+        self.workspace = self._made("workspace")
+        self._endings = []
+        self._evidence = []
+
+    def _made(self, name):
+        folder = self.folder / name
+        folder.mkdir(parents=True)
+        return folder
+
+    def environment(self, **more):
+        """Nothing of the caller's: no keys, no proxies, no settings of another Codex."""
+        programs = [str(self.parts.node.parent), "/usr/local/bin", "/usr/bin", "/bin"]
+        return {
+            "PATH": os.pathsep.join(programs),
+            "HOME": str(self.client_home),
+            "CODEX_HOME": str(self.client_home),
+            "RADDLE_HOME": str(self.server_home),
+            "RADDLE_LOG": "info",
+            "RADDLE_LOG_FORMAT": "json",
+            "LANG": "C.UTF-8",
+            **more,
+        }
+
+    def afterwards(self, end):
+        """Runs when the check is over, last first."""
+        self._endings.append(end)
+
+    def evidence(self, title, lines):
+        """Shown when the check fails: `lines()` is called only then."""
+        self._evidence.append((title, lines))
+
+    def show(self):
+        for title, lines in self._evidence:
+            print(f"    {title}:")
+            for line in lines():
+                print(f"      | {line}")
+
+    def close(self):
+        while self._endings:
+            self._endings.pop()()
+        if not wait_until(lambda: not self.processes(), deadline_s=5):
+            names = []
+            for pid, name in self.processes():
+                names.append(f"{name} ({pid})")
+                _kill(pid)
+            raise Failure(f"processes were left behind: {', '.join(names)}")
+
+    def processes(self):
+        """What was started for this check: it has the check's folder in its environment."""
+        mark = os.fsencode(str(self.folder)) + b"/"
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                if mark in (entry / "environ").read_bytes():
+                    found.append((int(entry.name), (entry / "comm").read_text().strip()))
+            except OSError:
+                # It ended meanwhile, or it is someone else's.
+                continue
+        return found
+
+
+class Server:
+    """`raddle app-server` on a socket."""
+
+    def __init__(self, bench, *arguments):
+        self._log = bench.folder / "server.stderr"
+        bench.evidence("the server's stderr", lambda: self.stderr().splitlines()[-40:])
+        with open(self._log, "wb") as log:
+            self._process = subprocess.Popen(
+                [bench.raddle, "app-server", *arguments],
+                env=bench.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        bench.afterwards(self._end)
+        self.address = wait_until(self._announced)
+        require(self.address, "the server did not say where it listens")
+
+    @property
+    def port(self):
+        return int(self.address.rsplit(":", 1)[1])
+
+    def stderr(self):
+        return self._log.read_text(errors="replace")
+
+    def refusals(self):
+        """The status of each HTTP request that the log says was refused."""
+        entries = [json.loads(line) for line in self.stderr().splitlines() if line.startswith("{")]
+        statuses = [entry.get("fields", {}).get("status") for entry in entries]
+        return [status for status in statuses if status is not None]
+
+    def _announced(self):
+        require(self._process.poll() is None, "the server ended at once")
+        found = re.search(r"listening on (?:ws|unix)://(\S+)\n", self.stderr())
+        return found and found.group(1)
+
+    def stop(self):
+        """Asks it to end, and sees that it ends well and wrote nothing where it should not."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            out, _ = self._process.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            raise Failure("the server did not end on SIGTERM") from None
+        require_equal("the server's exit code", self._process.returncode, 0)
+        require_equal("the server's stdout", out, b"")
+        require_no_panic(self.stderr())
+
+    def _end(self):
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def require_no_panic(stderr):
+    require("panicked" not in stderr, "the server panicked")
+
+
+def run_client(bench, command, environment):
+    """Runs a client that ends by itself; gives its exit code, stdout and stderr."""
+    process = subprocess.Popen(
+        [str(word) for word in command],
+        env=environment,
+        cwd=bench.workspace,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A group of its own, so that its children end with it.
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        out, err = process.communicate()
+        bench.evidence("the client's stdout", out.splitlines)
+        bench.evidence("the client's stderr", err.splitlines)
+        raise Failure(f"the client did not end within {DEADLINE_S} s") from None
+    bench.evidence("the client's stdout", out.splitlines)
+    bench.evidence("the client's stderr", err.splitlines)
+    return process.returncode, out, err
+
+
+def _kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

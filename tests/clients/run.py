@@ -1,0 +1,91 @@
+"""Stock clients, as others ship them, drive the program under test.
+
+Threads are not served yet, so each client goes through its whole start-up, reaches `thread/start`
+and is told -32601. That is looked for in the traffic and in what the client shows.
+
+Usage: python3 tests/clients/run.py --raddle PROGRAM --parts FOLDER [--only NAME] [--keep]
+"""
+
+import sys
+
+# Before the imports below: no caches in the source tree.
+sys.dont_write_bytecode = True
+
+import argparse
+import shutil
+import signal
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+import acp
+import python_sdk
+import recorder_check
+import tui
+from harness import Bench, Failure, Parts
+
+CHECKS = {**recorder_check.CHECKS, **tui.CHECKS, **python_sdk.CHECKS, **acp.CHECKS}
+
+
+def main():
+    arguments = _arguments()
+    # A stopped run cleans up like any other.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    names = [name for name in CHECKS if arguments.only in (None, name)]
+    if not names:
+        sys.exit(f"no check {arguments.only!r}; there are {', '.join(CHECKS)}")
+    try:
+        parts = Parts(arguments.parts.resolve())
+    except Failure as failure:
+        sys.exit(str(failure))
+    root = Path(tempfile.mkdtemp(prefix="raddle-clients-"))
+    try:
+        passed = [_run(name, root / name, arguments.raddle.resolve(), parts) for name in names]
+    finally:
+        if arguments.keep:
+            print(f"kept: {root}")
+        else:
+            shutil.rmtree(root)
+    failed = passed.count(False)
+    print(f"{len(passed) - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+def _arguments():
+    parser = argparse.ArgumentParser(description="Stock clients drive the program under test.")
+    parser.add_argument("--raddle", type=Path, required=True, help="the program under test")
+    parser.add_argument("--parts", type=Path, required=True, help="where the clients are installed")
+    parser.add_argument("--only", metavar="NAME", help="run this check alone")
+    parser.add_argument("--keep", action="store_true", help="keep the folder of the run")
+    return parser.parse_args()
+
+
+def _run(name, folder, raddle, parts):
+    bench = Bench(folder, raddle, parts)
+    begun = time.monotonic()
+    problem = None
+    try:
+        problem = _problem(lambda: CHECKS[name](bench))
+    finally:
+        # What is left behind counts, but the first problem is the one to tell.
+        problem = _problem(bench.close, problem)
+    seconds = time.monotonic() - begun
+    print(f"{'failed' if problem else 'ok':<7} {name:<22} {seconds:5.1f} s", flush=True)
+    if problem:
+        print(f"    {problem}")
+        bench.show()
+    return problem is None
+
+
+def _problem(act, before=None):
+    try:
+        act()
+    except Failure as failure:
+        return before or str(failure)
+    except Exception:
+        return before or traceback.format_exc()
+    return before
+
+
+main()

@@ -1,0 +1,96 @@
+"""A terminal of a fixed size, kept by a tmux of its own."""
+
+import shutil
+import subprocess
+
+from harness import DEADLINE_S, Failure, require, wait_until
+
+_COLUMNS, _ROWS = 120, 40
+
+# Runs the program, writes down how it ended, and keeps the terminal open. tmux can do this too
+# (remain-on-exit), but now and then it loses the exit code and the last lines.
+_KEEPER = '"$@"; echo $? > "$0.part"; mv "$0.part" "$0"; exec sleep 600'
+
+
+class Terminal:
+    """One program in one terminal. The last screen stays when the program ends."""
+
+    def __init__(self, bench, command, environment):
+        tmux = shutil.which("tmux")
+        require(tmux, "there is no tmux; run `cargo xtask parts debian`")
+        settings = bench.folder / "tmux.conf"
+        settings.write_text("set -g status off\n")
+        # The socket lies in the check's folder, so no other tmux is touched.
+        self._tmux = [tmux, "-L", "clients", "-f", str(settings)]
+        self._environment = bench.environment(TMUX_TMPDIR=str(bench.folder), TERM="xterm-256color")
+        variables = [f"{name}={value}" for name, value in environment.items()]
+        self._exit_code_file = bench.folder / "exit-code"
+        self._last = ""
+        bench.evidence("the last screen", lambda: filter(None, self._last.splitlines()))
+        bench.afterwards(self._close)
+        self._run(
+            *("new-session", "-d", "-x", str(_COLUMNS), "-y", str(_ROWS)),
+            *("-c", str(bench.workspace)),
+            *("sh", "-c", _KEEPER, str(self._exit_code_file)),
+            *("env", "-i", *variables, "TERM=screen-256color", *(str(word) for word in command)),
+        )
+
+    def screen(self):
+        """What is on the screen, with wrapped lines joined."""
+        lines = self._run("capture-pane", "-p", "-J").splitlines()
+        self._last = "\n".join(line.rstrip() for line in lines)
+        return self._last
+
+    def wait_for(self, text):
+        def shown():
+            # Asked first: what is on the screen then may be the last of it.
+            ended = self._exit_code()
+            if text in self.screen():
+                return True
+            # Ended, and tmux has had time to draw what it wrote.
+            if ended and not wait_until(lambda: text in self.screen(), deadline_s=2):
+                raise Failure(f"the program ended with {ended} and did not show {text!r}")
+            return bool(ended)
+
+        require(wait_until(shown), f"the screen did not show {text!r} within {DEADLINE_S} s")
+
+    def answer(self, question, key):
+        """Presses a key until the question is gone: a program may draw before it listens."""
+        self.wait_for(question)
+
+        def answered():
+            self._run("send-keys", key)
+            return wait_until(lambda: question not in self.screen(), deadline_s=1)
+
+        require(wait_until(answered), f"{key} did not answer {question!r}")
+
+    def wait_for_end(self):
+        """Waits until the program has ended; gives its exit code."""
+        code = wait_until(self._exit_code)
+        self.screen()
+        require(code, f"the program did not end within {DEADLINE_S} s")
+        return int(code)
+
+    def _exit_code(self):
+        return self._exit_code_file.exists() and self._exit_code_file.read_text().strip()
+
+    def _close(self):
+        # It may have ended by itself, so what tmux says does not matter.
+        subprocess.run(
+            [*self._tmux, "kill-server"],
+            env=self._environment,
+            capture_output=True,
+            timeout=DEADLINE_S,
+        )
+
+    def _run(self, *words):
+        done = subprocess.run(
+            [*self._tmux, *words],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+        if done.returncode != 0:
+            raise Failure(f"tmux {words[0]}: {done.stderr.strip()}")
+        return done.stdout

@@ -1,0 +1,185 @@
+"""The stock terminal client: `codex --remote`."""
+
+import secrets
+
+from harness import Server, require, require_equal, wait_until
+from recorder import CLIENT, SERVER, Record, Relay
+from start_up import require_in_order, require_start_up
+from terminal import Terminal
+
+#: Without a result to each of these the client ends.
+NEEDED = [
+    "initialize",
+    "account/read",
+    "config/read",
+    "account/read",
+    "model/list",
+    "configRequirements/read",
+]
+#: It asks for these too, and does without.
+SPARED = [
+    "hooks/list",
+    "account/bedrock/checkGovCloudRequirements",
+    "collaborationMode/list",
+]
+#: How it says that everything worked but the last step.
+REFUSED = "thread/start failed: method not found: thread/start (code -32601)"
+
+_TOKEN_VARIABLE = "REMOTE_TOKEN"
+
+
+def with_a_token(bench):
+    token, server = _server_with_token(bench)
+    record, relay = _relay(bench, server)
+    terminal = _start(bench, f"ws://{relay.address}", token=token)
+    _ends_at_thread_start(terminal)
+    _started_up(bench, record)
+    require(
+        f"authorization: bearer {token}".lower() in _head(record, CLIENT).lower(),
+        "the client did not send its token",
+    )
+    server.stop()
+    require(token not in server.stderr(), "the token is in the log")
+
+
+def without_a_token_on_loopback(bench):
+    server = Server(bench, "--listen", "ws://127.0.0.1:0", "--insecure-loopback")
+    record, relay = _relay(bench, server)
+    terminal = _start(bench, f"ws://{relay.address}")
+    _ends_at_thread_start(terminal)
+    _started_up(bench, record)
+    server.stop()
+
+
+def without_a_relay(bench):
+    """Nothing in between: the server takes the request as the client made it, `Host` and all."""
+    token, server = _server_with_token(bench)
+    terminal = _start(bench, f"ws://{server.address}", token=token)
+    _ends_at_thread_start(terminal)
+    server.stop()
+    require_equal("refused requests", server.refusals(), [])
+
+
+def over_a_unix_socket(bench):
+    own = bench.folder / "relay.sock"
+    server = Server(bench, "--listen", f"unix://{bench.folder / 'server.sock'}")
+    record = _record(bench)
+    relay = Relay.unix(record, server.address, own)
+    bench.afterwards(relay.close)
+    terminal = _start(bench, f"unix://{own}")
+    _ends_at_thread_start(terminal)
+    _started_up(bench, record)
+    server.stop()
+    require(not (bench.folder / "server.sock").exists(), "the socket file was left behind")
+
+
+def trusting_a_folder(bench):
+    """With `--cd` the client asks first whether to trust the folder, and has the server keep it."""
+    server = Server(bench, "--listen", "ws://127.0.0.1:0", "--insecure-loopback")
+    record, relay = _relay(bench, server)
+    terminal = _start(bench, f"ws://{relay.address}", "--cd", bench.workspace)
+    terminal.answer("Trust this folder?", "Enter")
+    _ends_at_thread_start(terminal)
+    before = _started_up(bench, record)
+    methods = [call.method for call in before]
+    require_in_order(methods, ["config/read", "config/batchWrite", "config/read"])
+    written = before[methods.index("config/batchWrite")]
+    require_equal("what became of the write", written.result.get("status"), "ok")
+    last_read = [call for call in before if call.method == "config/read"][-1]
+    require_equal(
+        "the projects that were read after the write",
+        last_read.result["config"].get("projects"),
+        {str(bench.workspace): {"trust_level": "trusted"}},
+    )
+    kept = (bench.server_home / "config.toml").read_text()
+    require(str(bench.workspace) in kept, f"the file does not hold the folder: {kept!r}")
+    asked = [call.params for call in record.calls() if call.method == "thread/start"]
+    require_equal("the folder of thread/start", asked[0].get("cwd"), str(bench.workspace))
+    server.stop()
+
+
+def a_wrong_token_is_refused(bench):
+    _is_refused(bench, token=secrets.token_hex(16), says="invalid websocket bearer token")
+
+
+def no_token_is_refused(bench):
+    _is_refused(bench, token=None, says="missing websocket bearer token")
+
+
+def _is_refused(bench, token, says):
+    right, server = _server_with_token(bench)
+    record, relay = _relay(bench, server)
+    terminal = _start(bench, f"ws://{relay.address}", token=token)
+    terminal.wait_for("HTTP error: 401 Unauthorized")
+    require_equal("the client's exit code", terminal.wait_for_end(), 1)
+    require_equal("the client's messages", record.messages(), [])
+    require_equal("the status", _head(record, SERVER).split(" ")[1], "401")
+    require(wait_until(lambda: record.refusal == says), f"the reason is {record.refusal!r}")
+    server.stop()
+    require_equal("refused requests in the log", server.refusals(), [401])
+    for secret in filter(None, (token, right)):
+        require(secret not in server.stderr(), "a token is in the log")
+
+
+def _server_with_token(bench):
+    token = secrets.token_hex(16)
+    file = bench.folder / "token"
+    file.touch(mode=0o600)
+    file.write_text(f"{token}\n")
+    auth = ["--ws-auth", "capability-token", "--ws-token-file", str(file)]
+    return token, Server(bench, "--listen", "ws://127.0.0.1:0", *auth)
+
+
+def _relay(bench, server):
+    record = _record(bench)
+    relay = Relay.tcp(record, server.port)
+    bench.afterwards(relay.close)
+    return record, relay
+
+
+def _record(bench):
+    record = Record()
+    bench.evidence("the last messages", record.tail)
+    return record
+
+
+def _start(bench, remote, *arguments, token=None):
+    environment = bench.environment()
+    words = [bench.parts.codex, "--remote", remote, *arguments]
+    if token:
+        environment[_TOKEN_VARIABLE] = token
+        words += ["--remote-auth-token-env", _TOKEN_VARIABLE]
+    return Terminal(bench, words, environment)
+
+
+def _ends_at_thread_start(terminal):
+    terminal.wait_for(REFUSED)
+    require_equal("the client's exit code", terminal.wait_for_end(), 1)
+
+
+def _started_up(bench, record):
+    before = require_start_up(record, NEEDED, SPARED)
+    require("initialized" in record.notified(CLIENT), "the client never sent `initialized`")
+    hello = before[0]
+    require_equal("the client", hello.params["clientInfo"]["name"], "codex-tui")
+    require_equal("the home", hello.result["codexHome"], str(bench.server_home))
+    models = [call for call in before if call.method == "model/list"]
+    require(models[-1].result["data"], "the list of models is empty")
+    return before
+
+
+def _head(record, sender):
+    heads = [head for who, head in record.heads if who == sender]
+    require_equal(f"how many HTTP heads the {sender} sent", len(heads), 1)
+    return heads[0]
+
+
+CHECKS = {
+    "tui-token": with_a_token,
+    "tui-insecure-loopback": without_a_token_on_loopback,
+    "tui-no-relay": without_a_relay,
+    "tui-unix": over_a_unix_socket,
+    "tui-trust": trusting_a_folder,
+    "tui-wrong-token": a_wrong_token_is_refused,
+    "tui-missing-token": no_token_is_refused,
+}

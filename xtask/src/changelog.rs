@@ -1,0 +1,187 @@
+//! CHANGELOG.md, assembled from one fragment per change.
+//!
+//! Fragments keep two changes from fighting over one line. Released sections are never touched.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::arguments::Arguments;
+use crate::repository::{self, Tree};
+
+/// In the order a reader needs them: the word of a fragment, and the heading.
+const KINDS: &[(&str, &str)] = &[
+    ("breaking", "Breaking"),
+    ("added", "Added"),
+    ("changed", "Changed"),
+    ("fixed", "Fixed"),
+];
+
+const FILE: &str = "CHANGELOG.md";
+const FOLDER: &str = "changes/";
+const UNRELEASED: &str = "## Unreleased";
+const HEAD: &str = "# Changelog\n\n\
+    The section Unreleased is assembled from `changes/` by `cargo xtask changelog`.\n\n";
+
+pub fn command(mut arguments: Arguments) -> Result<()> {
+    let check = arguments.flag("--check");
+    arguments.end()?;
+    let root = repository::root()?;
+    let tree = Tree::read(&root)?;
+    if check {
+        return match stale(&tree)? {
+            Some(problem) => bail!(problem),
+            None => Ok(()),
+        };
+    }
+    write(&root, &tree)
+}
+
+fn write(root: &Path, tree: &Tree) -> Result<()> {
+    let wanted = wanted(tree)?;
+    if tree.text(FILE) == Some(wanted.as_str()) {
+        println!("{FILE} is up to date");
+        return Ok(());
+    }
+    fs::write(root.join(FILE), wanted).with_context(|| format!("cannot write {FILE}"))?;
+    println!("wrote {FILE}");
+    Ok(())
+}
+
+/// What is wrong with CHANGELOG.md, if anything is.
+pub fn stale(tree: &Tree) -> Result<Option<String>> {
+    if tree.text(FILE) == Some(wanted(tree)?.as_str()) {
+        return Ok(None);
+    }
+    Ok(Some(format!(
+        "{FILE} does not say what {FOLDER} says; run `cargo xtask changelog`"
+    )))
+}
+
+struct Entry {
+    /// Position in `KINDS`.
+    kind: usize,
+    /// One list item, without its bullet.
+    text: String,
+}
+
+fn wanted(tree: &Tree) -> Result<String> {
+    // The tree is sorted by path, and the sort by kind keeps that order.
+    let mut entries = Vec::new();
+    for (path, text) in tree.texts() {
+        let Some(name) = path.strip_prefix(FOLDER) else {
+            continue;
+        };
+        if name.ends_with(".md") && name != "README.md" {
+            entries.push(parse(text).with_context(|| format!("{path} is not a fragment"))?);
+        }
+    }
+    entries.sort_by_key(|entry| entry.kind);
+    Ok(assemble(tree.text(FILE).unwrap_or(HEAD), &entries))
+}
+
+fn parse(fragment: &str) -> Result<Entry> {
+    let fragment = fragment.trim();
+    let (word, text) = fragment.split_once(':').unwrap_or((fragment, ""));
+    let Some(kind) = KINDS.iter().position(|(it, _)| *it == word) else {
+        let words: Vec<String> = KINDS.iter().map(|(it, _)| format!("`{it}:`")).collect();
+        bail!("it begins with none of {}", words.join(", "));
+    };
+    // One paragraph, however its lines were broken.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() {
+        bail!("it says nothing after `{word}:`");
+    }
+    Ok(Entry { kind, text })
+}
+
+fn assemble(old: &str, entries: &[Entry]) -> String {
+    let (head, released) = around_unreleased(old);
+    let mut out = format!("{head}{UNRELEASED}\n\n");
+    if entries.is_empty() {
+        out.push_str("Nothing yet.\n\n");
+    }
+    for (kind, (_, heading)) in KINDS.iter().enumerate() {
+        let mut of_kind = entries.iter().filter(|entry| entry.kind == kind).peekable();
+        if of_kind.peek().is_none() {
+            continue;
+        }
+        out.push_str(&format!("### {heading}\n\n"));
+        for entry in of_kind {
+            out.push_str(&format!("- {}\n", entry.text));
+        }
+        out.push('\n');
+    }
+    out.push_str(released);
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+/// What stands before the Unreleased section, and what stands after it.
+fn around_unreleased(old: &str) -> (&str, &str) {
+    let sections: Vec<usize> = line_starts(old)
+        .filter(|at| old[*at..].starts_with("## "))
+        .collect();
+    let first = sections.first().copied().unwrap_or(old.len());
+    let has_unreleased = old[first..].lines().next() == Some(UNRELEASED);
+    let released = match sections.get(usize::from(has_unreleased)) {
+        Some(at) => &old[*at..],
+        None => "",
+    };
+    (&old[..first], released)
+}
+
+fn line_starts(text: &str) -> impl Iterator<Item = usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "# Changelog\n\nWords.\n\n## Unreleased\n\n- gone\n\n## 0.1.0\n\n- kept\n";
+
+    #[test]
+    fn fragments_are_sorted_by_kind_then_name_and_releases_are_kept() {
+        let tree = Tree::of(&[
+            ("CHANGELOG.md", OLD),
+            ("changes/README.md", "how to"),
+            ("changes/a.md", "fixed: first\n  line two\n"),
+            ("changes/b.md", "added: second"),
+            ("changes/c.md", "added: third"),
+        ]);
+        assert_eq!(
+            wanted(&tree).expect("good fragments"),
+            "# Changelog\n\nWords.\n\n## Unreleased\n\n### Added\n\n- second\n- third\n\n\
+             ### Fixed\n\n- first line two\n\n## 0.1.0\n\n- kept\n"
+        );
+        assert!(stale(&tree).expect("good fragments").is_some());
+    }
+
+    #[test]
+    fn what_was_written_is_not_stale_and_stays_as_it_is() {
+        let fragment = ("changes/b.md", "added: second");
+        let once = wanted(&Tree::of(&[fragment])).expect("a good fragment");
+        let tree = Tree::of(&[("CHANGELOG.md", &once), fragment]);
+        assert_eq!(stale(&tree).expect("a good fragment"), None);
+        assert!(once.starts_with(HEAD));
+    }
+
+    #[test]
+    fn a_release_without_an_unreleased_section_is_kept() {
+        let tree = Tree::of(&[("CHANGELOG.md", "# Changelog\n\n## 0.1.0\n\n- kept\n")]);
+        assert_eq!(
+            wanted(&tree).expect("no fragments"),
+            "# Changelog\n\n## Unreleased\n\nNothing yet.\n\n## 0.1.0\n\n- kept\n"
+        );
+    }
+
+    #[test]
+    fn a_fragment_of_no_kind_is_refused() {
+        assert!(parse("improved: everything").is_err());
+        assert!(parse("added:   ").is_err());
+        assert!(parse("added").is_err());
+    }
+}

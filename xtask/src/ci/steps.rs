@@ -1,0 +1,289 @@
+//! The steps themselves.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::Ci;
+use super::plan::Step;
+use crate::{fuzz, r#gen, parts, tidy, tools};
+
+pub const PARTS: &str = "parts";
+const RELEASE: &str = "release";
+pub const MUSL: &str = "x86_64-unknown-linux-musl";
+
+const BINARY_BYTES_MAX: u64 = 15_000_000;
+const CRATES_MAX: usize = 320;
+const FUZZ_EACH: Duration = Duration::from_secs(30);
+
+/// In the order they are run: what fails often and fast comes early.
+pub const STEPS: &[Step] = &[
+    Step {
+        name: PARTS,
+        about: "install the real parts, in the background until a step needs them",
+        needs: &[],
+        run: |ci| parts::install(&ci.cache, &[]).map(|_| ()),
+    },
+    Step {
+        name: "format",
+        about: "rustfmt has nothing to change",
+        needs: &[],
+        run: format,
+    },
+    Step {
+        name: "spelling",
+        about: "no known misspelling",
+        needs: &[],
+        run: spelling,
+    },
+    Step {
+        name: "clippy",
+        about: "no warning, in tests neither",
+        needs: &[],
+        run: clippy,
+    },
+    Step {
+        name: "tests",
+        about: "all tests, then the examples in docs",
+        needs: &[],
+        run: tests,
+    },
+    Step {
+        name: "tidy",
+        about: "our own checks of layers, files, stdout, pages, links",
+        needs: &[],
+        run: |ci| tidy::run(&ci.root),
+    },
+    Step {
+        name: RELEASE,
+        about: "build the static binary that the next steps test",
+        needs: &[PARTS],
+        run: release,
+    },
+    Step {
+        name: "generated",
+        about: "docs/reference is what the binary writes",
+        needs: &[RELEASE],
+        run: |ci| r#gen::run(&ci.root, &ci.raddle(), r#gen::Mode::Check),
+    },
+    Step {
+        name: "contract",
+        about: "our types against the schema of the real Codex",
+        needs: &[PARTS],
+        run: contract,
+    },
+    Step {
+        name: "clients",
+        about: "stock clients drive the release binary",
+        needs: &[PARTS, RELEASE],
+        run: clients,
+    },
+    Step {
+        name: "fuzz",
+        about: "every fuzz target, 30 s each",
+        // libFuzzer is C++, and the compiler for it is one of the packages.
+        needs: &[PARTS],
+        run: |ci| fuzz::run(&ci.root, &ci.cache, FUZZ_EACH),
+    },
+    Step {
+        name: "deny",
+        about: "licences, bans and sources of crates",
+        needs: &[],
+        run: deny,
+    },
+    Step {
+        name: "docs",
+        about: "rustdoc without a warning",
+        needs: &[],
+        run: docs,
+    },
+    Step {
+        name: "crates",
+        about: "the binary is made of few crates",
+        needs: &[],
+        run: crates,
+    },
+];
+
+fn format(ci: &Ci) -> Result<()> {
+    ci.cargo(&["fmt", "--all", "--check"])
+        .go()
+        .context("run `cargo fmt --all`")
+}
+
+fn spelling(ci: &Ci) -> Result<()> {
+    ci.run(tools::typos(&ci.cache)?)
+        .minutes(5)
+        .go()
+        .context("mend the words, or list them with a reason in typos.toml")
+}
+
+fn clippy(ci: &Ci) -> Result<()> {
+    ci.cargo(&[
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--all-features",
+        "--locked",
+    ])
+    .args(["--profile", "ci", "--", "-D", "warnings"])
+    .go()
+}
+
+fn tests(ci: &Ci) -> Result<()> {
+    ci.run(tools::cargo_nextest(&ci.cache)?)
+        .args([
+            "nextest",
+            "run",
+            "--workspace",
+            "--all-features",
+            "--locked",
+        ])
+        .args(["--cargo-profile", "ci"])
+        .go()?;
+    // nextest does not run the examples in doc comments.
+    ci.cargo(&[
+        "test",
+        "--doc",
+        "--workspace",
+        "--all-features",
+        "--locked",
+        "--profile",
+        "ci",
+    ])
+    .go()
+}
+
+fn release(ci: &Ci) -> Result<()> {
+    ensure_musl(ci)?;
+    ci.cargo(&[
+        "build",
+        "--release",
+        "--locked",
+        "--target",
+        MUSL,
+        "--package",
+        "raddle",
+    ])
+    .go()?;
+    let binary = ci.raddle();
+    let bytes = fs::metadata(&binary)?.len();
+    println!("{}: {:.1} MB", binary.display(), bytes as f64 / 1e6);
+    if bytes >= BINARY_BYTES_MAX {
+        bail!("the binary has {bytes} bytes, the limit is {BINARY_BYTES_MAX}; see what has grown");
+    }
+    Ok(())
+}
+
+/// The toolchain file names this target; a toolchain that was installed otherwise may lack it.
+fn ensure_musl(ci: &Ci) -> Result<()> {
+    let libraries = ci
+        .run("rustc")
+        .args(["--print", "target-libdir", "--target", MUSL])
+        .output()?;
+    if fs::exists(libraries.trim())? {
+        return Ok(());
+    }
+    ci.run("rustup")
+        .args(["target", "add", MUSL])
+        .minutes(10)
+        .go()
+}
+
+fn contract(ci: &Ci) -> Result<()> {
+    ci.cargo(&[
+        "run",
+        "--profile",
+        "ci",
+        "--package",
+        "contract-check",
+        "--locked",
+        "--",
+    ])
+    .arg("--codex")
+    .arg(parts::codex_program(&ci.cache)?)
+    .arg("--check")
+    .go()
+}
+
+fn clients(ci: &Ci) -> Result<()> {
+    ci.run("python3")
+        .args(["tests/clients/run.py", "--raddle"])
+        .arg(ci.raddle())
+        .arg("--parts")
+        .arg(ci.cache.parts())
+        .minutes(20)
+        .go()
+}
+
+fn deny(ci: &Ci) -> Result<()> {
+    let program = tools::cargo_deny(&ci.cache)?;
+    let deny = |words: &[&str]| ci.run(&program).args(words).minutes(10).go();
+    deny(&["--locked", "check", "bans", "licenses", "sources"])?;
+    // deny.toml reads the variable; off-line, because the database is the one that was given.
+    if std::env::var_os("RADDLE_ADVISORY_DB").is_some_and(|it| !it.is_empty()) {
+        deny(&["--locked", "--offline", "check", "advisories"])
+    } else {
+        println!("advisories were not checked: RADDLE_ADVISORY_DB names no database");
+        Ok(())
+    }
+}
+
+fn docs(ci: &Ci) -> Result<()> {
+    ci.cargo(&[
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--all-features",
+        "--locked",
+    ])
+    .args(["--profile", "ci"])
+    .env("RUSTDOCFLAGS", "-D warnings")
+    .go()
+}
+
+fn crates(ci: &Ci) -> Result<()> {
+    let tree = ci
+        .cargo(&[
+            "tree",
+            "--package",
+            "raddle",
+            "--edges",
+            "normal,build",
+            "--prefix",
+            "none",
+        ])
+        .args(["--target", "x86_64-unknown-linux-gnu", "--locked"])
+        .output()?;
+    let count = count_crates(&tree);
+    println!("the binary is made of {count} crates, the limit is {CRATES_MAX}");
+    if count > CRATES_MAX {
+        bail!("too many crates: find out with `cargo tree` which dependency brought them");
+    }
+    Ok(())
+}
+
+/// Name and version are the first two words; what follows differs between mentions of one crate.
+fn count_crates(tree: &str) -> usize {
+    tree.lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?, words.next()?))
+        })
+        .collect::<BTreeSet<_>>()
+        .len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_is_counted_once_per_version() {
+        let tree =
+            "raddle v0.1.0 (/somewhere)\nsyn v2.0.1 (proc-macro)\nsyn v2.0.1 (*)\n\nsyn v1.0.9\n";
+        assert_eq!(count_crates(tree), 3);
+    }
+}

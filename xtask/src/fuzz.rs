@@ -1,0 +1,133 @@
+//! Fuzz targets on the stable toolchain: libFuzzer, with the compiler's own coverage pass.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cache::{Cache, remove_folder};
+use crate::run::Run;
+
+/// What `cargo fuzz` would ask of a nightly compiler, spelled out for the stable one.
+const FLAGS: &str = "-Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares \
+    -Ccodegen-units=1 --cfg fuzzing";
+
+/// Named even though it is the host: only then are build scripts built without the flags above,
+/// which they could not link.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+const MEMORY_MB_MAX: u32 = 2048;
+
+/// Builds every target, and runs each for this long.
+pub fn run(root: &Path, cache: &Cache, each: Duration) -> Result<()> {
+    let manifest = root.join("fuzz/Cargo.toml");
+    let text = fs::read_to_string(&manifest)
+        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    let targets = targets(&text)?;
+
+    Run::new("cargo")
+        .directory(root)
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--target",
+            TARGET,
+            "--manifest-path",
+        ])
+        .arg(&manifest)
+        .env("CARGO_TARGET_DIR", cache.fuzz_target())
+        .env("RUSTFLAGS", FLAGS)
+        .go()?;
+
+    let programs = cache.fuzz_target().join(TARGET).join("release");
+    for target in &targets {
+        run_one(root, cache, &programs.join(target), target, each)?;
+    }
+    println!(
+        "{} fuzz targets, {} s each: no finding",
+        targets.len(),
+        each.as_secs()
+    );
+    Ok(())
+}
+
+fn run_one(root: &Path, cache: &Cache, program: &Path, target: &str, each: Duration) -> Result<()> {
+    let seeds = root.join("fuzz/seeds").join(target);
+    if !seeds.is_dir() {
+        bail!("fuzz target `{target}` has no seeds; put a few inputs into fuzz/seeds/{target}/");
+    }
+    // What libFuzzer finds interesting goes into the first folder; the seeds are only read.
+    let corpus = Corpus::new(target)?;
+    let findings = cache.fuzz_findings().join(target);
+    fs::create_dir_all(&findings)?;
+    Run::new(program)
+        .directory(root)
+        .arg(format!("-max_total_time={}", each.as_secs()))
+        .arg(format!("-rss_limit_mb={MEMORY_MB_MAX}"))
+        .arg("-print_final_stats=1")
+        .arg(format!("-artifact_prefix={}/", findings.display()))
+        .arg(&corpus.0)
+        .arg(&seeds)
+        .minutes(each.as_secs() / 60 + 5)
+        .go()
+        .with_context(|| {
+            format!(
+                "fuzz target `{target}` failed; the input is in {}, run `{} INPUT` to see it again",
+                findings.display(),
+                program.display()
+            )
+        })
+}
+
+/// A corpus for one run, removed at its end.
+struct Corpus(PathBuf);
+
+impl Corpus {
+    fn new(target: &str) -> Result<Self> {
+        let folder =
+            std::env::temp_dir().join(format!("raddle-fuzz-{target}-{}", std::process::id()));
+        remove_folder(&folder)?;
+        fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Corpus {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The names of the `[[bin]]` entries. None at all is a mistake, not a pass.
+fn targets(manifest: &str) -> Result<Vec<String>> {
+    let manifest: toml::Table = manifest.parse().context("fuzz/Cargo.toml")?;
+    let names: Vec<String> = manifest
+        .get("bin")
+        .and_then(toml::Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|bin| Some(bin.get("name")?.as_str()?.to_owned()))
+        .collect();
+    if names.is_empty() {
+        bail!("fuzz/Cargo.toml lists no [[bin]]: there is nothing to fuzz");
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_the_bins_of_the_manifest() {
+        let found = targets("[[bin]]\nname = \"envelope\"\n[[bin]]\nname = \"lines\"\n");
+        assert_eq!(found.expect("two"), ["envelope", "lines"]);
+        assert!(targets("[package]\nname = \"fuzz\"\n").is_err());
+    }
+}

@@ -1,0 +1,170 @@
+//! The reference pages under docs/reference, written by the binary from its method table.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::arguments::Arguments;
+use crate::cache::remove_folder;
+use crate::repository::{self, cargo};
+use crate::run::Run;
+
+const PAGES: &str = "docs/reference";
+
+pub fn command(mut arguments: Arguments) -> Result<()> {
+    let check = arguments.flag("--check");
+    let raddle = arguments
+        .value("--raddle")?
+        .map(std::path::absolute)
+        .transpose()?;
+    arguments.end()?;
+    let root = repository::root()?;
+    let raddle = match raddle {
+        Some(program) => program,
+        None => build(&root)?,
+    };
+    run(
+        &root,
+        &raddle,
+        if check { Mode::Check } else { Mode::Write },
+    )
+}
+
+pub enum Mode {
+    /// Say what is stale.
+    Check,
+    /// Make docs/reference what the binary says.
+    Write,
+}
+
+/// Asks the binary for the pages, and compares or copies them.
+pub fn run(root: &Path, raddle: &Path, mode: Mode) -> Result<()> {
+    let fresh = generate(root, raddle)?;
+    let pages = root.join(PAGES);
+    let committed = read_folder(&pages)?;
+    let differences = differences(&committed, &fresh);
+    match mode {
+        Mode::Check if differences.is_empty() => {
+            println!("{PAGES}: {} files, none stale", fresh.len());
+            Ok(())
+        }
+        Mode::Check => bail!(
+            "generated files are stale; run `cargo xtask gen` and commit:\n  {}",
+            differences.join("\n  ")
+        ),
+        Mode::Write => {
+            remove_folder(&pages)?;
+            for (path, bytes) in &fresh {
+                let to = pages.join(path);
+                fs::create_dir_all(to.parent().context("a page has a folder")?)?;
+                fs::write(&to, bytes)?;
+            }
+            println!(
+                "{PAGES}: {} files, {} changed",
+                fresh.len(),
+                differences.len()
+            );
+            Ok(())
+        }
+    }
+}
+
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn generate(root: &Path, raddle: &Path) -> Result<Files> {
+    let out = std::env::temp_dir().join(format!("raddle-gen-{}", std::process::id()));
+    remove_folder(&out)?;
+    fs::create_dir_all(&out)?;
+    let done = Run::new(raddle)
+        .directory(root)
+        .args(["app-server", "generate-reference", "--out"])
+        .arg(&out)
+        .minutes(2)
+        .go();
+    let files = done.and_then(|()| read_folder(&out));
+    remove_folder(&out)?;
+    let files = files?;
+    if files.is_empty() {
+        bail!("`raddle app-server generate-reference` wrote nothing");
+    }
+    Ok(files)
+}
+
+fn build(root: &Path) -> Result<PathBuf> {
+    cargo(root)
+        .args(["build", "--package", "raddle", "--locked"])
+        .go()?;
+    let metadata = cargo(root)
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .output()?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
+    let target = metadata["target_directory"]
+        .as_str()
+        .context("cargo names no target folder")?;
+    Ok(Path::new(target).join("debug/raddle"))
+}
+
+/// All files below a folder, by path from there. A folder that is not there has none.
+fn read_folder(folder: &Path) -> Result<Files> {
+    let mut files = Files::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        if !next.is_dir() {
+            continue;
+        }
+        for entry in fs::read_dir(&next)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                files.insert(path.strip_prefix(folder)?.to_owned(), fs::read(&path)?);
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn differences(committed: &Files, fresh: &Files) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, bytes) in fresh {
+        match committed.get(path) {
+            None => found.push(format!("{PAGES}/{} is missing", path.display())),
+            Some(old) if old != bytes => {
+                found.push(format!("{PAGES}/{} differs", path.display()));
+            }
+            Some(_) => {}
+        }
+    }
+    for path in committed.keys().filter(|path| !fresh.contains_key(*path)) {
+        found.push(format!("{PAGES}/{} is no longer generated", path.display()));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(of: &[(&str, &str)]) -> Files {
+        of.iter()
+            .map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec()))
+            .collect()
+    }
+
+    #[test]
+    fn every_kind_of_difference_is_found() {
+        let committed = files(&[("same.md", "1"), ("old.md", "1"), ("gone.md", "1")]);
+        let fresh = files(&[("same.md", "1"), ("old.md", "2"), ("fs/new.md", "1")]);
+        assert_eq!(
+            differences(&committed, &fresh),
+            [
+                "docs/reference/fs/new.md is missing",
+                "docs/reference/old.md differs",
+                "docs/reference/gone.md is no longer generated",
+            ]
+        );
+        assert!(differences(&fresh, &fresh).is_empty());
+    }
+}

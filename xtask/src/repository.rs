@@ -1,0 +1,99 @@
+//! Where the repository is, and what is in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::run::Run;
+
+/// The top folder. Cargo tells where this package is when it runs it; the folder of the build
+/// is for those who start the program by hand.
+pub fn root() -> Result<PathBuf> {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    let root = package
+        .parent()
+        .context("this package is not inside the repository")?;
+    Ok(root.to_owned())
+}
+
+/// Cargo, run at the top of the repository.
+pub fn cargo(root: &Path) -> Run {
+    Run::new("cargo").directory(root)
+}
+
+/// The files of a repository: path, and text unless the file is binary.
+///
+/// Checks read this instead of the disk, so that tests can hand them a made-up one.
+pub struct Tree {
+    files: BTreeMap<String, Option<String>>,
+}
+
+impl Tree {
+    /// All files that git knows or would take: tracked, or new and not ignored.
+    pub fn read(root: &Path) -> Result<Self> {
+        let listing = Run::new("git")
+            .args([
+                "ls-files",
+                "-z",
+                "--cached",
+                "--others",
+                "--exclude-standard",
+            ])
+            .directory(root)
+            .output()?;
+        let mut files = BTreeMap::new();
+        for path in listing.split('\0').filter(|path| !path.is_empty()) {
+            let whole = root.join(path);
+            // Deleted but not yet committed, or a link out of the repository.
+            if !whole.is_file() {
+                continue;
+            }
+            let bytes = fs::read(&whole).with_context(|| format!("cannot read {path}"))?;
+            let text = if bytes.contains(&0) {
+                None
+            } else {
+                String::from_utf8(bytes).ok()
+            };
+            files.insert(path.to_owned(), text);
+        }
+        Ok(Self { files })
+    }
+
+    #[cfg(test)]
+    pub fn of(files: &[(&str, &str)]) -> Self {
+        let files = files
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), Some((*text).to_owned())))
+            .collect();
+        Self { files }
+    }
+
+    pub fn has_file(&self, path: &str) -> bool {
+        self.files.contains_key(path)
+    }
+
+    /// Is there a file at this path, or below it?
+    pub fn has(&self, path: &str) -> bool {
+        let folder = format!("{path}/");
+        self.has_file(path)
+            || self
+                .files
+                .range(folder.clone()..)
+                .next()
+                .is_some_and(|(it, _)| it.starts_with(&folder))
+    }
+
+    pub fn text(&self, path: &str) -> Option<&str> {
+        self.files.get(path)?.as_deref()
+    }
+
+    /// Every text file with its path.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.files
+            .iter()
+            .filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
+    }
+}

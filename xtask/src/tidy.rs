@@ -1,0 +1,75 @@
+//! Our own checks: what the compiler cannot know about this repository.
+//!
+//! Each check is a function from the files to a list of problems, and each problem says what to
+//! do. All of them are printed, not only the first.
+
+mod errors;
+mod layers;
+mod links;
+mod methods;
+mod paths;
+mod sizes;
+mod stdout;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::arguments::Arguments;
+use crate::changelog;
+use crate::repository::{self, Tree};
+
+pub fn command(arguments: Arguments) -> Result<()> {
+    arguments.end()?;
+    run(&repository::root()?)
+}
+
+/// Runs every check; any problem is a failure.
+pub fn run(root: &Path) -> Result<()> {
+    let tree = Tree::read(root)?;
+    let packages = layers::packages(root)?;
+    let checks = [
+        ("crate arrows", layers::check(&tree, &packages)),
+        ("files per method", methods::check(&tree)),
+        ("nothing but the wire on stdout", stdout::check(&tree)),
+        ("a page per error code", errors::check(&tree)),
+        ("links", links::check(&tree)),
+        ("no path of one machine", paths::check(&tree)),
+        ("file sizes and headers", sizes::check(&tree)),
+        ("changelog", changelog_check(&tree)),
+    ];
+    let mut count = 0;
+    for (name, problems) in checks {
+        println!(
+            "tidy: {name}: {}",
+            if problems.is_empty() { "ok" } else { "FAILED" }
+        );
+        for problem in &problems {
+            println!("  {problem}");
+        }
+        count += problems.len();
+    }
+    if count > 0 {
+        bail!(
+            "tidy found {count} problem{}",
+            if count == 1 { "" } else { "s" }
+        );
+    }
+    Ok(())
+}
+
+fn changelog_check(tree: &Tree) -> Vec<String> {
+    match changelog::stale(tree) {
+        Ok(stale) => stale.into_iter().collect(),
+        Err(error) => vec![format!("{error:#}")],
+    }
+}
+
+/// Lines with their numbers, without those that are wholly a comment.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    numbered(text).filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(at, line)| (at + 1, line))
+}

@@ -1,0 +1,128 @@
+//! On stdio, stdout is the wire: one stray line breaks every client. So only one file may touch it.
+//!
+//! Clippy's `print_stdout` catches the macros; this also catches the other ways, and anyone who
+//! silences Clippy.
+
+use super::code_lines;
+use crate::repository::Tree;
+
+/// The files that may write to stdout. Anything new here needs a very good reason.
+const ALLOWED: &[&str] = &["crates/raddle-rpc/src/stdio.rs"];
+
+/// Where a needle begins with a letter it must begin a word: `eprintln!` is not `println!`.
+const NEEDLES: &[&str] = &[
+    "print!",
+    "println!",
+    "io::stdout",
+    "stdio::stdout",
+    "stdout()",
+    "stdout as ",
+    ".stdout(Stdio::inherit",
+    "clippy::print_stdout",
+    "/dev/stdout",
+    "/dev/fd/1",
+    "/proc/self/fd/1",
+];
+
+/// Log output goes to stdout unless told otherwise.
+const LOGGERS: &[&str] = &[
+    "tracing_subscriber::fmt()",
+    "tracing_subscriber::fmt::init",
+    "fmt::layer()",
+];
+
+pub fn check(tree: &Tree) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (path, text) in tree.texts() {
+        if is_product_source(path) && !ALLOWED.contains(&path) {
+            check_file(path, text, &mut problems);
+        }
+    }
+    problems
+}
+
+fn is_product_source(path: &str) -> bool {
+    path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs")
+}
+
+fn check_file(path: &str, text: &str, problems: &mut Vec<String>) {
+    let writer_is_set = text.contains(".with_writer(");
+    for (number, line) in code_lines(text) {
+        if let Some(needle) = NEEDLES.iter().find(|needle| contains(line, needle)) {
+            problems.push(format!(
+                "{path}:{number}: `{needle}` can write to stdout, which is the wire; log with \
+                 `tracing`, write to a file or stderr, or go through raddle-rpc"
+            ));
+        }
+        if !writer_is_set && LOGGERS.iter().any(|logger| line.contains(logger)) {
+            problems.push(format!(
+                "{path}:{number}: this logger writes to stdout, which is the wire; give it \
+                 `.with_writer(std::io::stderr)`"
+            ));
+        }
+    }
+}
+
+fn contains(line: &str, needle: &str) -> bool {
+    line.match_indices(needle).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let inside_a_word = |it: char| it.is_alphanumeric() || it == '_' || it == '.';
+        !needle.starts_with(char::is_alphabetic) || !before.is_some_and(inside_a_word)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(path: &str, line: &str) -> usize {
+        check(&Tree::of(&[(
+            path,
+            &format!("fn f() {{\n    {line}\n}}\n"),
+        )]))
+        .len()
+    }
+
+    #[test]
+    fn every_way_to_stdout_is_found() {
+        for line in [
+            "println!(\"hi\");",
+            "std::print!(\"hi\");",
+            "let out = std::io::stdout();",
+            "let out = tokio::io::stdout();",
+            "let out = stdout().lock();",
+            "use std::io::{stdout as out};",
+            "command.stdout(Stdio::inherit());",
+            "#[allow(clippy::print_stdout)]",
+            "#[expect(clippy::print_stdout, reason = \"\")]",
+            "File::create(\"/dev/stdout\")",
+            "tracing_subscriber::fmt().init();",
+        ] {
+            assert_eq!(problems("crates/raddle/src/generate.rs", line), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_it_is_not() {
+        for line in [
+            "eprintln!(\"hi\");",
+            "eprint!(\"hi\");",
+            "command.stdout(Stdio::piped());",
+            "let text = output.stdout;",
+            "let pipe = child.stdout();",
+            "// println! would break the wire",
+            "tracing_subscriber::fmt().with_writer(std::io::stderr).init();",
+        ] {
+            assert_eq!(problems("crates/raddle/src/main.rs", line), 0, "{line}");
+        }
+    }
+
+    #[test]
+    fn only_the_wire_and_what_is_not_product_may() {
+        let line = "std::io::stdout();";
+        assert_eq!(problems("crates/raddle-rpc/src/stdio.rs", line), 0);
+        assert_eq!(problems("crates/raddle-rpc/tests/it/main.rs", line), 0);
+        assert_eq!(problems("xtask/src/main.rs", line), 0);
+        assert_eq!(problems("crates/raddle-rpc/src/deep/stdio.rs", line), 1);
+    }
+}

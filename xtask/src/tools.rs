@@ -1,0 +1,51 @@
+//! The programs CI itself is made with, pinned by version and kept in the cache.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::cache::Cache;
+use crate::install::{Install, Recipe};
+use crate::run::Run;
+
+/// The spelling checker.
+pub fn typos(cache: &Cache) -> Result<PathBuf> {
+    let recipe = Recipe::Python(&[&["typos==1.51.1"]]);
+    ensure(cache, "typos-1.51.1", recipe, "bin/typos")
+}
+
+/// The check of dependencies: licences, bans, sources, advisories.
+pub fn cargo_deny(cache: &Cache) -> Result<PathBuf> {
+    let recipe = Recipe::Cargo {
+        name: "cargo-deny",
+        version: "0.20.2",
+    };
+    ensure(cache, "cargo-deny-0.20.2", recipe, "bin/cargo-deny")
+}
+
+/// The test runner, called as itself: the machine's own where there is one, else a kept one.
+pub fn cargo_nextest(cache: &Cache) -> Result<PathBuf> {
+    if Run::new("cargo-nextest")
+        .args(["nextest", "--version"])
+        .succeeds()
+    {
+        return Ok(PathBuf::from("cargo-nextest"));
+    }
+    let recipe = Recipe::Cargo {
+        name: "cargo-nextest",
+        version: "0.9.143",
+    };
+    ensure(cache, "cargo-nextest-0.9.143", recipe, "bin/cargo-nextest")
+}
+
+fn ensure(cache: &Cache, folder: &str, recipe: Recipe, program: &str) -> Result<PathBuf> {
+    let _lock = cache.lock("tools")?;
+    let folder = cache.tools().join(folder);
+    Install {
+        recipe,
+        folder: &folder,
+        node: None,
+    }
+    .ensure()?;
+    Ok(folder.join(program))
+}
