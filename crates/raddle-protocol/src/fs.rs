@@ -137,7 +137,7 @@ pub struct FsWatchParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsWatchResponse {
-    /// The path in effect, links resolved.
+    /// The path in effect.
     pub path: String,
 }
 

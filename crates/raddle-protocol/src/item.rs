@@ -1,5 +1,11 @@
 //! Items: what a turn is made of.
 
+mod event;
+mod tool_output;
+
+pub use event::*;
+pub use tool_output::*;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;

@@ -25,7 +25,6 @@ mod hook;
 mod initialize;
 mod input;
 mod item;
-mod item_event;
 mod mcp;
 mod model;
 mod permission;
@@ -34,10 +33,6 @@ mod queue;
 mod skill;
 mod terminal;
 mod thread;
-mod thread_edit;
-mod thread_list;
-mod thread_open;
-mod tool_output;
 mod turn;
 
 /// What is generated from the tables.
@@ -59,7 +54,6 @@ pub use ids::*;
 pub use initialize::*;
 pub use input::*;
 pub use item::*;
-pub use item_event::*;
 pub use maybe::Maybe;
 pub use mcp::*;
 pub use methods::METHODS;
@@ -73,10 +67,6 @@ pub use skill::*;
 pub use table::*;
 pub use terminal::*;
 pub use thread::*;
-pub use thread_edit::*;
-pub use thread_list::*;
-pub use thread_open::*;
-pub use tool_output::*;
 pub use turn::*;
 
 use serde::{Deserialize, Deserializer};

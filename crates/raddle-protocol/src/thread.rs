@@ -1,5 +1,13 @@
 //! The thread itself, its status and lineage, and the notifications that tell of its life.
 
+mod edit;
+mod list;
+mod open;
+
+pub use edit::*;
+pub use list::*;
+pub use open::*;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -85,8 +85,12 @@ impl Ahead {
 
     /// Waits until there is room for this many bytes more.
     fn make_room(&mut self, bytes: u32) {
-        let room = self.room.clone();
-        let room = self.runtime.block_on(room.acquire_many_owned(bytes));
+        // Nearly always there is.
+        let room = self.room.clone().try_acquire_many_owned(bytes);
+        let room = room.or_else(|_| {
+            let room = self.room.clone();
+            self.runtime.block_on(room.acquire_many_owned(bytes))
+        });
         // Nobody closes the semaphore.
         if let Ok(room) = room {
             self.held.merge(room);

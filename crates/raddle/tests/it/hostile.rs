@@ -15,10 +15,10 @@ use serde_json::json;
 use self::breaches::Breaches;
 use self::expected::{Expected, Replies};
 use self::frames::Frames;
-use crate::support::request;
 use crate::support::server::Server;
 use crate::support::stdio::Pipes;
 use crate::support::websocket::{self, FIN, Received, TEXT, Websocket};
+use crate::support::{PATIENCE, request};
 
 /// Small, so that frames over it are cheap to make.
 const CAP: usize = 65_536;
@@ -89,6 +89,30 @@ fn over_a_unix_socket() {
     tally.check("unix", WEBSOCKET_KINDS);
 }
 
+/// A client that reads late still gets its replies, and the reason for the close behind them.
+#[test]
+fn what_was_answered_is_sent_before_the_close() {
+    let cap = CAP.to_string();
+    let server = Server::open_websocket(&["--max-message-bytes", &cap]);
+    let mut socket = server.client();
+    let mut replies = Replies::default();
+    for number in 0..2000 {
+        let id = format!("{number} {}", "x".repeat(1000));
+        socket.send(&request(&*id, "model/list", json!({})));
+        replies.expect(&Expected::Reply {
+            id: id.into(),
+            code: None,
+        });
+    }
+    socket.push(
+        &websocket::frame(FIN | TEXT, &vec![b' '; 20 * CAP]),
+        PATIENCE,
+    );
+    expect_close(&mut socket, &mut replies, 1009);
+    drop(socket);
+    server.stop();
+}
+
 const WEBSOCKET_KINDS: &[&str] = &[
     "result", "-32600", "-32601", "counted", "ignored", "1000", "1002", "1007", "1009",
 ];
@@ -112,7 +136,7 @@ fn over_websockets(connect: impl Fn() -> Websocket, seed: u64) -> Tally {
             tally.add(&expected, &mut replies);
             if let Expected::Close(code) = expected {
                 // The server may close before it has read all of this.
-                socket.push(&bytes, crate::support::PATIENCE);
+                socket.push(&bytes, PATIENCE);
                 close = Some(code);
                 break;
             }

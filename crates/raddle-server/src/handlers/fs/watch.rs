@@ -11,7 +11,7 @@ use crate::rooms::{Rooms, files};
 use crate::wire_error::{WireError, shown};
 
 /// How many watches one connection may have.
-const WATCHES_MAX: usize = 256;
+const WATCHES_MAX: usize = 64;
 
 pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsWatch>) {
     let session = call.session.clone();

@@ -17,6 +17,9 @@ pub const CLOSE: u8 = 0x8;
 pub const PING: u8 = 0x9;
 pub const FIN: u8 = 0x80;
 
+/// Zeros are a mask too, and cost nothing; they are used for payloads longer than this.
+const MASKED_BYTES_MAX: usize = 1 << 18;
+
 const MASK: [u8; 4] = [0x5a, 0x17, 0xe3, 0x88];
 
 /// One websocket, over TCP or a unix socket.
@@ -205,6 +208,11 @@ pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
             frame.push(0x80 | 127);
             frame.extend((length as u64).to_be_bytes());
         }
+    }
+    if payload.len() > MASKED_BYTES_MAX {
+        frame.extend([0; 4]);
+        frame.extend_from_slice(payload);
+        return frame;
     }
     frame.extend(MASK);
     frame.extend(payload.iter().zip(MASK.iter().cycle()).map(|(a, b)| a ^ b));
