@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::{ErrorObject, Id, code};
 
@@ -24,19 +23,6 @@ pub fn answer<T: Serialize>(id: &Id, result: &T) -> Bytes {
             ),
         ),
     }
-}
-
-/// The answer to a request, with a result that is written already.
-pub fn answer_written(id: &Id, result: &RawValue) -> Bytes {
-    let result = result.get().as_bytes();
-    // Room for the members' names and all but the longest ids, so that the frame is made in one go.
-    let mut frame = Vec::with_capacity(result.len() + 128);
-    frame.extend_from_slice(b"{\"id\":");
-    frame.extend_from_slice(&encode(id));
-    frame.extend_from_slice(b",\"result\":");
-    frame.extend_from_slice(result);
-    frame.push(b'}');
-    frame.into()
 }
 
 /// An error answer; without an id when the request had no usable one.

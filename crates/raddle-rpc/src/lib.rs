@@ -24,7 +24,7 @@ mod websocket;
 pub use auth::{Auth, AuthError, SignedBearer};
 pub use calls::{CallError, Calls};
 pub use connection::{Connection, Frame, Incoming, Limits, Peer, Transport};
-pub use encode::{answer, answer_written, notification, refusal, request};
+pub use encode::{answer, notification, refusal, request};
 pub use lines::Lines;
 pub use listen::{Door, DoorError, Doors, Listen, ListenError};
 pub use memory::memory;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use raddle_protocol::table::Method;
-use raddle_rpc::{Id, answer, answer_written, refusal};
+use raddle_rpc::{Id, answer, refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -54,7 +54,7 @@ impl<R: Serialize> Reply<R> {
 
     /// Answers with a result that is written already.
     pub(crate) fn written(self, result: &RawValue) {
-        let frame = answer_written(&self.id, result);
+        let frame = answer(&self.id, &result);
         self.send(frame);
     }
 
