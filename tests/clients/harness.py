@@ -159,7 +159,7 @@ class Server:
 
     def _announced(self):
         require(self._process.poll() is None, "the server ended at once")
-        found = re.search(r"listening on (?:ws|unix)://(\S+)\n", self.stderr())
+        found = re.search(r"listening on (?:ws|unix)://(\S+)\s", self.stderr())
         return found and found.group(1)
 
     def stop(self):

@@ -1,4 +1,4 @@
-"""Stock clients, as others ship them, drive the program under test.
+"""Stock clients, as others ship them, and our own examples drive the program under test.
 
 Threads are not served yet, so each client goes through its whole start-up, reaches `thread/start`
 and is told -32601. That is looked for in the traffic and in what the client shows.
@@ -12,6 +12,7 @@ import sys
 sys.dont_write_bytecode = True
 
 import argparse
+import os
 import shutil
 import signal
 import tempfile
@@ -20,16 +21,25 @@ import traceback
 from pathlib import Path
 
 import acp
+import examples
 import python_sdk
 import recorder_check
 import tui
 from harness import Bench, Failure, Parts
 
-CHECKS = {**recorder_check.CHECKS, **tui.CHECKS, **python_sdk.CHECKS, **acp.CHECKS}
+CHECKS = {
+    **recorder_check.CHECKS,
+    **examples.CHECKS,
+    **tui.CHECKS,
+    **python_sdk.CHECKS,
+    **acp.CHECKS,
+}
 
 
 def main():
     arguments = _arguments()
+    # The server refuses a socket in a folder that others may enter.
+    os.umask(0o077)
     # A stopped run cleans up like any other.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     names = [name for name in CHECKS if arguments.only in (None, name)]

@@ -4,7 +4,7 @@ mod background;
 mod plan;
 mod steps;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -59,6 +59,16 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         return Ok(());
     }
     run(&steps)
+}
+
+/// Builds the binary that users get, and says where it is.
+pub fn release(root: &Path, cache: &Cache) -> Result<PathBuf> {
+    let ci = Ci {
+        root: root.to_owned(),
+        cache: cache.clone(),
+    };
+    steps::release(&ci)?;
+    Ok(ci.raddle())
 }
 
 struct Row {

@@ -25,6 +25,7 @@ mod repository;
 mod run;
 mod tidy;
 mod tools;
+mod typescript;
 
 use std::process::ExitCode;
 
@@ -42,8 +43,8 @@ Commands
      --list               print the steps
      --only STEP[,STEP]   run these steps and what they need
      --from STEP          run this step, what it needs, and all that follow
-  tidy                    our own checks: layers, files per method, stdout, error pages, links,
-                          machine paths, file sizes, changelog
+  tidy                    our own checks: layers, files per method, stdout, error pages, bounds,
+                          links, machine paths, file sizes, changelog
   gen [--check]           write docs/reference from the method table, or say what is stale
      --raddle BIN         use this binary instead of building one
   changelog [--check]     write the Unreleased section of CHANGELOG.md from changes/

@@ -20,9 +20,10 @@ struct Part {
     recipe: Recipe,
 }
 
-const DEBIAN: &str = "debian";
+pub const DEBIAN: &str = "debian";
 const NODE: &str = "node";
 const CODEX: &str = "codex";
+const TYPESCRIPT: &str = "typescript";
 
 /// Node comes first: the npm packages are installed with it.
 const PARTS: &[Part] = &[
@@ -49,6 +50,11 @@ const PARTS: &[Part] = &[
         name: "acp",
         folder: "acpx-0.19.1",
         recipe: Recipe::Node(&["acpx@0.19.1", "@agentclientprotocol/codex-acp@2.6.0"]),
+    },
+    Part {
+        name: TYPESCRIPT,
+        folder: "typescript-5.9.3",
+        recipe: Recipe::Node(&["typescript@5.9.3"]),
     },
 ];
 
@@ -87,17 +93,19 @@ pub fn install(cache: &Cache, names: &[String]) -> Result<Vec<(&'static str, Pat
 
 /// The Codex program itself, not the script in front of it, so that no Node is needed to run it.
 pub fn codex_program(cache: &Cache) -> Result<PathBuf> {
-    let part = PARTS
-        .iter()
-        .find(|part| part.name == CODEX)
-        .context("no part `codex`")?;
-    let packages = cache.parts().join(part.folder).join("node_modules/@openai");
+    let packages = folder(cache, CODEX).join("node_modules/@openai");
     find_codex(&packages).with_context(|| {
         format!(
             "no Codex program below {}; run `cargo xtask parts codex`",
             packages.display()
         )
     })
+}
+
+/// The TypeScript compiler, ready for its words.
+pub fn typescript(cache: &Cache) -> Run {
+    let program = "node_modules/typescript/bin/tsc";
+    Run::new(node_programs(cache).join("node")).arg(folder(cache, TYPESCRIPT).join(program))
 }
 
 /// The package is named after the platform, and so is the folder inside it.
@@ -146,11 +154,13 @@ fn select(names: &[String]) -> Result<Selection> {
 }
 
 fn node_programs(cache: &Cache) -> PathBuf {
-    let folder = PARTS
-        .iter()
-        .find(|part| part.name == NODE)
-        .map_or("", |part| part.folder);
-    cache.parts().join(folder).join("bin")
+    folder(cache, NODE).join("bin")
+}
+
+/// Where the part of this name is, or would be.
+fn folder(cache: &Cache, name: &str) -> PathBuf {
+    let found = PARTS.iter().find(|part| part.name == name);
+    cache.parts().join(found.map_or(name, |part| part.folder))
 }
 
 fn install_packages() -> Result<()> {

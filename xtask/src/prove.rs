@@ -1,6 +1,6 @@
 //! Full-size proofs: what CI samples, run at length. At most an hour each.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::cache::Cache;
 use crate::repository::{self, cargo};
 use crate::run::Run;
-use crate::{fuzz, parts, tools};
+use crate::{ci, fuzz, parts, tools};
 
 /// Name, and what it shows.
 const PROOFS: &[(&str, &str)] = &[
@@ -19,13 +19,21 @@ const PROOFS: &[(&str, &str)] = &[
         "contract",
         "200 rounds of generated instances against the schema of the real Codex",
     ),
+    (
+        "slow-sockets",
+        "1,000 dripping sockets and a client that never reads, beside ordinary clients",
+    ),
+    (
+        "speed",
+        "the release binary, or `--raddle BIN`, as ratios to the least possible server",
+    ),
 ];
 
 pub fn command(mut arguments: Arguments) -> Result<()> {
     if arguments.flag("--list") {
         arguments.end()?;
         for (name, about) in PROOFS {
-            println!("{name:<10}{about}");
+            println!("{name:<14}{about}");
         }
         return Ok(());
     }
@@ -33,8 +41,15 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     if minutes == Some(0) {
         bail!("--minutes takes at least 1: to libFuzzer, no time at all means forever");
     }
+    let raddle = arguments.value("--raddle")?.map(PathBuf::from);
     let name = arguments.word();
     arguments.end()?;
+    if minutes.is_some() && name.as_deref() != Some("fuzz") {
+        bail!("--minutes is for the proof `fuzz`");
+    }
+    if raddle.is_some() && name.as_deref() != Some("speed") {
+        bail!("--raddle is for the proof `speed`");
+    }
 
     let root = repository::root()?;
     let cache = Cache::open()?;
@@ -45,16 +60,31 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
             &cache,
             Duration::from_secs(minutes.unwrap_or(10) * 60),
         ),
-        Some(_) if minutes.is_some() => bail!("--minutes is for the proof `fuzz`"),
         Some("hostile") => hostile(&root, &cache),
         Some("contract") => contract(&root, &cache),
+        Some("slow-sockets") => slow_sockets(&root, &cache),
+        Some("speed") => speed(&root, &cache, raddle),
         _ => bail!("name a proof; `cargo xtask prove --list` lists them"),
     }
 }
 
 fn hostile(root: &Path, cache: &Cache) -> Result<()> {
-    let nextest = tools::cargo_nextest(cache)?;
-    Run::new(nextest)
+    raddle_tests(root, cache)?
+        .env("RADDLE_HOSTILE_FRAMES", "50000")
+        .go()
+}
+
+fn slow_sockets(root: &Path, cache: &Cache) -> Result<()> {
+    // It is ignored in an ordinary run. Should it be gone, nextest fails for want of a test.
+    raddle_tests(root, cache)?
+        .args(["--run-ignored", "only", "--no-tests", "fail"])
+        .args(["--no-capture", "slow_sockets_full"])
+        .go()
+}
+
+/// The tests of the binary, with room for those that take many minutes.
+fn raddle_tests(root: &Path, cache: &Cache) -> Result<Run> {
+    Ok(Run::new(tools::cargo_nextest(cache)?)
         .directory(root)
         .args([
             "nextest",
@@ -64,11 +94,29 @@ fn hostile(root: &Path, cache: &Cache) -> Result<()> {
             "--all-features",
             "--locked",
         ])
-        // The profile of .config/nextest.toml with room for tests of many minutes.
+        // The second profile is that of .config/nextest.toml.
         .args(["--cargo-profile", "ci", "--profile", "prove"])
         .env("CARGO_TARGET_DIR", cache.target())
-        .env("RADDLE_HOSTILE_FRAMES", "50000")
-        .minutes(60)
+        .minutes(60))
+}
+
+fn speed(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
+    let raddle = match raddle {
+        // Cargo may run us from anywhere below the repository.
+        Some(path) => std::path::absolute(path)?,
+        None => {
+            parts::install(cache, &[parts::DEBIAN.to_owned()])?;
+            ci::release(root, cache)?
+        }
+    };
+    cargo(root)
+        .args(["build", "--release", "--locked", "--package", "speed"])
+        .env("CARGO_TARGET_DIR", cache.target())
+        .go()?;
+    Run::new(cache.target().join("release/speed"))
+        .directory(root)
+        .arg(raddle)
+        .minutes(20)
         .go()
 }
 

@@ -3,6 +3,7 @@
 //! Each check is a function from the files to a list of problems, and each problem says what to
 //! do. All of them are printed, not only the first.
 
+mod bounds;
 mod errors;
 mod layers;
 mod links;
@@ -33,6 +34,7 @@ pub fn run(root: &Path) -> Result<()> {
         ("files per method", methods::check(&tree)),
         ("nothing but the wire on stdout", stdout::check(&tree)),
         ("a page per error code", errors::check(&tree)),
+        ("bounds are where their table says", bounds::check(&tree)),
         ("links", links::check(&tree)),
         ("no path of one machine", paths::check(&tree)),
         ("file sizes and headers", sizes::check(&tree)),

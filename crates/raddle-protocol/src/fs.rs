@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::*;
 
-/// Params of `fs/readFile`.
+/// Params of `fs/readFile`. Only a regular file is read, and only if its answer fits into 32 MiB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FsReadFileParams {
@@ -129,7 +129,7 @@ pub struct FsCopyResponse {}
 pub struct FsWatchParams {
     /// The file or directory, as an absolute path.
     pub path: String,
-    /// The client's name for this watch, unique on its connection.
+    /// The client's name for this watch, unique on its connection; at most 256 bytes.
     pub watch_id: String,
 }
 

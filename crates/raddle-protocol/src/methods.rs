@@ -1,6 +1,6 @@
 //! The method table: every request a client may make, declared once.
 
-use crate::table::{Lane, Method, MethodRow, NoParams, Resource, Stability, Tier};
+use crate::table::{Lane, Method, MethodRow, NoParams, Resource, Stability, Tier, plain_path};
 use crate::*;
 
 methods! {
@@ -86,7 +86,7 @@ methods! {
 
     /// List the skills that apply in some folders.
     "skills/list" => SkillsList(SkillsListParams) -> SkillsListResponse,
-        Core, Stable, lane(shared config);
+        Core, Stable, lane(free);
 
     /// Read a file.
     "fs/readFile" => FsReadFile(FsReadFileParams) -> FsReadFileResponse,
@@ -98,7 +98,7 @@ methods! {
 
     /// Make a folder.
     "fs/createDirectory" => FsCreateDirectory(FsCreateDirectoryParams) -> FsCreateDirectoryResponse,
-        Core, Stable, lane(path(path));
+        Core, Stable, lane(tree(path));
 
     /// Ask what a path is and when it changed.
     "fs/getMetadata" => FsGetMetadata(FsGetMetadataParams) -> FsGetMetadataResponse,
@@ -110,11 +110,11 @@ methods! {
 
     /// Remove a file or a folder.
     "fs/remove" => FsRemove(FsRemoveParams) -> FsRemoveResponse,
-        Core, Stable, lane(path(path));
+        Core, Stable, lane(tree(path));
 
     /// Copy a file or a folder.
     "fs/copy" => FsCopy(FsCopyParams) -> FsCopyResponse,
-        Core, Stable, lane(path(destination_path));
+        Core, Stable, lane(shared tree(source_path), tree(destination_path));
 
     /// Be told when a path changes.
     "fs/watch" => FsWatch(FsWatchParams) -> FsWatchResponse,
@@ -142,7 +142,7 @@ methods! {
 
     /// Page through the models a turn may use.
     "model/list" => ModelList(ModelListParams) -> ModelListResponse,
-        Core, Stable, lane(free);
+        Core, Stable, lane(shared config);
 
     /// Run a command and wait for it.
     "command/exec" => CommandExec(CommandExecParams) -> CommandExecResponse,

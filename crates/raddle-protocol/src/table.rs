@@ -4,9 +4,11 @@
 //! `notifications.rs` and `server_requests.rs`. Dispatch, the gate, the JSON Schema, the TypeScript
 //! types and the reference pages are all read off those three tables.
 
+mod lane;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::ThreadId;
+pub use self::lane::{Lane, Resource, plain_path};
 
 /// One request of a client: its name on the wire and the types that travel with it.
 pub trait Method: Sized + 'static {
@@ -71,7 +73,8 @@ pub enum Tier {
     Useful,
 }
 
-/// Who hears a notification.
+/// Who hears a notification. The reference pages tell it; the server obeys it once there are threads
+/// to subscribe to, and until then tells only the connection that asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Connections subscribed to the thread it names.
@@ -80,36 +83,6 @@ pub enum Scope {
     Everyone,
     /// Only the connection whose request it belongs to.
     Caller,
-}
-
-/// The queue a request stands in. Requests of one lane run in the order they came.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// No queue: runs at once, beside everything else.
-    Free,
-    /// Beside other readers of the resource, after the writers that came before.
-    Shared(Resource),
-    /// Alone with the resource.
-    Exclusive(Resource),
-}
-
-/// What a lane guards.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Resource {
-    /// The layered configuration.
-    Config,
-    /// Stored credentials.
-    Account,
-    /// One thread.
-    Thread(ThreadId),
-    /// One path of the file system.
-    Path(Box<str>),
-    /// One process of the connection.
-    Process(Box<str>),
-    /// One file watch of the connection.
-    Watch(Box<str>),
-    /// One search session of the connection.
-    Search(Box<str>),
 }
 
 /// A row of the method table.
@@ -242,10 +215,19 @@ macro_rules! lane {
         Lane::Exclusive(Resource::Thread($params.$field))
     };
     ($params:ident shared path($field:ident)) => {
-        Lane::Shared(Resource::Path($params.$field.as_str().into()))
+        Lane::Shared(Resource::Path(plain_path(&$params.$field).into()))
     };
     ($params:ident path($field:ident)) => {
-        Lane::Exclusive(Resource::Path($params.$field.as_str().into()))
+        Lane::Exclusive(Resource::Path(plain_path(&$params.$field).into()))
+    };
+    ($params:ident tree($field:ident)) => {
+        Lane::Exclusive(Resource::Tree(plain_path(&$params.$field).into()))
+    };
+    ($params:ident shared tree($from:ident), tree($to:ident)) => {
+        Lane::FromTo(
+            Resource::Tree(plain_path(&$params.$from).into()),
+            Resource::Tree(plain_path(&$params.$to).into()),
+        )
     };
     ($params:ident process($field:ident)) => {
         Lane::Exclusive(Resource::Process($params.$field.as_str().into()))
@@ -352,11 +334,6 @@ macro_rules! notifications {
             /// The name on the wire.
             pub fn method(&self) -> &'static str {
                 match self { $( Self::$variant(_) => $name, )+ }
-            }
-
-            /// Who hears it.
-            pub fn scope(&self) -> Scope {
-                match self { $( Self::$variant(_) => Scope::$scope, )+ }
             }
         }
 

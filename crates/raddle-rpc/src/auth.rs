@@ -20,7 +20,8 @@ pub enum Auth {
         /// The digest of the token.
         sha256: [u8; 32],
     },
-    /// An HS256 JSON Web Token.
+    /// An HS256 JSON Web Token. Its times are checked at the upgrade only: a websocket that is open
+    /// stays open when its token expires.
     SignedBearer(SignedBearer),
 }
 
@@ -78,6 +79,19 @@ pub enum AuthError {
 }
 
 impl Auth {
+    /// What the person who started the server must know of it.
+    pub(crate) fn banner(&self) -> &'static str {
+        match self {
+            Self::Open => "none needed (--insecure-loopback)",
+            Self::CapabilityToken { .. } => {
+                "needed, as `Authorization: Bearer TOKEN`: the one of --ws-token-file or --ws-token-sha256"
+            }
+            Self::SignedBearer(_) => {
+                "needed, as `Authorization: Bearer JWT`: signed with HS256 and the secret of --ws-shared-secret-file"
+            }
+        }
+    }
+
     /// Checks the headers of an upgrade; says who it is if the token does.
     pub fn check(
         &self,

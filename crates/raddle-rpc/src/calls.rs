@@ -10,7 +10,8 @@ use tokio::sync::oneshot;
 
 use crate::{ErrorObject, Id, Outgoing, Response, request};
 
-/// The open requests of one connection. Each is answered at most once; the first answer counts.
+/// The open requests of one connection. Each is answered at most once; the first answer counts. The
+/// server asks nothing yet: approvals come with turns. Until then every answer is one to nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     open: Arc<Mutex<Open>>,
@@ -35,6 +36,9 @@ pub enum CallError {
     /// The peer answered, but not with what was asked for.
     #[error("unexpected answer: {0}")]
     Unexpected(#[from] serde_json::Error),
+    /// The request cannot be written as JSON, so it was not sent.
+    #[error("cannot write the request: {0}")]
+    Unwritable(serde_json::Error),
     /// The connection ended first.
     #[error("connection closed")]
     Closed,
@@ -54,7 +58,8 @@ impl Calls {
     {
         let (id, answer) = self.open().ok_or(CallError::Closed)?;
         let forget = Forget { calls: self, id };
-        outgoing.send(request(&forget.id, method, params));
+        let frame = request(&forget.id, method, params).map_err(CallError::Unwritable)?;
+        outgoing.send(frame);
         let raw = tokio::select! {
             answer = answer => answer.map_err(|_| CallError::Closed)??,
             () = outgoing.when_gone() => return Err(CallError::Closed),
@@ -107,5 +112,29 @@ struct Forget<'a> {
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
         self.calls.lock().waiting.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_written_is_not_waited_for() {
+        let calls = Calls::default();
+        let outgoing = Outgoing::new(1024);
+        // JSON has no such keys.
+        let params = HashMap::from([((1, 2), 3)]);
+        let call = calls.call::<_, ()>(&outgoing, "ask", &params);
+        let outcome = tokio::time::timeout(Duration::from_secs(1), call).await;
+        let outcome = outcome.expect("nobody will ever answer this");
+        assert!(
+            matches!(outcome, Err(CallError::Unwritable(_))),
+            "{outcome:?}"
+        );
+        assert!(calls.lock().waiting.is_empty());
+        assert_eq!(outgoing.queued_bytes(), 0);
     }
 }

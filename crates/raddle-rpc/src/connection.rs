@@ -1,12 +1,10 @@
 //! What every transport looks like from above.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::Outgoing;
 use crate::websocket;
+use crate::{Loss, Outgoing};
 
 /// A peer, whatever carries its messages.
 #[derive(Debug)]
@@ -17,6 +15,8 @@ pub struct Connection {
     pub incoming: Incoming,
     /// What goes to it.
     pub outgoing: Outgoing,
+    /// What did not get through.
+    pub loss: Loss,
 }
 
 /// Who is at the other end.
@@ -58,7 +58,7 @@ pub enum Incoming {
     /// Batches from a reader thread or an in-memory peer.
     Batches(Batches),
     /// A websocket.
-    Websocket(websocket::Reader),
+    Websocket(Box<websocket::Reader>),
 }
 
 impl Incoming {
@@ -104,33 +104,6 @@ impl Batches {
             let Batch { frames, room } = self.receiver.recv().await?;
             self.current = frames.into_iter();
             self.room = room;
-        }
-    }
-}
-
-/// Bounds of one connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// The longest message a peer may send.
-    pub message_bytes_max: usize,
-    /// Above this many queued bytes the peer is no longer read.
-    pub outgoing_bytes_max: usize,
-    /// How long the HTTP request before a websocket may take.
-    pub handshake: Duration,
-    /// How long one write may take before the peer counts as gone.
-    pub write: Duration,
-    /// How many peers may be connected to one door.
-    pub connections_max: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            message_bytes_max: 32 << 20,
-            outgoing_bytes_max: 8 << 20,
-            handshake: Duration::from_secs(10),
-            write: Duration::from_secs(30),
-            connections_max: 4096,
         }
     }
 }

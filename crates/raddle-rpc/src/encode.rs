@@ -35,15 +35,19 @@ pub fn refusal(id: Option<&Id>, error: &ErrorObject) -> Bytes {
     encode(&Refusal { id, error })
 }
 
-/// A request of ours.
-pub fn request<T: Serialize>(id: &Id, method: &str, params: &T) -> Bytes {
+/// A request of ours. One that cannot be written is never sent, so its caller must know.
+pub fn request<T: Serialize>(
+    id: &Id,
+    method: &str,
+    params: &T,
+) -> Result<Bytes, serde_json::Error> {
     #[derive(Serialize)]
     struct Request<'a, T> {
         id: &'a Id,
         method: &'a str,
         params: &'a T,
     }
-    encode(&Request { id, method, params })
+    serde_json::to_vec(&Request { id, method, params }).map(Bytes::from)
 }
 
 /// A notification, stamped with the time it left.

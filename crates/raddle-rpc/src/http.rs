@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -13,7 +14,8 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use crate::{Auth, Connection, Limits, Peer, Transport, websocket};
+use crate::visit::{Places, Visitor};
+use crate::{Auth, Close, Connection, Limits, Peer, websocket};
 
 /// What one door lets in.
 #[derive(Clone, Debug)]
@@ -21,6 +23,23 @@ pub(crate) struct Rules {
     pub auth: Auth,
     pub hosts: Hosts,
     pub limits: Limits,
+    pub places: Places,
+    pub way_in: WayIn,
+}
+
+/// Where connections go, for as long as the doors are open.
+#[derive(Clone, Debug)]
+pub(crate) struct WayIn {
+    pub is_open: Arc<AtomicBool>,
+    pub accepted: mpsc::WeakSender<Connection>,
+}
+
+impl WayIn {
+    /// The way for one connection. Who closes the doors waits for those that have it.
+    fn enter(&self) -> Option<mpsc::Sender<Connection>> {
+        let is_open = self.is_open.load(Ordering::Acquire);
+        self.accepted.upgrade().filter(|_| is_open)
+    }
 }
 
 /// Which `Host` a request may name. A web page that points its own name at our address (DNS
@@ -36,38 +55,71 @@ pub(crate) enum Hosts {
     },
 }
 
-/// Answers one request; an accepted upgrade comes out of `accepted` as a connection.
-pub(crate) async fn answer(
-    rules: Arc<Rules>,
-    transport: Transport,
-    principal: Option<Box<str>>,
+/// Answers one request; an accepted upgrade is handed on as a connection.
+pub(crate) fn answer(
+    rules: &Rules,
+    visitor: Visitor,
+    is_busy: bool,
     request: Request<Body>,
-    accepted: mpsc::Sender<Connection>,
 ) -> Response<Full<Bytes>> {
-    match admit(&rules, &request) {
-        Err(refusal) => {
+    admit(rules, &request)
+        .and_then(|admitted| let_in(rules, visitor, is_busy, admitted, request))
+        .unwrap_or_else(|refusal| {
             tracing::info!(
                 status = refusal.status.as_u16(),
                 why = refusal.why,
                 "http request refused"
             );
             refusal.into_response()
-        }
-        Ok(Admitted::Health) => plain(StatusCode::OK, ""),
-        Ok(Admitted::Upgrade {
-            key,
-            principal: named,
-        }) => upgrade(
-            rules.limits,
-            Peer {
-                transport,
-                principal: named.or(principal),
-            },
-            &key,
-            request,
-            accepted,
-        ),
+        })
+}
+
+/// Finds a place for a request that may have one.
+fn let_in(
+    rules: &Rules,
+    visitor: Visitor,
+    is_busy: bool,
+    admitted: Admitted,
+    request: Request<Body>,
+) -> Result<Response<Full<Bytes>>, Refusal> {
+    let busy = |why| refuse(StatusCode::SERVICE_UNAVAILABLE, why);
+    let Some(accepted) = rules.way_in.enter() else {
+        return busy("the server is shutting down");
+    };
+    let Admitted::Upgrade { key, principal } = admitted else {
+        return Ok(plain(StatusCode::OK, ""));
+    };
+    if is_busy {
+        return busy("too many handshakes; try again");
     }
+    let Some(place) = rules.places.connect() else {
+        return busy("too many connections; try again");
+    };
+    let peer = Peer {
+        transport: visitor.transport,
+        principal: principal.or(visitor.principal),
+    };
+    let limits = rules.limits;
+    let response = switching(limits, &key);
+    let upgraded = hyper::upgrade::on(request);
+    tokio::spawn(async move {
+        match upgraded.await {
+            Ok(upgraded) => {
+                let connection = websocket::open(upgraded, peer, limits).await;
+                let outgoing = connection.outgoing.clone();
+                // Nobody takes it any more.
+                if accepted.send(connection).await.is_err() {
+                    outgoing.close(Close::GOING_AWAY);
+                }
+                // It is through the doors.
+                drop(accepted);
+                outgoing.when_gone().await;
+            }
+            Err(error) => tracing::debug!(%error, "websocket upgrade failed"),
+        }
+        drop(place);
+    });
+    Ok(response)
 }
 
 #[derive(Debug)]
@@ -167,24 +219,9 @@ fn upgrade_key<B>(request: &Request<B>) -> Option<HeaderValue> {
         .cloned()
 }
 
-fn upgrade(
-    limits: Limits,
-    peer: Peer,
-    key: &HeaderValue,
-    mut request: Request<Body>,
-    accepted: mpsc::Sender<Connection>,
-) -> Response<Full<Bytes>> {
+/// The answer that opens a websocket.
+fn switching(limits: Limits, key: &HeaderValue) -> Response<Full<Bytes>> {
     let accept = derive_accept_key(key.as_bytes());
-    let upgraded = hyper::upgrade::on(&mut request);
-    tokio::spawn(async move {
-        match upgraded.await {
-            Ok(upgraded) => {
-                let connection = websocket::open(upgraded, peer, limits).await;
-                let _ = accepted.send(connection).await;
-            }
-            Err(error) => tracing::debug!(%error, "websocket upgrade failed"),
-        }
-    });
     let mut response = Response::new(Full::default());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = response.headers_mut();

@@ -10,26 +10,34 @@
 mod auth;
 mod calls;
 mod connection;
+mod doors;
 mod encode;
 mod http;
+mod limits;
 mod line;
 mod lines;
 mod listen;
+mod loss;
 mod memory;
 mod message;
 mod outgoing;
+mod socket;
 mod stdio;
+mod visit;
 mod websocket;
 
 pub use auth::{Auth, AuthError, SignedBearer};
 pub use calls::{CallError, Calls};
-pub use connection::{Connection, Frame, Incoming, Limits, Peer, Transport};
+pub use connection::{Connection, Frame, Incoming, Peer, Transport};
+pub use doors::{Door, DoorError, Doors};
 pub use encode::{answer, notification, refusal, request};
+pub use limits::{Limits, raise_descriptor_limit};
 pub use lines::Lines;
-pub use listen::{Door, DoorError, Doors, Listen, ListenError};
+pub use listen::{Listen, ListenError};
+pub use loss::Loss;
 pub use memory::memory;
 pub use message::{
     ErrorObject, Fault, Id, Inbound, Noise, Notification, Request, Response, code, parse,
 };
-pub use outgoing::{Close, Outgoing, Written};
-pub use stdio::stdio;
+pub use outgoing::{Close, Hold, Outgoing, Written};
+pub use stdio::{pipes, stdio};

@@ -59,3 +59,41 @@ impl AsyncWrite for Line {
         Pin::new(&mut *self.io()).poll_shutdown(context)
     }
 }
+
+/// A line that is only listened to: what is said into it goes nowhere.
+#[derive(Debug)]
+pub(crate) struct Ear(Line);
+
+impl Ear {
+    pub(crate) fn of(line: &Line) -> Self {
+        Self(line.clone())
+    }
+}
+
+impl AsyncRead for Ear {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Ear {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::connection::{Batch, Batches};
-use crate::{Connection, Frame, Incoming, Limits, Outgoing, Peer, Transport, Written};
+use crate::{Connection, Frame, Incoming, Limits, Loss, Outgoing, Peer, Transport, Written};
 
 /// How many batches may wait between the two ends.
 const BATCHES: usize = 16;
@@ -26,6 +26,7 @@ fn end(outgoing: Outgoing, incoming: mpsc::Receiver<Batch>) -> Connection {
         },
         incoming: Incoming::Batches(Batches::new(incoming)),
         outgoing,
+        loss: Loss::default(),
     }
 }
 

@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex as Turn, Notify};
 
 /// The way out to one peer. Cheap to clone; frames leave in the order they were sent.
 ///
 /// Sending never waits. Whoever reads the peer waits for [`Outgoing::room`] before taking more from
 /// it, so a peer that does not read is not read either, and what is queued stays near the bound.
+/// Whoever is about to make something large waits for [`Outgoing::hold`] before making it.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     queue: Arc<Queue>,
@@ -24,6 +25,8 @@ struct Queue {
     filled: Notify,
     /// Woken when the queue is short enough again, or closed.
     drained: Notify,
+    /// Held by whoever is next to get a [`Hold`], so that small ones do not overtake a large one for ever.
+    turn: Turn<()>,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +35,10 @@ struct State {
     /// Bytes queued and bytes taken but not yet written.
     bytes: usize,
     taken: usize,
+    /// Bytes that were ever written.
+    written: u64,
+    /// Bytes that are promised to frames still being made.
+    held: usize,
     close: Option<Close>,
     gone: bool,
 }
@@ -73,6 +80,20 @@ impl Close {
     };
 }
 
+/// Room for a frame that is still being made. Send the frame, then drop this.
+#[derive(Debug)]
+pub struct Hold {
+    outgoing: Outgoing,
+    bytes: usize,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.outgoing.state().held -= self.bytes;
+        self.outgoing.queue.drained.notify_waiters();
+    }
+}
+
 /// What a writer gets to do next.
 #[derive(Debug)]
 pub enum Written {
@@ -91,6 +112,7 @@ impl Outgoing {
             bytes_max,
             filled: Notify::new(),
             drained: Notify::new(),
+            turn: Turn::new(()),
         };
         Self {
             queue: Arc::new(queue),
@@ -127,6 +149,34 @@ impl Outgoing {
         state.gone || state.bytes < self.queue.bytes_max
     }
 
+    /// Waits, in the order of asking, until a frame of this many bytes may be made: until it fits under
+    /// the bound, or nothing else is queued or held, so that one large frame always passes. Once the
+    /// peer is gone nobody waits.
+    pub async fn hold(&self, bytes: usize) -> Hold {
+        let _turn = self.queue.turn.lock().await;
+        loop {
+            let drained = self.queue.drained.notified();
+            if let Some(hold) = self.try_hold(bytes) {
+                return hold;
+            }
+            drained.await;
+        }
+    }
+
+    fn try_hold(&self, bytes: usize) -> Option<Hold> {
+        let mut state = self.state();
+        let before = state.bytes.saturating_add(state.held);
+        let fits = before.saturating_add(bytes) <= self.queue.bytes_max;
+        if !fits && before > 0 && !state.gone {
+            return None;
+        }
+        state.held = state.held.saturating_add(bytes);
+        Some(Hold {
+            outgoing: self.clone(),
+            bytes,
+        })
+    }
+
     /// Ends the connection once everything queued is written. The first reason stands.
     pub fn close(&self, close: Close) {
         let mut state = self.state();
@@ -146,6 +196,16 @@ impl Outgoing {
         self.state().bytes
     }
 
+    /// Bytes that were ever written.
+    pub fn written_bytes(&self) -> u64 {
+        self.state().written
+    }
+
+    /// Whether the peer is gone: nothing more will reach it.
+    pub fn is_gone(&self) -> bool {
+        self.state().gone
+    }
+
     /// Waits for frames and moves them all into `batch`. What was taken before counts as written.
     pub async fn take(&self, batch: &mut Vec<Bytes>) -> Written {
         batch.clear();
@@ -159,7 +219,9 @@ impl Outgoing {
 
     fn take_now(&self, batch: &mut Vec<Bytes>) -> Option<Written> {
         let mut state = self.state();
-        state.bytes -= std::mem::take(&mut state.taken);
+        let written = std::mem::take(&mut state.taken);
+        state.bytes -= written;
+        state.written += written as u64;
         let written = if state.frames.is_empty() {
             state.close.clone().map(Written::Closed)
         } else {
@@ -202,5 +264,68 @@ impl Outgoing {
             .state
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a wait is over by now.
+    async fn is_over<T>(wait: &mut tokio::task::JoinHandle<T>) -> bool {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        wait.is_finished()
+    }
+
+    fn hold(outgoing: &Outgoing, bytes: usize) -> tokio::task::JoinHandle<Hold> {
+        let outgoing = outgoing.clone();
+        tokio::spawn(async move { outgoing.hold(bytes).await })
+    }
+
+    #[tokio::test]
+    async fn what_is_held_stays_under_the_bound() {
+        let outgoing = Outgoing::new(100);
+        let first = outgoing.hold(60).await;
+        let second = outgoing.hold(40).await;
+        let mut third = hold(&outgoing, 10);
+        assert!(!is_over(&mut third).await, "it would be over the bound");
+        // The first becomes a frame, which takes its place.
+        outgoing.send(Bytes::from(vec![b'x'; 60]));
+        drop(first);
+        assert!(!is_over(&mut third).await, "the frame is queued");
+        let mut batch = Vec::new();
+        outgoing.take(&mut batch).await;
+        assert!(!is_over(&mut third).await, "the frame is being written");
+        assert!(outgoing.take_now(&mut batch).is_none());
+        assert!(is_over(&mut third).await, "the frame is written");
+        drop(second);
+    }
+
+    #[tokio::test]
+    async fn one_that_is_too_large_passes_alone_and_is_not_overtaken() {
+        let outgoing = Outgoing::new(100);
+        let small = outgoing.hold(10).await;
+        let mut large = hold(&outgoing, 1000);
+        assert!(!is_over(&mut large).await);
+        let mut late = hold(&outgoing, 10);
+        assert!(!is_over(&mut late).await, "it came after the large one");
+        drop(small);
+        assert!(is_over(&mut large).await);
+        assert!(!is_over(&mut late).await);
+        drop(large.await);
+        assert!(is_over(&mut late).await);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_peer_that_is_gone() {
+        let outgoing = Outgoing::new(100);
+        let kept = outgoing.hold(100).await;
+        let mut waiting = hold(&outgoing, 100);
+        assert!(!is_over(&mut waiting).await);
+        outgoing.gone();
+        assert!(is_over(&mut waiting).await);
+        drop(kept);
     }
 }

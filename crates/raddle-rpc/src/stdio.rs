@@ -1,20 +1,26 @@
 //! The parent process at the other end of stdin and stdout, one message per line.
 //!
-//! Both ends are plain blocking threads: the descriptors may be shared with a terminal or another
-//! process, so they are never switched to non-blocking, and a stalled reader stalls only its thread.
-//! Stdout belongs to this file; nothing else in Raddle may write to it.
+//! Both ends are plain threads: the descriptors may be shared with a terminal or another process, so
+//! they are never switched to non-blocking, nor expected to be blocking, and a stalled reader stalls
+//! only its thread. Stdout belongs to this file; nothing else in Raddle may write to it.
 
-use std::io::{self, Write};
+mod pipe;
+
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use self::pipe::Pipe;
 use crate::connection::{Batch, Batches};
-use crate::{Connection, Frame, Incoming, Limits, Lines, Outgoing, Peer, Transport, Written};
+use crate::{Connection, Frame, Incoming, Limits, Lines, Loss, Outgoing, Peer, Transport, Written};
 
 /// How many batches of lines may wait to be taken.
 const BATCHES: usize = 4;
@@ -22,29 +28,48 @@ const BATCHES: usize = 4;
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// A batch buffer that grew beyond this is given back after its write.
-const KEEP_BYTES: usize = 256 << 10;
+/// Short frames are written together; one longer than this is written from where it is.
+const TOGETHER_BYTES: usize = 64 << 10;
 
 /// The connection to whoever started this process.
 pub fn stdio(limits: Limits) -> io::Result<Connection> {
+    pipes(io::stdin(), io::stdout(), limits)
+}
+
+/// A connection over any two descriptors, one to read and one to write.
+///
+/// It ends when the input does, and when nobody takes a byte of the output for as long as
+/// [`Limits::write`] says.
+pub fn pipes<I, O>(input: I, output: O, limits: Limits) -> io::Result<Connection>
+where
+    I: AsFd + Send + 'static,
+    O: AsFd + Send + 'static,
+{
     let outgoing = Outgoing::new(limits.outgoing_bytes_max);
+    let loss = Loss::default();
     let (sender, receiver) = mpsc::channel(BATCHES);
 
     let lines = Lines::new(limits.message_bytes_max);
-    let ahead = Ahead::new(limits.message_bytes_max, sender)?;
+    let mut ahead = Ahead::new(limits.message_bytes_max, sender)?;
+    let lost = loss.clone();
     thread::Builder::new().name("stdin".into()).spawn(move || {
-        if let Err(error) = read(lines, ahead) {
-            tracing::warn!(%error, "stdin failed");
+        if let Err(error) = read(&input, lines, &mut ahead) {
+            tracing::info!(%error, "stdin failed");
+            lost.note(format!("stdin failed: {error}"));
         }
+        // Only now is it seen to have ended.
+        drop(ahead);
     })?;
 
     let runtime = Handle::current();
     let queue = outgoing.clone();
+    let lost = loss.clone();
     thread::Builder::new()
         .name("stdout".into())
         .spawn(move || {
-            if let Err(error) = write(&runtime, &queue) {
-                tracing::debug!(%error, "stdout is gone");
+            if let Err(error) = write(&runtime, &output, &queue, limits.write) {
+                tracing::info!(%error, "answers are lost");
+                lost.note(format!("answers are lost: {error}"));
             }
             queue.gone();
         })?;
@@ -56,6 +81,7 @@ pub fn stdio(limits: Limits) -> io::Result<Connection> {
         },
         incoming: Incoming::Batches(Batches::new(receiver)),
         outgoing,
+        loss,
     })
 }
 
@@ -106,12 +132,11 @@ impl Ahead {
     }
 }
 
-fn read(mut lines: Lines, mut ahead: Ahead) -> io::Result<()> {
-    let stdin = io::stdin();
+fn read(input: &impl AsFd, mut lines: Lines, ahead: &mut Ahead) -> io::Result<()> {
     let mut chunk = vec![0; READ_BYTES];
     let mut ended = false;
     while !ended {
-        match rustix::io::read(stdin.as_fd(), &mut chunk) {
+        match rustix::io::read(input, &mut chunk) {
             Ok(0) => {
                 // The last line may lack its end.
                 lines.buffer().extend_from_slice(b"\n");
@@ -121,7 +146,12 @@ fn read(mut lines: Lines, mut ahead: Ahead) -> io::Result<()> {
                 ahead.make_room(count as u32);
                 lines.buffer().extend_from_slice(&chunk[..count]);
             }
-            Err(rustix::io::Errno::INTR) => continue,
+            Err(Errno::INTR) => continue,
+            // Whoever gave it to us made it non-blocking.
+            Err(Errno::AGAIN) => {
+                pipe::wait(input, PollFlags::IN, None)?;
+                continue;
+            }
             Err(error) => return Err(error.into()),
         }
         let frames: Vec<_> = std::iter::from_fn(|| lines.next_line()).collect();
@@ -132,8 +162,13 @@ fn read(mut lines: Lines, mut ahead: Ahead) -> io::Result<()> {
     Ok(())
 }
 
-fn write(runtime: &Handle, queue: &Outgoing) -> io::Result<()> {
-    let stdout = io::stdout();
+fn write(
+    runtime: &Handle,
+    output: &impl AsFd,
+    queue: &Outgoing,
+    deadline: Duration,
+) -> io::Result<()> {
+    let mut pipe = Pipe::new(output, deadline);
     let mut frames: Vec<Bytes> = Vec::new();
     let mut text = Vec::new();
     loop {
@@ -142,13 +177,21 @@ fn write(runtime: &Handle, queue: &Outgoing) -> io::Result<()> {
             Written::Frames => {}
         }
         for frame in frames.drain(..) {
-            text.extend_from_slice(&frame);
+            if text.len() + frame.len() > TOGETHER_BYTES {
+                pipe.write_all(&text)?;
+                text.clear();
+            }
+            if frame.len() > TOGETHER_BYTES {
+                pipe.write_all(&frame)?;
+            } else {
+                text.extend_from_slice(&frame);
+            }
             text.push(b'\n');
         }
-        let mut lock = stdout.lock();
-        lock.write_all(&text)?;
-        lock.flush()?;
+        pipe.write_all(&text)?;
         text.clear();
-        text.shrink_to(KEEP_BYTES);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,9 @@ use raddle_rpc::{Id, answer, refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::disk::Disk;
 use crate::lanes::Pass;
+use crate::rooms::Rooms;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -28,8 +30,33 @@ impl<M: Method> Call<M> {
     where
         F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
     {
-        let Self { params, reply, .. } = self;
-        tokio::task::spawn_blocking(move || reply.finish(work(params)));
+        let disk = self.session.disk.clone();
+        self.on(disk, work);
+    }
+
+    /// The same for what is in the server's own home. All connections share these threads, so that one
+    /// whose own are all waiting does not stand in the configuration's lane with them.
+    pub(crate) fn at_home<F>(self, rooms: &Rooms, work: F)
+    where
+        F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
+    {
+        self.on(rooms.home.clone(), work);
+    }
+
+    fn on<F>(self, disk: Disk, work: F)
+    where
+        F: FnOnce(M::Params) -> Result<M::Result, WireError> + Send + 'static,
+    {
+        let Self {
+            params,
+            reply,
+            session,
+        } = self;
+        tokio::spawn(async move {
+            // Answered on that thread: to write a long answer takes its time too.
+            let job = move || reply.finish(work(params));
+            let _ = disk.run(&session.outgoing, job).await;
+        });
     }
 }
 
@@ -80,6 +107,11 @@ impl<R> Reply<R> {
 
     pub(crate) fn hold(&mut self, pass: Option<Pass>) {
         self.pass = pass;
+    }
+
+    /// Lets the next request of the lane go before this one is answered.
+    pub(crate) fn leave_lane(&mut self) {
+        self.pass = None;
     }
 
     /// Answers with an error.

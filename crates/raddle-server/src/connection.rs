@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_rpc::{Close, Connection, Fault, Frame, Inbound, Incoming, Transport, parse, refusal};
+use raddle_rpc::{
+    Close, Connection, Fault, Frame, Inbound, Incoming, Loss, Outgoing, Transport, parse, refusal,
+};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::gate;
 use crate::rooms::Rooms;
 use crate::session::Session;
 
-/// How long the last answers may take to reach a client that is leaving.
-const FLUSH: Duration = Duration::from_secs(5);
+/// How long a peer inside this process may take none of its last answers. The other transports have
+/// such a deadline of their own.
+const MEMORY_FLUSH: Duration = Duration::from_secs(30);
 
 /// Serves a connection until the client leaves or the server drains.
 pub(crate) async fn serve(
@@ -24,13 +27,14 @@ pub(crate) async fn serve(
         peer,
         mut incoming,
         outgoing,
+        loss,
     } = connection;
     let session = Arc::new(Session::new(
         peer,
         outgoing.clone(),
         rooms.options.requests_max,
     ));
-    tracing::debug!(connection = session.number, transport = ?session.peer.transport, "connected");
+    tracing::debug!(connection = session.number, peer = ?session.peer, "connected");
 
     let close = tokio::select! {
         close = read(&mut incoming, &rooms, &session) => close,
@@ -39,44 +43,98 @@ pub(crate) async fn serve(
         _ = draining.wait_for(|draining| *draining) => Close::GOING_AWAY,
     };
 
-    // What was asked is still answered, as far as the client will read it.
-    if timeout(rooms.options.drain, session.idle()).await.is_err() {
+    // What was asked is still answered, as far as the client will read it. What happens from now on it
+    // does not hear of.
+    session.watches().clear();
+    if !finish(&session, &draining, rooms.options.drain).await {
         tracing::warn!(
             connection = session.number,
             "requests still running at the end of their connection"
         );
+        loss.note("requests were still running at the end");
     }
     session.end();
     outgoing.close(close);
-    let _ = timeout(FLUSH, outgoing.when_gone()).await;
+    tokio::select! {
+        () = flush(&outgoing, session.peer.transport, &loss) => {}
+        // Nobody keeps a server that was told to stop from stopping.
+        () = too_late(&mut draining, rooms.options.drain) => {
+            tracing::warn!(connection = session.number, "answers not taken in time");
+            loss.note("answers were not taken in time");
+        }
+    }
     outgoing.gone();
     tracing::debug!(connection = session.number, counts = ?session.counts, "disconnected");
 }
 
-async fn read(incoming: &mut Incoming, rooms: &Arc<Rooms>, session: &Arc<Session>) -> Close {
-    let first = match session.peer.transport {
-        // Nobody else can come in through a pipe or a channel, so there is nothing to protect.
-        Transport::Stdio | Transport::Memory => incoming.next().await,
-        Transport::Websocket | Transport::Unix => {
-            match timeout(rooms.options.first_message, incoming.next()).await {
-                Ok(frame) => frame,
-                Err(_) => {
-                    return Close {
-                        code: 1008,
-                        reason: "no message came in time".into(),
-                    };
-                }
-            }
+/// Waits until everything is answered; false when that takes too long. A large answer is made only when
+/// the client has taken those before it, so as long as it is taking them, time does not count.
+async fn finish(session: &Session, draining: &watch::Receiver<bool>, patience: Duration) -> bool {
+    let outgoing = &session.outgoing;
+    let mut before = outgoing.written_bytes();
+    while timeout(patience, session.idle()).await.is_err() {
+        // The transport sees to it that what is queued is taken, or the client is gone.
+        let is_queued = session.peer.transport != Transport::Memory && outgoing.queued_bytes() > 0;
+        let now = outgoing.written_bytes();
+        if now == before && !is_queued || *draining.borrow() {
+            return false;
         }
-    };
-    let mut next = first;
-    while let Some(frame) = next {
-        take(frame, rooms, session);
-        // A client that does not read its answers is not read either.
-        session.outgoing.room().await;
-        next = incoming.next().await;
+        before = now;
     }
-    Close::NORMAL
+    true
+}
+
+/// Waits until everything is written. That may take long, as long as the client takes something.
+async fn flush(outgoing: &Outgoing, transport: Transport, loss: &Loss) {
+    if transport != Transport::Memory {
+        return outgoing.when_gone().await;
+    }
+    let mut left = outgoing.queued_bytes();
+    while timeout(MEMORY_FLUSH, outgoing.when_gone()).await.is_err() {
+        let now = outgoing.queued_bytes();
+        if now == left {
+            return loss.note("answers were not taken in time");
+        }
+        left = now;
+    }
+}
+
+/// Resolves when the server has been draining for this long.
+async fn too_late(draining: &mut watch::Receiver<bool>, drain: Duration) {
+    let _ = draining.wait_for(|draining| *draining).await;
+    sleep(drain).await;
+}
+
+async fn read(incoming: &mut Incoming, rooms: &Arc<Rooms>, session: &Arc<Session>) -> Close {
+    let reading = async {
+        while let Some(frame) = incoming.next().await {
+            take(frame, rooms, session);
+            // A client that does not read its answers is not read either.
+            session.outgoing.room().await;
+        }
+        Close::NORMAL
+    };
+    tokio::select! {
+        close = reading => close,
+        close = not_introduced(session, rooms.options.first_message) => close,
+    }
+}
+
+/// Resolves when the client has not introduced itself in time, whatever else it sent meanwhile.
+async fn not_introduced(session: &Session, patience: Duration) -> Close {
+    match session.peer.transport {
+        // Nobody else can come in through a pipe or a channel, so there is nothing to protect.
+        Transport::Stdio | Transport::Memory => std::future::pending().await,
+        Transport::Websocket | Transport::Unix => {}
+    }
+    sleep(patience).await;
+    if session.client().is_some() {
+        return std::future::pending().await;
+    }
+    Close {
+        code: 1008,
+        reason: "no initialize came in time".into(),
+    }
 }
 
 fn take(frame: Frame, rooms: &Arc<Rooms>, session: &Arc<Session>) {

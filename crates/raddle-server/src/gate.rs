@@ -3,6 +3,8 @@
 //! In this order: has the client introduced itself, is the method served, may this client use it, do
 //! its params have the right shape. What passes becomes a [`Call`] and stands in its lane.
 
+mod lists;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -77,6 +79,10 @@ impl Admission<'_> {
         rooms.lanes.enter(lane, session.number, move |pass| {
             let mut call = call;
             call.reply.hold(pass);
+            // Nobody would hear the answer. Dropping the call lets the next one of the lane go.
+            if call.session.is_gone() {
+                return;
+            }
             // The reply is dropped on the way out of a panic, which answers the request; the
             // connection and everyone else go on.
             if catch_unwind(AssertUnwindSafe(|| handle(&rooms_in_lane, call))).is_err() {
@@ -100,7 +106,7 @@ impl Admission<'_> {
             }
             None => "null",
         };
-        // Types would also be read from an array, by the order of their members.
+        // Types would also be read from an array, by the order of their members; `lists` looks inside.
         if M::TAKES_PARAMS && !text.starts_with('{') {
             let what = "params must be an object".to_owned();
             return Err(WireError::InvalidRequest(what));
@@ -108,8 +114,10 @@ impl Admission<'_> {
         if !open && !M::GATED.is_empty() {
             refuse_gated::<M>(text)?;
         }
-        serde_json::from_str(text)
-            .map_err(|_| WireError::InvalidRequest(explain::<M::Params>(text)))
+        let params = serde_json::from_str(text)
+            .map_err(|_| WireError::InvalidRequest(explain::<M::Params>(text)))?;
+        lists::check(text, &params).map_err(WireError::InvalidRequest)?;
+        Ok(params)
     }
 
     fn refuse(self, error: WireError) {

@@ -1,48 +1,51 @@
 //! Lanes: requests of one resource run in the order they came; the rest run beside each other.
+//!
+//! A request may claim several resources, such as both paths of a copy. It stands in line for all of
+//! them at once, so it waits only for requests that came before it, and no two wait for each other.
+
+mod claims;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use raddle_protocol::table::{Lane, Resource};
+use raddle_protocol::table::Lane;
+
+use self::claims::{Claim, Key, Mode};
 
 /// All lanes that have someone in them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lanes {
-    lanes: Arc<Mutex<HashMap<Key, Queue>>>,
+    state: Arc<Mutex<State>>,
 }
 
-/// A resource; those that belong to a connection carry its number.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    connection: u64,
-    resource: Resource,
+#[derive(Debug, Default)]
+struct State {
+    lines: HashMap<Key, Line>,
+    /// Requests that are missing a claim, by their tickets.
+    waiting: HashMap<u64, Waiting>,
+    next_ticket: u64,
 }
 
-#[derive(Default)]
-struct Queue {
-    /// Who is inside: readers, or one writer.
-    inside: Inside,
-    waiting: VecDeque<Waiting>,
-}
-
-impl fmt::Debug for Queue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}, {} waiting", self.inside, self.waiting.len())
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Inside {
-    #[default]
-    Nobody,
-    Readers(usize),
-    Writer,
+/// Who is at one resource, and who waits for it in which order.
+#[derive(Debug, Default)]
+struct Line {
+    /// How many are inside, by mode.
+    inside: [usize; Mode::COUNT],
+    waiting: VecDeque<(u64, Mode)>,
 }
 
 struct Waiting {
-    shared: bool,
+    claims: Vec<Claim>,
+    /// How many of the claims are not granted yet.
+    missing: usize,
     job: Job,
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {:?} missing", self.missing, self.claims)
+    }
 }
 
 type Job = Box<dyn FnOnce(Option<Pass>) + Send>;
@@ -51,7 +54,7 @@ type Job = Box<dyn FnOnce(Option<Pass>) + Send>;
 #[derive(Debug)]
 pub(crate) struct Pass {
     lanes: Lanes,
-    key: Key,
+    claims: Vec<Claim>,
 }
 
 impl Lanes {
@@ -60,143 +63,316 @@ impl Lanes {
     where
         F: FnOnce(Option<Pass>) + Send + 'static,
     {
-        let (resource, shared) = match lane {
-            Lane::Free => return job(None),
-            Lane::Shared(resource) => (resource, true),
-            Lane::Exclusive(resource) => (resource, false),
-        };
-        let connection = match resource {
-            Resource::Config | Resource::Account | Resource::Thread(_) | Resource::Path(_) => 0,
-            Resource::Process(_) | Resource::Watch(_) | Resource::Search(_) => connection,
-        };
-        let key = Key {
-            connection,
-            resource,
-        };
-        let mut lanes = self.lock();
-        let queue = lanes.entry(key.clone()).or_default();
-        if queue.waiting.is_empty() && queue.inside.admits(shared) {
-            queue.inside.add(shared);
-            drop(lanes);
-            job(Some(Pass {
-                lanes: self.clone(),
-                key,
-            }));
-        } else {
-            queue.waiting.push_back(Waiting {
-                shared,
-                job: Box::new(job),
-            });
+        let claims = claims::of(lane, connection);
+        if claims.is_empty() {
+            return job(None);
         }
+        let mut state = self.lock();
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        let missing = claims
+            .iter()
+            .filter(|Claim { key, mode }| {
+                let line = state.lines.entry(key.clone()).or_default();
+                !line.join(ticket, *mode)
+            })
+            .count();
+        if missing > 0 {
+            let job = Box::new(job);
+            let waiting = Waiting {
+                claims,
+                missing,
+                job,
+            };
+            state.waiting.insert(ticket, waiting);
+            return;
+        }
+        drop(state);
+        job(Some(Pass {
+            lanes: self.clone(),
+            claims,
+        }));
     }
 
-    fn leave(&self, key: &Key) {
-        let mut admitted = Vec::new();
-        let mut lanes = self.lock();
-        let Some(queue) = lanes.get_mut(key) else {
-            return;
-        };
-        queue.inside.remove();
-        while let Some(next) = queue.waiting.front() {
-            if !queue.inside.admits(next.shared) {
-                break;
-            }
-            queue.inside.add(next.shared);
-            admitted.extend(queue.waiting.pop_front());
-        }
-        if queue.inside == Inside::Nobody {
-            lanes.remove(key);
-        }
-        drop(lanes);
-        for Waiting { job, .. } in admitted {
-            let pass = Pass {
-                lanes: self.clone(),
-                key: key.clone(),
+    fn leave(&self, claims: &[Claim]) {
+        let mut ready = Vec::new();
+        let mut state = self.lock();
+        let State { lines, waiting, .. } = &mut *state;
+        for Claim { key, mode } in claims {
+            let Some(line) = lines.get_mut(key) else {
+                continue;
             };
+            line.inside[*mode as usize] -= 1;
+            while let Some(ticket) = line.admit_next() {
+                let Some(next) = waiting.get_mut(&ticket) else {
+                    continue;
+                };
+                next.missing -= 1;
+                if next.missing == 0 {
+                    ready.extend(waiting.remove(&ticket));
+                }
+            }
+            if line.inside.iter().all(|count| *count == 0) {
+                lines.remove(key);
+            }
+        }
+        drop(state);
+        for Waiting { claims, job, .. } in ready {
+            let lanes = self.clone();
+            let pass = Pass { lanes, claims };
             // On a task of its own: a long queue of quick jobs must not nest.
             tokio::spawn(async move { job(Some(pass)) });
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Queue>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inside {
-    fn admits(self, shared: bool) -> bool {
-        match self {
-            Self::Nobody => true,
-            Self::Readers(_) => shared,
-            Self::Writer => false,
+impl Line {
+    /// Goes in, or stands in line; says which.
+    fn join(&mut self, ticket: u64, mode: Mode) -> bool {
+        let admitted = self.waiting.is_empty() && self.admits(mode);
+        if admitted {
+            self.inside[mode as usize] += 1;
+        } else {
+            self.waiting.push_back((ticket, mode));
         }
+        admitted
     }
 
-    fn add(&mut self, shared: bool) {
-        *self = match (*self, shared) {
-            (Self::Readers(count), true) => Self::Readers(count + 1),
-            (_, true) => Self::Readers(1),
-            (_, false) => Self::Writer,
-        };
+    /// Lets the first in line in, if those inside allow it.
+    fn admit_next(&mut self) -> Option<u64> {
+        let &(ticket, mode) = self.waiting.front()?;
+        if !self.admits(mode) {
+            return None;
+        }
+        self.waiting.pop_front();
+        self.inside[mode as usize] += 1;
+        Some(ticket)
     }
 
-    fn remove(&mut self) {
-        *self = match *self {
-            Self::Readers(count) if count > 1 => Self::Readers(count - 1),
-            _ => Self::Nobody,
-        };
+    fn admits(&self, mode: Mode) -> bool {
+        Mode::ALL
+            .iter()
+            .all(|other| self.inside[*other as usize] == 0 || mode.goes_with(*other))
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        self.lanes.leave(&self.key);
+        self.lanes.leave(&self.claims);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::sync::mpsc;
+    use raddle_protocol::methods::{
+        FsCopy, FsCreateDirectory, FsReadDirectory, FsReadFile, FsRemove, FsWriteFile,
+    };
+    use raddle_protocol::table::{Method, Resource};
+    use serde_json::json;
+    use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+
+    /// Lanes, and who got in.
+    struct Hall {
+        lanes: Lanes,
+        sender: UnboundedSender<(String, Option<Pass>)>,
+        entered: UnboundedReceiver<(String, Option<Pass>)>,
+    }
+
+    impl Hall {
+        fn new() -> Self {
+            let (sender, entered) = mpsc::unbounded_channel();
+            let lanes = Lanes::default();
+            Self {
+                lanes,
+                sender,
+                entered,
+            }
+        }
+
+        fn enter(&self, name: &str, lane: Lane) {
+            let (sender, name) = (self.sender.clone(), name.to_owned());
+            self.lanes.enter(lane, 1, move |pass| {
+                let _ = sender.send((name, pass));
+            });
+        }
+
+        /// Who is let in before anyone leaves, with their passes.
+        async fn let_in(&mut self) -> (Vec<String>, Vec<Option<Pass>>) {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            std::iter::from_fn(|| self.entered.try_recv().ok()).unzip()
+        }
+
+        /// Everyone, in the groups that were inside together.
+        async fn groups(&mut self) -> Vec<Vec<String>> {
+            let mut groups = Vec::new();
+            loop {
+                let (mut names, passes) = self.let_in().await;
+                if names.is_empty() {
+                    break;
+                }
+                names.sort();
+                groups.push(names);
+                drop(passes);
+            }
+            let state = self.lanes.lock();
+            assert!(state.lines.is_empty(), "an empty lane is forgotten");
+            assert!(state.waiting.is_empty());
+            drop(state);
+            groups
+        }
+    }
+
+    fn lane<M: Method>(params: serde_json::Value) -> Lane {
+        M::lane(&serde_json::from_value(params).expect("params"))
+    }
+
+    fn read(path: &str) -> Lane {
+        lane::<FsReadFile>(json!({ "path": path }))
+    }
+
+    fn write(path: &str) -> Lane {
+        lane::<FsWriteFile>(json!({ "path": path, "dataBase64": "" }))
+    }
+
+    fn remove(path: &str) -> Lane {
+        lane::<FsRemove>(json!({ "path": path }))
+    }
+
+    fn copy(from: &str, to: &str) -> Lane {
+        lane::<FsCopy>(json!({ "sourcePath": from, "destinationPath": to }))
+    }
+
+    /// These requests, in this order, are let in in these groups.
+    async fn check(requests: &[(&str, Lane)], groups: &[&[&str]]) {
+        let mut hall = Hall::new();
+        for (name, lane) in requests {
+            hall.enter(name, lane.clone());
+        }
+        assert_eq!(hall.groups().await, groups);
+    }
 
     #[tokio::test]
     async fn readers_share_and_writers_wait_their_turn() {
-        let lanes = Lanes::default();
-        let (sender, mut entered) = mpsc::unbounded_channel();
-        let enter = |name: &'static str, shared: bool| {
-            let sender = sender.clone();
-            let lane = if shared {
-                Lane::Shared(Resource::Config)
-            } else {
-                Lane::Exclusive(Resource::Config)
-            };
-            lanes.enter(lane, 1, move |pass| {
-                let _ = sender.send((name, pass));
-            });
-        };
-        enter("read 1", true);
-        enter("read 2", true);
-        enter("write 3", false);
-        enter("read 4", true);
-        enter("write 5", false);
+        let shared = || Lane::Shared(Resource::Config);
+        let exclusive = || Lane::Exclusive(Resource::Config);
+        check(
+            &[
+                ("read 1", shared()),
+                ("read 2", shared()),
+                ("write 3", exclusive()),
+                ("read 4", shared()),
+                ("write 5", exclusive()),
+            ],
+            &[
+                &["read 1", "read 2"],
+                &["write 3"],
+                &["read 4"],
+                &["write 5"],
+            ],
+        )
+        .await;
+    }
 
-        let mut order = Vec::new();
-        let first = entered.recv().await.expect("read 1");
-        let second = entered.recv().await.expect("read 2");
-        order.extend([first.0, second.0]);
-        assert!(
-            entered.try_recv().is_err(),
-            "a writer waits for the readers before it"
-        );
-        drop((first, second));
-        for _ in 0..3 {
-            let (name, pass) = entered.recv().await.expect("the next one");
-            order.push(name);
-            assert!(entered.try_recv().is_err(), "nobody shares with {name}");
-            drop(pass);
+    #[tokio::test]
+    async fn spellings_of_one_path_are_one_path() {
+        check(
+            &[
+                ("1", write("/d/z")),
+                ("2", write("/d//z")),
+                ("3", read("/d/./z")),
+                ("4", read("/d/x/../z/")),
+                ("5", write("/d/y")),
+            ],
+            &[&["1", "5"], &["2"], &["3", "4"]],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_copy_keeps_its_order_with_both_of_its_paths() {
+        check(
+            &[
+                ("write source", write("/a")),
+                ("copy", copy("/a", "/b")),
+                ("read source", read("/a")),
+                ("read copy", read("/b")),
+                ("write source again", write("/a")),
+            ],
+            &[
+                &["write source"],
+                &["copy", "read source"],
+                &["read copy", "write source again"],
+            ],
+        )
+        .await;
+        // There and back: neither waits for the other for ever. Onto and into itself: neither does it.
+        check(
+            &[
+                ("1", copy("/a", "/b")),
+                ("2", copy("/b", "/a")),
+                ("3", copy("/a", "/a")),
+                ("4", copy("/a", "/a/b")),
+                ("5", copy("/a/b", "/a")),
+            ],
+            &[&["1"], &["2"], &["3"], &["4"], &["5"]],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_folder_as_a_whole_keeps_its_order_with_what_is_inside() {
+        check(
+            &[
+                ("write inside", write("/d/e/f")),
+                ("remove", remove("/d")),
+                ("make", lane::<FsCreateDirectory>(json!({ "path": "/d/e" }))),
+                ("write again", write("/d/e/f")),
+                ("beside", write("/d2/f")),
+            ],
+            &[
+                &["beside", "write inside"],
+                &["remove"],
+                &["make"],
+                &["write again"],
+            ],
+        )
+        .await;
+        // A listing and a write inside do not wait for each other.
+        check(
+            &[
+                ("write", write("/d/f")),
+                ("list", lane::<FsReadDirectory>(json!({ "path": "/d" }))),
+                ("write another", write("/d/g")),
+            ],
+            &[&["list", "write", "write another"]],
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_path_of_any_length_keeps_its_order_and_costs_little() {
+        for path in [
+            "/a".repeat(2000),
+            format!("/{}", "a".repeat(250)).repeat(16),
+        ] {
+            let claims = claims::of(write(&path), 1);
+            assert!(claims.len() <= 33, "{} claims", claims.len());
+            check(
+                &[("1", write(&path)), ("2", write(&path))],
+                &[&["1"], &["2"]],
+            )
+            .await;
         }
-        assert_eq!(order, ["read 1", "read 2", "write 3", "read 4", "write 5"]);
-        tokio::task::yield_now().await;
-        assert!(lanes.lock().is_empty(), "an empty lane is forgotten");
+        // What cannot be there is refused soon, and until then is in nobody's way.
+        for path in ["/a".repeat(100_000), format!("/{}", "a".repeat(1 << 20))] {
+            assert_eq!(claims::of(write(&path), 1).len(), 0);
+        }
     }
 }

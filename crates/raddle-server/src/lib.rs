@@ -8,6 +8,7 @@
 
 mod call;
 mod connection;
+mod disk;
 mod gate;
 mod handlers;
 mod lanes;
@@ -18,5 +19,4 @@ mod session;
 mod wire_error;
 
 pub use rooms::config::{ConfigError, Override};
-pub use routes::SERVED;
 pub use server::{Options, Paths, Server};

@@ -1,14 +1,17 @@
 //! The routes: one line per served method. A method that is declared in the table but has no line
 //! here is answered like one that does not exist.
 
+use std::sync::Arc;
+
+use raddle_protocol::table::Method;
+
+use crate::call::Call;
 use crate::gate::Admission;
 use crate::handlers::*;
+use crate::rooms::Rooms;
 
 macro_rules! routes {
     ($( $name:literal => $($part:ident)::+, )+) => {
-        /// The methods this server serves.
-        pub const SERVED: &[&str] = &[$($name),+];
-
         /// Hands a request to the handler of its name.
         pub(crate) fn dispatch(method: &str, admission: Admission<'_>) {
             match method {
@@ -16,7 +19,27 @@ macro_rules! routes {
                 _ => admission.unknown(method),
             }
         }
+
+        // A line whose handler serves another method does not compile.
+        $( const _: () = assert!(
+            is_same($name, name_of($($part)::+::handle)),
+            concat!("the handler of ", $name, " serves another method"),
+        ); )+
     };
+}
+
+/// The name of the method a handler serves.
+const fn name_of<M: Method>(_: fn(&Arc<Rooms>, Call<M>)) -> &'static str {
+    M::NAME
+}
+
+const fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }
 
 routes! {

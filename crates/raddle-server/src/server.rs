@@ -19,11 +19,12 @@ pub struct Options {
     pub paths: Paths,
     /// Configuration from the command line, strongest last.
     pub overrides: Vec<Override>,
-    /// How long a connection may stay silent before its first message. A parent process may take its time.
+    /// How long a websocket may take until its `initialize` is accepted. A parent process may take its time.
     pub first_message: Duration,
     /// How many requests one connection may have running; more are refused with a retry hint.
     pub requests_max: usize,
-    /// How long running requests may take to finish once their connection has ended.
+    /// How long running requests may take to finish once their connection has ended. When the server
+    /// was told to stop, a slow client may take as long again for its last answers.
     pub drain: Duration,
 }
 

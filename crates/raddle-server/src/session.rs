@@ -10,9 +10,14 @@ use raddle_protocol::{InitializeParams, Notification};
 use raddle_rpc::{Calls, Id, Outgoing, Peer, notification};
 use tokio::sync::Notify;
 
+use crate::disk::Disk;
 use crate::rooms::watches::Watch;
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
+/// How many jobs of one connection may wait for a disk at once; the rest stand in line. A connection
+/// whose disk hangs keeps this many threads and no more.
+const DISK_JOBS_MAX: usize = 16;
 
 /// One connection: who is there, what it may do, what it has running.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub(crate) struct Session {
     pub(crate) number: u64,
     pub(crate) peer: Peer,
     pub(crate) outgoing: Outgoing,
+    /// The connection's share of the threads that wait for disks.
+    pub(crate) disk: Disk,
     /// Requests the server made of this client.
     pub(crate) calls: Calls,
     pub(crate) counts: Counts,
@@ -53,6 +60,7 @@ impl Session {
         Self {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             peer,
+            disk: Disk::new(DISK_JOBS_MAX),
             outgoing,
             calls: Calls::default(),
             counts: Counts::default(),
@@ -131,10 +139,17 @@ impl Session {
         }
     }
 
-    /// The client is gone: nobody will answer, nothing is watched.
+    /// Whether nobody is there any more to take an answer. What has not begun is then not begun, and what
+    /// only looks stops; what has begun to change something is brought to its end.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.outgoing.is_gone()
+    }
+
+    /// The client is leaving: nobody will answer, nothing is watched.
     pub(crate) fn end(&self) {
         self.calls.end();
         self.watches().clear();
+        self.counts.report(self.number);
     }
 
     pub(crate) fn watches(&self) -> MutexGuard<'_, HashMap<String, Watch>> {
@@ -164,6 +179,27 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// Says in the log what was not taken as a request, if anything was not.
+    fn report(&self, connection: u64) {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (refused, dropped, too_long) = (
+            count(&self.refused),
+            count(&self.noise),
+            count(&self.too_long),
+        );
+        if refused + dropped + too_long > 0 {
+            let requests = count(&self.requests);
+            tracing::warn!(
+                connection,
+                requests,
+                refused,
+                dropped,
+                too_long,
+                "a client sent what could not be taken; docs/frames.md says what that is"
+            );
+        }
+    }
+
     pub(crate) fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }

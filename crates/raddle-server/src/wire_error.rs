@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::path::PathBuf;
 
 use raddle_rpc::{ErrorObject, Id, code};
 use serde_json::json;
@@ -49,6 +50,24 @@ pub(crate) enum WireError {
         /// What is wrong.
         message: String,
     },
+    /// A pipe, a device or a socket where a regular file belongs.
+    SpecialFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// A file whose answer would not fit into a message.
+    FileTooLarge {
+        /// The path.
+        path: PathBuf,
+        /// How many bytes it has, at least.
+        bytes: u64,
+        /// How many it may have.
+        bytes_max: u64,
+        /// How many the answer may have.
+        message_bytes_max: u64,
+    },
     /// The file system said no.
     Io(io::Error),
     /// Work that ended without an answer.
@@ -86,6 +105,25 @@ impl From<WireError> for ErrorObject {
             WireError::ConfigWrite { kind, message } => {
                 invalid(message.into()).with_data(json!({ "config_write_error_code": kind }))
             }
+            WireError::SpecialFile { path, what } => invalid(
+                format!("{} is not a regular file: it is {what}", path.display()).into(),
+            )
+            .with_data(json!({ "errorInfo": "special_file" })),
+            WireError::FileTooLarge {
+                path,
+                bytes,
+                bytes_max,
+                message_bytes_max,
+            } => invalid(
+                format!(
+                    "{} has {bytes} bytes; at most {bytes_max} fit into an answer of {message_bytes_max} bytes",
+                    path.display()
+                )
+                .into(),
+            )
+            .with_data(
+                json!({ "errorInfo": "file_too_large", "bytes": bytes, "bytesMax": bytes_max }),
+            ),
             WireError::Io(error) => Self::new(code::INTERNAL, error.to_string()),
             WireError::Dropped => Self::new(
                 code::INTERNAL,

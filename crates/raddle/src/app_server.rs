@@ -1,11 +1,14 @@
 //! `raddle app-server`: doors in front, the server behind, and an orderly end.
 
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use raddle_rpc::{Auth, Door, Doors, Limits, Listen, SignedBearer, Transport};
+use raddle_rpc::{
+    Auth, Door, Doors, Limits, Listen, Loss, SignedBearer, Transport, raise_descriptor_limit,
+};
 use raddle_server::{Options, Override, Server};
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,6 +20,9 @@ use crate::log;
 
 /// The shortest secret that signed tokens may use.
 const SECRET_BYTES_MIN: usize = 32;
+
+/// The shortest capability token. Anything that can be guessed is none.
+const TOKEN_BYTES_MIN: usize = 16;
 
 /// Serves until the parent closes stdin or a signal says to stop.
 pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
@@ -43,21 +49,28 @@ async fn serve(options: Options, wanted: Vec<Door>) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
     let mut doors = Doors::new();
+    let on_stdio = wanted.iter().any(|door| door.listen == Listen::Stdio);
     for door in wanted {
         doors.open(door).await?;
     }
     for banner in doors.banners() {
         log::say(&format!("raddle: {banner}"));
     }
+    if on_stdio && std::io::stdin().is_terminal() {
+        log::say(
+            "raddle: app-server speaks JSON-RPC on stdin and stdout, one message per line; press Ctrl-D to end",
+        );
+    }
 
-    let mut parent: Option<watch::Receiver<()>> = None;
+    let mut parent: Option<Parent> = None;
     loop {
         tokio::select! {
             Some(connection) = doors.next() => {
                 let from_parent = connection.peer.transport == Transport::Stdio;
+                let loss = connection.loss.clone();
                 let ended = server.serve(connection);
                 if from_parent {
-                    parent = Some(ended);
+                    parent = Some(Parent { ended, loss });
                 }
             }
             () = gone(&mut parent) => break,
@@ -71,18 +84,29 @@ async fn serve(options: Options, wanted: Vec<Door>) -> Result<()> {
         connections = server.connections(),
         "draining; a second signal ends at once"
     );
+    let drained = async { tokio::join!(server.drain(), doors.farewell()) };
     tokio::select! {
-        () = server.drain() => {}
+        _ = drained => {}
         _ = terminate.recv() => tracing::warn!("ended by a second signal"),
         _ = interrupt.recv() => tracing::warn!("ended by a second signal"),
     }
-    Ok(())
+    match parent.as_ref().and_then(|parent| parent.loss.why()) {
+        Some(why) => bail!("{why}"),
+        None => Ok(()),
+    }
+}
+
+/// The process that started us.
+struct Parent {
+    /// Closed when its connection has ended.
+    ended: watch::Receiver<()>,
+    loss: Loss,
 }
 
 /// Resolves when the process that started us has closed its end. Without one, never.
-async fn gone(parent: &mut Option<watch::Receiver<()>>) {
+async fn gone(parent: &mut Option<Parent>) {
     match parent {
-        Some(ended) => while ended.changed().await.is_ok() {},
+        Some(parent) => while parent.ended.changed().await.is_ok() {},
         None => std::future::pending().await,
     }
 }
@@ -104,10 +128,15 @@ fn doors(args: &Serve, home: &Home, auth: &Auth) -> Vec<Door> {
     let mut seen_stdio = false;
     listens.retain(|listen| *listen != Listen::Stdio || !std::mem::replace(&mut seen_stdio, true));
     let host_names: Arc<[String]> = args.allow_host.clone().into();
+    let is_network = |listen: &&Listen| !matches!(listen, Listen::Stdio | Listen::Off);
     let limits = Limits {
         message_bytes_max: args.max_message_bytes,
         ..Limits::default()
     };
+    let limits = limits.sharing(
+        raise_descriptor_limit(),
+        listens.iter().filter(is_network).count(),
+    );
     listens
         .into_iter()
         .map(|listen| Door {
@@ -138,10 +167,11 @@ fn auth(args: &Serve) -> Result<Auth> {
                 .ws_shared_secret_file
                 .as_deref()
                 .context("--ws-auth signed-bearer-token needs --ws-shared-secret-file PATH")?;
-            let secret = read_secret(path)?.into_bytes();
+            // Any bytes will do, and all of them count.
+            let secret = read_secret(path)?;
             if secret.len() < SECRET_BYTES_MIN {
                 bail!(
-                    "{} holds fewer than {SECRET_BYTES_MIN} bytes",
+                    "{} holds fewer than {SECRET_BYTES_MIN} bytes; put random bytes in it, e.g. with `head -c 32 /dev/urandom`",
                     path.display()
                 );
             }
@@ -163,20 +193,21 @@ fn token_digest(args: &Serve) -> Result<[u8; 32]> {
         "--ws-auth capability-token needs --ws-token-file PATH or --ws-token-sha256 HEX",
     )?;
     let token = read_secret(path)?;
-    if token.is_empty() {
+    // Editors add a line end, and a header cannot carry one.
+    let token = token.trim_ascii();
+    if token.len() < TOKEN_BYTES_MIN {
         bail!(
-            "{} is empty; put a token in it, e.g. 32 random bytes in hex",
+            "the token in {} has fewer than {TOKEN_BYTES_MIN} bytes; put a random one in it, e.g. with `openssl rand -hex 32`",
             path.display()
         );
     }
-    Ok(Sha256::digest(token.as_bytes()).into())
+    Ok(Sha256::digest(token).into())
 }
 
-/// A secret file's text without the line end that editors add.
-fn read_secret(path: &Path) -> Result<String> {
+/// What a secret file holds.
+fn read_secret(path: &Path) -> Result<Vec<u8>> {
     use std::os::unix::fs::PermissionsExt;
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o077 != 0 {
         log::say(&format!(
@@ -184,7 +215,7 @@ fn read_secret(path: &Path) -> Result<String> {
             path.display()
         ));
     }
-    Ok(text.trim().to_owned())
+    Ok(bytes)
 }
 
 fn unhex(text: &str) -> Option<[u8; 32]> {

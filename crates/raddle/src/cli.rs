@@ -83,7 +83,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "MODE", hide_possible_values = true)]
     pub(crate) ws_auth: Option<WsAuth>,
 
-    /// The file that holds the capability token
+    /// The file that holds the capability token, at least 16 bytes; space around it does not count
     #[arg(long, value_name = "PATH", conflicts_with = "ws_token_sha256")]
     pub(crate) ws_token_file: Option<PathBuf>,
 
@@ -91,7 +91,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "HEX")]
     pub(crate) ws_token_sha256: Option<String>,
 
-    /// The file that holds the secret of signed tokens, at least 32 bytes
+    /// The file that holds the secret of signed tokens, at least 32 bytes of any kind; every byte
+    /// counts, a line end too. A token's expiry is checked when its websocket opens, not later
     #[arg(long, value_name = "PATH")]
     pub(crate) ws_shared_secret_file: Option<PathBuf>,
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::Ci;
 use super::plan::Step;
-use crate::{fuzz, r#gen, parts, tidy, tools};
+use crate::{fuzz, r#gen, parts, tidy, tools, typescript};
 
 pub const PARTS: &str = "parts";
 const RELEASE: &str = "release";
@@ -67,6 +67,12 @@ pub const STEPS: &[Step] = &[
         about: "docs/reference is what the binary writes",
         needs: &[RELEASE],
         run: |ci| r#gen::run(&ci.root, &ci.raddle(), r#gen::Mode::Check),
+    },
+    Step {
+        name: "typescript",
+        about: "the generated types under the strict compiler",
+        needs: &[PARTS, RELEASE],
+        run: |ci| typescript::run(&ci.root, &ci.cache, &ci.raddle()),
     },
     Step {
         name: "contract",
@@ -156,7 +162,7 @@ fn tests(ci: &Ci) -> Result<()> {
     .go()
 }
 
-fn release(ci: &Ci) -> Result<()> {
+pub fn release(ci: &Ci) -> Result<()> {
     ensure_musl(ci)?;
     ci.cargo(&[
         "build",

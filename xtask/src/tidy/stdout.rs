@@ -1,13 +1,17 @@
 //! On stdio, stdout is the wire: one stray line breaks every client. So only one file may touch it.
 //!
 //! Clippy's `print_stdout` catches the macros; this also catches the other ways, and anyone who
-//! silences Clippy.
+//! silences Clippy. A child inherits our stdout unless it is given another, so every child must be.
 
 use super::code_lines;
 use crate::repository::Tree;
 
-/// The files that may write to stdout. Anything new here needs a very good reason.
-const ALLOWED: &[&str] = &["crates/raddle-rpc/src/stdio.rs"];
+/// The files that may write to stdout, and why. Anything new here needs a very good reason.
+const ALLOWED: &[(&str, &str)] = &[("crates/raddle-rpc/src/stdio.rs", "it is the wire")];
+
+/// The files that may start a child whose stdout this check cannot see being set, and why they are
+/// right. None needs it yet.
+const CHILDREN_ALLOWED: &[(&str, &str)] = &[];
 
 /// Where a needle begins with a letter it must begin a word: `eprintln!` is not `println!`.
 const NEEDLES: &[&str] = &[
@@ -17,6 +21,7 @@ const NEEDLES: &[&str] = &[
     "stdio::stdout",
     "stdout()",
     "stdout as ",
+    "process::Command as ",
     ".stdout(Stdio::inherit",
     "clippy::print_stdout",
     "/dev/stdout",
@@ -34,8 +39,14 @@ const LOGGERS: &[&str] = &[
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     for (path, text) in tree.texts() {
-        if is_product_source(path) && !ALLOWED.contains(&path) {
+        if !is_product_source(path) {
+            continue;
+        }
+        if !is_listed(ALLOWED, path) {
             check_file(path, text, &mut problems);
+        }
+        if !is_listed(CHILDREN_ALLOWED, path) {
+            check_children(path, text, &mut problems);
         }
     }
     problems
@@ -43,6 +54,31 @@ pub fn check(tree: &Tree) -> Vec<String> {
 
 fn is_product_source(path: &str) -> bool {
     path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs")
+}
+
+fn is_listed(list: &[(&str, &str)], path: &str) -> bool {
+    list.iter().any(|(listed, _)| *listed == path)
+}
+
+/// Looks from each new command to the end of its function for the stdout it is given. `output`
+/// gives one by itself.
+fn check_children(path: &str, text: &str, problems: &mut Vec<String>) {
+    let lines: Vec<(usize, &str)> = code_lines(text).collect();
+    for (at, (number, line)) in lines.iter().enumerate() {
+        if !line.contains("Command::new(") {
+            continue;
+        }
+        let is_set = lines[at..]
+            .iter()
+            .take_while(|(_, line)| !contains(line, "fn "))
+            .any(|(_, line)| line.contains(".stdout(") || line.contains(".output()"));
+        if !is_set {
+            problems.push(format!(
+                "{path}:{number}: this child inherits stdout, which is the wire; give it \
+                 `.stdout(Stdio::null())` or `.stdout(Stdio::piped())` in the same function"
+            ));
+        }
+    }
 }
 
 fn check_file(path: &str, text: &str, problems: &mut Vec<String>) {
@@ -97,6 +133,10 @@ mod tests {
             "#[expect(clippy::print_stdout, reason = \"\")]",
             "File::create(\"/dev/stdout\")",
             "tracing_subscriber::fmt().init();",
+            "Command::new(\"git\").status()?;",
+            "let child = tokio::process::Command::new(\"git\").stdin(Stdio::null()).spawn()?;",
+            "let mut command = std::process::Command::new(name);",
+            "use std::process::Command as Program;",
         ] {
             assert_eq!(problems("crates/raddle/src/generate.rs", line), 1, "{line}");
         }
@@ -112,9 +152,25 @@ mod tests {
             "let pipe = child.stdout();",
             "// println! would break the wire",
             "tracing_subscriber::fmt().with_writer(std::io::stderr).init();",
+            "Command::new(\"git\").stdout(Stdio::null()).status()?;",
+            "let mut command = Command::new(\"git\");\n    command.stdout(Stdio::piped());",
+            "let text = Command::new(\"git\").output()?.stdout;",
+            "// Command::new(name).spawn() would hand on the wire",
         ] {
             assert_eq!(problems("crates/raddle/src/main.rs", line), 0, "{line}");
         }
+    }
+
+    #[test]
+    fn the_stdout_of_another_function_does_not_count() {
+        let text = "fn f() {\n    Command::new(\"git\").spawn();\n}\n\npub fn g(it: &mut Command) {\n    \
+                    it.stdout(Stdio::null());\n}\n";
+        let found = check(&Tree::of(&[("crates/raddle/src/main.rs", text)]));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with("crates/raddle/src/main.rs:2:"),
+            "{found:?}"
+        );
     }
 
     #[test]

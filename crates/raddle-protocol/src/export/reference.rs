@@ -179,7 +179,7 @@ Every message of the contract, read off the tables in `raddle-protocol`.
 - Stability: what is *experimental* is open only to connections that set `experimentalApi` in
   `initialize`.
 - Lane: a *free* request runs at once. Requests for the same thing run in the order they came, an
-  *exclusive* one alone, *shared* ones beside each other.
+  *exclusive* one alone, *shared* ones beside each other. A *tree* is a path with all that is below it.
 
 Types are described from the side that fills them in. What the server sends is described as it
 writes it: a required member is always there. What only clients send is described as the server
@@ -240,8 +240,13 @@ fn scope(scope: Scope) -> &'static str {
     }
 }
 
-/// `shared path(source_path)` becomes "shared, by path (`sourcePath`)".
+/// `shared path(source_path)` becomes "shared, by path (`sourcePath`)"; of several claims, each does.
 fn lane(spelled: &str) -> String {
+    let claims: Vec<String> = spelled.split(", ").map(claim).collect();
+    claims.join("; ")
+}
+
+fn claim(spelled: &str) -> String {
     if spelled == "free" {
         return String::from("free");
     }

@@ -17,9 +17,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FuzzyFileSearch>) {
         .map(|token| format!("{}/{token}", call.session.number));
     // Begun here, in the order of arrival: the newest search must be the one that stays.
     let search = rooms.searches.begin(name);
+    let session = call.session.clone();
     call.on_disk(move |params| {
         Ok(FuzzyFileSearchResponse {
-            files: search.run(&params.query, &params.roots),
+            files: search.run(&params.query, &params.roots, || session.is_gone()),
         })
     });
 }

@@ -40,9 +40,13 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
             extensions: Vec::new(),
         }),
     });
-    for warning in &rooms.config.state().warnings {
-        session.tell(&warning.clone().into());
-    }
+    let (home, config) = (rooms.home.clone(), rooms.config.clone());
+    tokio::spawn(async move {
+        let warnings = home.run(&session.outgoing, move || config.warnings());
+        for warning in warnings.await.into_iter().flatten() {
+            session.tell(&warning.into());
+        }
+    });
 }
 
 fn is_header_value(name: &str) -> bool {

@@ -74,6 +74,15 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// The file that cannot be used.
+    fn path(&self) -> &Path {
+        match self {
+            Self::Syntax { path, .. } | Self::Read { path, .. } => path,
+        }
+    }
+}
+
 /// The room.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -97,8 +106,8 @@ pub(crate) struct State {
     /// All layers in one.
     pub(crate) merged: toml::Table,
     /// What is wrong with it, for people.
-    pub(crate) warnings: Vec<ConfigWarningNotification>,
-    /// The whole list of models as it goes over the wire, written when first asked for.
+    warnings: Vec<ConfigWarningNotification>,
+    /// All models it names, as `model/list` tells them; written when first asked for.
     pub(crate) model_list: OnceLock<Box<RawValue>>,
 }
 
@@ -131,6 +140,24 @@ impl Config {
         })
     }
 
+    /// The user's own file, which may not be there.
+    pub(crate) fn user_file(&self) -> &Path {
+        &self.user
+    }
+
+    /// What people should know about the configuration as it is now.
+    pub(crate) fn warnings(&self) -> Vec<ConfigWarningNotification> {
+        match self.refresh() {
+            Ok(state) => state.warnings.clone(),
+            Err(error) => vec![ConfigWarningNotification {
+                summary: error.to_string(),
+                details: None,
+                path: Some(error.path().display().to_string()),
+                range: None,
+            }],
+        }
+    }
+
     /// The configuration as it was last read. Never waits for the disk.
     pub(crate) fn state(&self) -> Arc<State> {
         self.state
@@ -142,9 +169,7 @@ impl Config {
     /// The configuration as it is now: files that changed are read again. A file that has become
     /// unusable is an error, and what was read before stays in force.
     pub(crate) fn refresh(&self) -> Result<Arc<State>, ConfigError> {
-        let state = self.state();
-        let same = state.system == stamp(&self.system) && state.user == stamp(&self.user);
-        if same && state.settled {
+        if let Some(state) = self.unchanged() {
             return Ok(state);
         }
         let state = Arc::new(load(&self.system, &self.user, &self.flags)?);
@@ -152,16 +177,12 @@ impl Config {
         Ok(state)
     }
 
-    /// Answers `config/read`.
-    pub(crate) fn read(&self, include_layers: bool) -> Result<ConfigReadResponse, WireError> {
-        let state = self
-            .refresh()
-            .map_err(|error| WireError::Refused(error.to_string().into()))?;
-        Ok(ConfigReadResponse {
-            config: layers::to_json(&toml::Value::Table(state.merged.clone())),
-            origins: state.layers.origins(),
-            layers: include_layers.then(|| state.layers.told()),
-        })
+    /// The configuration as it is now, if its files are as they were when it was read: a look at two
+    /// files of our own home, much cheaper than going to another thread for it.
+    pub(crate) fn unchanged(&self) -> Option<Arc<State>> {
+        let state = self.state();
+        let same = state.system == stamp(&self.system) && state.user == stamp(&self.user);
+        (same && state.settled).then_some(state)
     }
 
     /// Changes the user's file, all edits or none.
@@ -216,6 +237,15 @@ impl Config {
 }
 
 impl State {
+    /// What `config/read` tells.
+    pub(crate) fn told(&self, include_layers: bool) -> ConfigReadResponse {
+        ConfigReadResponse {
+            config: layers::to_json(&toml::Value::Table(self.merged.clone())),
+            origins: self.layers.origins(),
+            layers: include_layers.then(|| self.layers.told()),
+        }
+    }
+
     /// A string of the merged configuration.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.merged

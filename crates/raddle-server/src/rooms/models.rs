@@ -1,5 +1,7 @@
 //! The models a turn may use, as far as the configuration names them.
 
+use std::path::Path;
+
 use raddle_protocol::{InputModality, Model, ReasoningEffortOption};
 
 use super::config::State;
@@ -12,8 +14,8 @@ const EFFORTS: &[(&str, &str)] = &[
 ];
 
 /// The configured models, the default first. Never empty: clients need something to show, so
-/// without configuration there is one entry that says what to do.
-pub(crate) fn configured(config: &State) -> Vec<Model> {
+/// without configuration there is one entry that says what to do with the user's file.
+pub(crate) fn configured(config: &State, user_file: &Path) -> Vec<Model> {
     let mut names: Vec<&str> = ["model", "review_model"]
         .iter()
         .filter_map(|key| config.text(key))
@@ -41,7 +43,10 @@ pub(crate) fn configured(config: &State) -> Vec<Model> {
         })
         .collect();
     if models.is_empty() {
-        let description = "Set `model` in config.toml, or start with -c model=NAME.".to_owned();
+        let description = format!(
+            "Set `model` in {}, or start with -c model=NAME.",
+            user_file.display()
+        );
         models.push(model(
             "unconfigured",
             "No model configured",

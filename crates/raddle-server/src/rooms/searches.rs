@@ -13,8 +13,8 @@ use raddle_protocol::{FuzzyFileSearchMatchType, FuzzyFileSearchResult};
 /// How many matches are told.
 const MATCHES_MAX: usize = 50;
 
-/// How many entries are looked at before a search settles for what it has.
-const ENTRIES_MAX: usize = 500_000;
+/// How many entries one search looks at, in all its roots, before it settles for what it has.
+const ENTRIES_MAX: usize = 1_000_000;
 
 /// Searches that can be called off by a newer one.
 #[derive(Debug, Default)]
@@ -51,38 +51,66 @@ pub(crate) struct Search {
     cancelled: Arc<AtomicBool>,
 }
 
+/// What a search looks for, and what it has so far.
+struct Hunt {
+    pattern: Pattern,
+    matcher: Matcher,
+    found: Vec<FuzzyFileSearchResult>,
+    /// How many entries it may still look at.
+    entries_left: usize,
+}
+
 impl Search {
-    /// The best matches under the roots, best first. A search that was called off has none.
-    pub(crate) fn run(&self, query: &str, roots: &[String]) -> Vec<FuzzyFileSearchResult> {
+    /// The best matches under the roots, best first. A search that was called off has none; it is called
+    /// off too when `is_gone` says that the client has left.
+    pub(crate) fn run(
+        &self,
+        query: &str,
+        roots: &[String],
+        is_gone: impl Fn() -> bool,
+    ) -> Vec<FuzzyFileSearchResult> {
+        self.run_within(ENTRIES_MAX, query, roots, is_gone)
+    }
+
+    fn run_within(
+        &self,
+        entries_max: usize,
+        query: &str,
+        roots: &[String],
+        is_gone: impl Fn() -> bool,
+    ) -> Vec<FuzzyFileSearchResult> {
         if query.is_empty() {
             return Vec::new();
         }
-        let pattern = Pattern::new(
-            query,
-            CaseMatching::Smart,
-            Normalization::Smart,
-            AtomKind::Fuzzy,
-        );
-        let mut matcher = Matcher::new(Config::DEFAULT.match_paths());
-        let mut found = Vec::new();
+        let is_off = || self.cancelled.load(Ordering::Relaxed) || is_gone();
+        let mut hunt = Hunt {
+            pattern: Pattern::new(
+                query,
+                CaseMatching::Smart,
+                Normalization::Smart,
+                AtomKind::Fuzzy,
+            ),
+            matcher: Matcher::new(Config::DEFAULT.match_paths()),
+            found: Vec::new(),
+            entries_left: entries_max,
+        };
         for root in roots {
-            self.search_root(Path::new(root), root, &pattern, &mut matcher, &mut found);
+            hunt.search(root, is_off);
         }
-        if self.cancelled.load(Ordering::Relaxed) {
+        if is_off() {
             return Vec::new();
         }
-        best_first(&mut found);
-        found
+        if hunt.entries_left == 0 {
+            tracing::warn!(entries_max, "a search settled for what it had found");
+        }
+        best_first(&mut hunt.found);
+        hunt.found
     }
+}
 
-    fn search_root(
-        &self,
-        folder: &Path,
-        root: &str,
-        pattern: &Pattern,
-        matcher: &mut Matcher,
-        found: &mut Vec<FuzzyFileSearchResult>,
-    ) {
+impl Hunt {
+    fn search(&mut self, root: &str, is_off: impl Fn() -> bool) {
+        let folder = Path::new(root);
         // Hidden files count, ignored ones do not; ignore files apply only inside a repository.
         let walk = WalkBuilder::new(folder)
             .hidden(false)
@@ -90,10 +118,12 @@ impl Search {
             .require_git(true)
             .build();
         let mut buffer = Vec::new();
-        for entry in walk.flatten().take(ENTRIES_MAX) {
-            if self.cancelled.load(Ordering::Relaxed) {
+        for entry in walk {
+            if self.entries_left == 0 || is_off() {
                 return;
             }
+            self.entries_left -= 1;
+            let Ok(entry) = entry else { continue };
             let Ok(relative) = entry.path().strip_prefix(folder) else {
                 continue;
             };
@@ -103,13 +133,13 @@ impl Search {
             }
             let mut indices = Vec::new();
             let text = Utf32Str::new(&path, &mut buffer);
-            let Some(score) = pattern.indices(text, matcher, &mut indices) else {
+            let Some(score) = self.pattern.indices(text, &mut self.matcher, &mut indices) else {
                 continue;
             };
             indices.sort_unstable();
             indices.dedup();
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            found.push(FuzzyFileSearchResult {
+            self.found.push(FuzzyFileSearchResult {
                 root: root.to_owned(),
                 file_name: entry.file_name().to_string_lossy().into_owned(),
                 path: path.into_owned(),
@@ -121,8 +151,8 @@ impl Search {
                 score,
                 indices: Some(indices),
             });
-            if found.len() > 20 * MATCHES_MAX {
-                best_first(found);
+            if self.found.len() > 20 * MATCHES_MAX {
+                best_first(&mut self.found);
             }
         }
     }
@@ -144,5 +174,53 @@ impl Drop for Search {
         {
             running.remove(name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// A folder with files named `needle…`.
+    fn haystack(files: usize) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        for number in 0..files {
+            std::fs::write(folder.path().join(format!("needle{number}")), "").expect("a file");
+        }
+        folder
+    }
+
+    #[test]
+    fn a_search_ends_when_it_has_seen_enough_in_all_its_roots() {
+        let folder = haystack(10);
+        let root = folder.path().display().to_string();
+        let search = Searches::default().begin(None);
+        let found = |entries_max, roots: &[String]| {
+            let found = search.run_within(entries_max, "needle", roots, || false);
+            found.len()
+        };
+        // A root is an entry too, also when it is not there.
+        assert_eq!(found(100, &[root.clone(), root.clone()]), 20);
+        assert_eq!(found(15, &[root.clone(), root.clone()]), 13);
+        let nowhere = format!("{root}/nowhere");
+        let mut roots = vec![nowhere; 50];
+        roots.push(root);
+        assert_eq!(found(50, &roots), 0);
+        assert_eq!(found(61, &roots), 10);
+    }
+
+    #[test]
+    fn a_search_for_a_client_that_has_left_ends_at_once() {
+        let folder = haystack(10);
+        let roots = vec![folder.path().display().to_string(); 10];
+        let search = Searches::default().begin(None);
+        let looks = Cell::new(0);
+        let leaves = || {
+            looks.set(looks.get() + 1);
+            looks.get() > 5
+        };
+        assert_eq!(search.run("needle", &roots, leaves).len(), 0);
+        assert!(looks.get() < 20, "looked {} times", looks.get());
     }
 }

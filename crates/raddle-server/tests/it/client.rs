@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use raddle_rpc::{Close, Connection, Frame, Limits, Outgoing, memory};
+use raddle_rpc::{Close, Connection, Frame, Limits, Outgoing, Transport, Written, memory};
 use raddle_server::{Options, Paths, Server};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -145,7 +145,28 @@ impl Client {
         }
     }
 
+    /// Goes away without a word. When this returns, the server knows.
+    pub async fn leave(self) -> Left {
+        drop(self.connection);
+        let gone = self.queue.when_gone();
+        timeout(LIMIT, gone).await.expect("noticed in time");
+        Left { ended: self.ended }
+    }
+
     /// Waits for the server to be done with this client.
+    pub async fn when_ended(&mut self) {
+        let ended = async { while self.ended.changed().await.is_ok() {} };
+        timeout(LIMIT, ended).await.expect("an end in time");
+    }
+}
+
+/// A client that went away.
+pub struct Left {
+    ended: watch::Receiver<()>,
+}
+
+impl Left {
+    /// Waits for the server to be done with it.
     pub async fn when_ended(&mut self) {
         let ended = async { while self.ended.changed().await.is_ok() {} };
         timeout(LIMIT, ended).await.expect("an end in time");
@@ -164,7 +185,102 @@ pub fn base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// A file that is read for as long as a test wants: a named pipe.
+/// A client that takes what is queued for it only when told to.
+pub struct Deaf {
+    connection: Connection,
+    /// The server's queue of frames for this client, with nobody who empties it.
+    pub outgoing: Outgoing,
+    next_id: i64,
+}
+
+impl Deaf {
+    pub async fn connect(server: &mut Server, outgoing_bytes_max: usize) -> Self {
+        let (connection, mut far) = memory(Limits::default());
+        // Like a parent process: it may say nothing more and still take answers.
+        far.peer.transport = Transport::Stdio;
+        let outgoing = Outgoing::new(outgoing_bytes_max);
+        far.outgoing = outgoing.clone();
+        server.serve(far);
+        let mut deaf = Self {
+            connection,
+            outgoing,
+            next_id: 1,
+        };
+        let params = json!({"clientInfo": {"name": "deaf", "version": "1"}});
+        deaf.request("initialize", params);
+        assert!(deaf.take().await[0]["result"].is_object());
+        // To ask for more says that what was taken is written, also when there is no more.
+        let mut batch = Vec::new();
+        let more = deaf.outgoing.take(&mut batch);
+        assert!(timeout(Duration::ZERO, more).await.is_err());
+        assert_eq!(deaf.outgoing.queued_bytes(), 0);
+        deaf
+    }
+
+    pub fn request(&mut self, method: &str, params: Value) {
+        let message = json!({"id": self.next_id, "method": method, "params": params});
+        self.next_id += 1;
+        self.connection.outgoing.send(message.to_string().into());
+    }
+
+    /// Says nothing more.
+    pub fn hang_up(&self) {
+        self.connection.outgoing.close(Close::NORMAL);
+    }
+
+    /// Takes all that is queued, and waits for something if nothing is. What was taken before counts as
+    /// written now.
+    pub async fn take(&mut self) -> Vec<Value> {
+        let mut batch = Vec::new();
+        let taken = timeout(LIMIT, self.outgoing.take(&mut batch)).await;
+        assert!(matches!(taken, Ok(Written::Frames)), "{taken:?}");
+        let read = |frame: &Bytes| serde_json::from_slice(frame).expect("JSON");
+        batch.iter().map(read).collect()
+    }
+
+    /// Waits until something is queued.
+    pub async fn when_queued(&self) {
+        let queued = async {
+            while self.outgoing.queued_bytes() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(LIMIT, queued).await.expect("something in time");
+    }
+}
+
+/// While this is there, a write of the configuration waits for it, as for another server of the home.
+pub struct Slow {
+    _lock: std::fs::File,
+}
+
+impl Slow {
+    pub fn new(stage: &Stage) -> Self {
+        let lock = std::fs::File::create(stage.home.join("config.toml.lock")).expect("a file");
+        lock.lock().expect("nobody else writes yet");
+        Self { _lock: lock }
+    }
+
+    /// Sends a request that waits. When this returns, the server has it.
+    pub async fn request(&self, client: &mut Client) -> i64 {
+        let id = client.request(
+            "config/value/write",
+            json!({"keyPath": "slow", "value": true, "mergeStrategy": "replace"}),
+        );
+        client
+            .ask("account/read", json!({}))
+            .await
+            .expect("an answer");
+        id
+    }
+}
+
+/// Whether this is the answer to a request that had to wait.
+pub fn is_slow_answer(message: &Value, id: i64) -> bool {
+    message["id"] == id && message["result"]["status"] == "ok"
+}
+
+/// A named pipe. A search reads `.ignore` of a folder first, and waits when that is a pipe.
 pub struct Pipe {
     path: std::path::PathBuf,
 }
@@ -175,6 +291,17 @@ impl Pipe {
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.is_ok_and(|status| status.success()), "mkfifo");
         Self { path }
+    }
+
+    /// The writer, if a reader waits for one. It waits on until the writer is dropped.
+    pub fn try_open(&self) -> Option<std::fs::File> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        std::fs::OpenOptions::new()
+            .write(true)
+            .custom_flags(at_once)
+            .open(&self.path)
+            .ok()
     }
 
     /// Waits for a reader, and keeps it waiting until the writer is dropped.

@@ -7,7 +7,7 @@ use raddle_rpc::{Close, Limits};
 use raddle_server::{Options, Server};
 use serde_json::{Value, json};
 
-use crate::client::{Client, Pipe, base64, id_of};
+use crate::client::{Client, Deaf, Slow, base64, id_of, is_slow_answer};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -15,14 +15,11 @@ async fn a_client_that_hangs_up_still_gets_what_it_asked_for() {
     let stage = Stage::new();
     let mut server = stage.open();
     let mut client = Client::connect(&mut server).await;
-    let pipe = Pipe::new(stage.path("slow"));
-    let running = client.request("fs/readFile", json!({"path": stage.path("slow")}));
+    let slow = Slow::new(&stage);
+    let running = slow.request(&mut client).await;
     client.connection.outgoing.close(Close::NORMAL);
-    drop(pipe.open().await);
-    assert_eq!(
-        client.next().await,
-        json!({"id": running, "result": {"dataBase64": ""}})
-    );
+    drop(slow);
+    assert!(is_slow_answer(&client.next().await, running));
     assert_eq!(client.next_or_end().await, None);
     client.when_ended().await;
 }
@@ -33,29 +30,44 @@ async fn a_client_that_is_gone_is_forgotten_and_its_requests_end() {
     let mut server = stage.open();
     let mut client = Client::connect(&mut server).await;
     let mut other = Client::connect(&mut server).await;
-    let pipe = Pipe::new(stage.path("slow"));
-    client.request("fs/readFile", json!({"path": stage.path("slow")}));
-    let writer = pipe.open().await;
+    let slow = Slow::new(&stage);
+    slow.request(&mut client).await;
+    let mut left = client.leave().await;
+    other
+        .ask("account/read", json!({}))
+        .await
+        .expect("the other goes on");
+    drop(slow);
+    left.when_ended().await;
+    other
+        .ask("account/read", json!({}))
+        .await
+        .expect("the other goes on");
+}
 
-    let Client {
-        connection,
-        mut ended,
-        ..
-    } = client;
-    drop(connection);
-    other
+#[tokio::test]
+async fn what_a_client_that_is_gone_had_in_line_is_not_begun() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let mut other = Client::connect(&mut server).await;
+    let slow = Slow::new(&stage);
+    slow.request(&mut client).await;
+    // In line behind the write that waits.
+    let edit = json!({"keyPath": "late", "value": true, "mergeStrategy": "replace"});
+    client.request("config/value/write", edit);
+    let read = other.request("config/read", json!({}));
+    client
         .ask("account/read", json!({}))
         .await
-        .expect("the other goes on");
-    drop(writer);
-    let gone = async { while ended.changed().await.is_ok() {} };
-    tokio::time::timeout(Duration::from_secs(10), gone)
-        .await
-        .expect("an end");
-    other
-        .ask("account/read", json!({}))
-        .await
-        .expect("the other goes on");
+        .expect("in line by now");
+
+    let mut left = client.leave().await;
+    drop(slow);
+    left.when_ended().await;
+    let answer = other.next().await;
+    assert_eq!(id_of(&answer), read);
+    assert_eq!(answer["result"]["config"], json!({"slow": true}));
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,20 +77,16 @@ async fn a_drain_answers_what_was_asked_and_says_goodbye() {
     let mut server = stage.open();
     let mut client = Client::connect(&mut server).await;
     let mut idle = Client::connect(&mut server).await;
-    let pipe = Pipe::new(stage.path("slow"));
-    let running = client.request("fs/readFile", json!({"path": stage.path("slow")}));
-    let writer = pipe.open().await;
+    let slow = Slow::new(&stage);
+    let running = slow.request(&mut client).await;
 
     let drained = tokio::spawn(async move {
         server.drain().await;
         server.connections()
     });
     assert_eq!(idle.next_or_end().await, None);
-    drop(writer);
-    assert_eq!(
-        client.next().await,
-        json!({"id": running, "result": {"dataBase64": ""}})
-    );
+    drop(slow);
+    assert!(is_slow_answer(&client.next().await, running));
     assert_eq!(client.next_or_end().await, None);
     assert_eq!(drained.await.unwrap(), 0);
     assert!(start.elapsed() < Duration::from_secs(1), "a limit ran out");
@@ -93,12 +101,30 @@ async fn a_drain_does_not_wait_for_ever() {
     })
     .expect("a server");
     let mut client = Client::connect(&mut server).await;
-    let pipe = Pipe::new(stage.path("slow"));
-    client.request("fs/readFile", json!({"path": stage.path("slow")}));
-    let writer = pipe.open().await;
+    let slow = Slow::new(&stage);
+    slow.request(&mut client).await;
     server.drain().await;
     assert_eq!(client.next_or_end().await, None);
-    drop(writer);
+    drop(slow);
+}
+
+/// Answers that wait for room are still made for a client that hung up and reads slowly.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_hangs_up_and_reads_slowly_gets_all_it_asked_for() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut slow = Deaf::connect(&mut server, 1).await;
+    std::fs::write(stage.path("file"), "hello").unwrap();
+    for _ in 0..5 {
+        slow.request("fs/readFile", json!({"path": stage.path("file")}));
+    }
+    slow.hang_up();
+    for _ in 0..5 {
+        // Longer than requests may run at the end of a connection; the clock is paused.
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        let answers = slow.take().await;
+        assert_eq!(answers[0]["result"]["dataBase64"], base64("hello"));
+    }
 }
 
 #[tokio::test]
@@ -115,9 +141,9 @@ async fn a_client_that_does_not_read_is_not_read() {
     let mut other = Client::connect(&mut server).await;
 
     // The answers are many times what may be queued and on its way.
-    let first = deaf.request("model/list", json!({}));
+    let first = deaf.request("permissionProfile/list", json!({}));
     for _ in 1..REQUESTS {
-        deaf.request("model/list", json!({}));
+        deaf.request("permissionProfile/list", json!({}));
     }
     let proof = stage.path("proof");
     deaf.request("fs/writeFile", json!({"path": proof, "dataBase64": ""}));
@@ -168,8 +194,8 @@ async fn an_id_in_use_is_refused_and_the_running_request_goes_on() {
     let stage = Stage::new();
     let mut server = stage.open();
     let mut client = Client::connect(&mut server).await;
-    let pipe = Pipe::new(stage.path("slow"));
-    let running = client.request("fs/readFile", json!({"path": stage.path("slow")}));
+    let slow = Slow::new(&stage);
+    let running = slow.request(&mut client).await;
     client.send(&json!({"id": running, "method": "account/read", "params": {}}));
     let message = format!("Invalid request: a request with id {running} is still running");
     assert_eq!(
@@ -179,11 +205,8 @@ async fn an_id_in_use_is_refused_and_the_running_request_goes_on() {
     // The same number as a string is another id.
     client.send(&json!({"id": running.to_string(), "method": "account/read", "params": {}}));
     assert_eq!(client.next().await["id"], running.to_string());
-    drop(pipe.open().await);
-    assert_eq!(
-        client.next().await,
-        json!({"id": running, "result": {"dataBase64": ""}})
-    );
+    drop(slow);
+    assert!(is_slow_answer(&client.next().await, running));
 }
 
 /// Sends many requests of all kinds at once and counts the answers to each.

@@ -25,3 +25,34 @@ async fn clients_introduce_themselves_each_on_its_own() {
         br#"{"id":1,"error":{"code":-32600,"message":"Not initialized"}}"#
     );
 }
+
+#[tokio::test]
+async fn what_is_wrong_with_the_configuration_by_now_is_told() {
+    let stage = crate::player::Stage::new();
+    let mut server = stage.open();
+    for (text, summary) in [
+        ("model = 7\n", "`model` must be a string"),
+        ("model = \n", "config.toml is not valid TOML"),
+    ] {
+        std::fs::write(stage.config(), text).unwrap();
+        let mut client = crate::client::Client::connect(&mut server).await;
+        let told = client.next().await;
+        assert_eq!(told["method"], "configWarning", "{told}");
+        let told = told["params"]["summary"].as_str().unwrap();
+        assert!(told.contains(summary), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn the_home_that_is_told_is_there() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let stage = crate::player::Stage::new();
+    let mut options = stage.options();
+    options.paths.home = stage.home.join("not/yet");
+    let home = options.paths.home.clone();
+    let mut server = raddle_server::Server::open(options).expect("a server");
+    let _client = crate::client::Client::connect(&mut server).await;
+    let mode = std::fs::metadata(home).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, Pipe, base64, id_of};
+use crate::client::{Client, Slow, base64, id_of, is_slow_answer};
 use crate::player::Stage;
 
 const WRITES: usize = 200;
@@ -13,8 +13,11 @@ async fn writes_to_one_path_keep_their_order_and_a_read_sees_the_last() {
     let mut server = stage.open();
     let mut client = Client::connect(&mut server).await;
     let path = stage.path("file");
+    std::fs::create_dir(stage.path("beside")).unwrap();
+    let spellings = ["file", "/file", "./file", "beside/../file"].map(|name| stage.path("") + name);
     for number in 0..WRITES {
         let data = base64(number.to_string());
+        let path = &spellings[number % spellings.len()];
         client.request("fs/writeFile", json!({"path": path, "dataBase64": data}));
     }
     let read = client.request("fs/readFile", json!({"path": path}));
@@ -60,25 +63,62 @@ async fn a_read_sees_the_writes_before_it_and_none_after() {
     assert_eq!(reads, expected);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_copy_has_what_was_written_before_it_and_a_folder_is_made_before_what_is_in_it() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let mut expected = Vec::new();
+    for number in 0..20 {
+        let (folder, file, copy) = (
+            stage.path("folder"),
+            stage.path("folder/file"),
+            stage.path("copy"),
+        );
+        let data = base64(format!("{number}").repeat(10_000));
+        client.request("fs/createDirectory", json!({"path": folder}));
+        client.request("fs/writeFile", json!({"path": file, "dataBase64": data}));
+        client.request(
+            "fs/copy",
+            json!({"sourcePath": folder, "destinationPath": copy, "recursive": true}),
+        );
+        client.request("fs/remove", json!({"path": folder}));
+        let read = json!({"path": stage.path("copy/file")});
+        let id = client.request("fs/readFile", read);
+        expected.push(json!({"id": id, "result": {"dataBase64": data}}));
+    }
+    let mut reads = Vec::new();
+    for _ in 0..100 {
+        let answer = client.next().await;
+        assert!(answer["error"].is_null(), "{answer}");
+        if answer["result"] != json!({}) {
+            reads.push(answer);
+        }
+    }
+    assert_eq!(reads, expected);
+}
+
 #[tokio::test]
-async fn a_slow_path_holds_up_only_itself() {
+async fn a_slow_lane_holds_up_only_itself() {
     let stage = Stage::new();
     let mut server = stage.open();
     let mut client = Client::connect(&mut server).await;
     let mut other = Client::connect(&mut server).await;
-    let pipe = Pipe::new(stage.path("slow"));
-    let slow = client.request("fs/readFile", json!({"path": stage.path("slow")}));
-    // Waits behind the read, also when another connection asks.
-    let removal = other.request("fs/remove", json!({"path": stage.path("slow")}));
+    let slow = Slow::new(&stage);
+    let write = slow.request(&mut client).await;
+    // Waits behind the write, also when another connection asks.
+    let read = other.request("config/read", json!({}));
 
     let quick = json!({"path": stage.path("quick"), "dataBase64": ""});
     for client in [&mut client, &mut other] {
         let written = client.ask("fs/writeFile", quick.clone()).await;
         assert_eq!(written, Ok(json!({})));
     }
-    drop(pipe.open().await);
-    assert_eq!(id_of(&client.next().await), slow);
-    assert_eq!(other.next().await, json!({"id": removal, "result": {}}));
+    drop(slow);
+    assert!(is_slow_answer(&client.next().await, write));
+    let answer = other.next().await;
+    assert_eq!(id_of(&answer), read);
+    assert_eq!(answer["result"]["config"], json!({"slow": true}));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

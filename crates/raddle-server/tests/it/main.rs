@@ -9,6 +9,7 @@ mod client;
 mod player;
 
 mod connection;
+mod disk;
 mod frames;
 mod gate;
 mod lanes;

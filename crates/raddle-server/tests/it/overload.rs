@@ -2,23 +2,26 @@
 
 use serde_json::json;
 
-use crate::client::{Client, Pipe, base64, id_of};
+use crate::client::{Client, Slow, is_slow_answer};
 use crate::player::Stage;
 
 #[tokio::test]
 async fn the_surplus_is_refused_and_everything_is_answered_once() {
     let stage = Stage::new();
     let mut server = raddle_server::Server::open(raddle_server::Options {
-        requests_max: 2,
+        requests_max: 3,
         ..stage.options()
     })
     .expect("a server");
     let mut busy = Client::connect(&mut server).await;
     let mut other = Client::connect(&mut server).await;
 
-    let pipes = ["a", "b"].map(|name| Pipe::new(stage.path(name)));
-    let running =
-        ["a", "b"].map(|name| busy.request("fs/readFile", json!({"path": stage.path(name)})));
+    let slow = Slow::new(&stage);
+    let running = [
+        slow.request(&mut busy).await,
+        slow.request(&mut busy).await,
+        busy.request("config/read", json!({})),
+    ];
     for _ in 0..20 {
         let refused = busy.ask("account/read", json!({})).await;
         let expected = json!({
@@ -36,34 +39,34 @@ async fn the_surplus_is_refused_and_everything_is_answered_once() {
     }
 
     // Each answer makes room for one more request.
-    for (pipe, id) in pipes.iter().zip(running) {
-        let mut writer = pipe.open().await;
-        std::io::Write::write_all(&mut writer, b"done").unwrap();
-        drop(writer);
-        let answer = json!({"id": id, "result": {"dataBase64": base64("done")}});
-        assert_eq!(busy.next().await, answer);
-        busy.ask("account/read", json!({}))
-            .await
-            .expect("room again");
+    drop(slow);
+    for id in &running[..2] {
+        assert!(is_slow_answer(&busy.next().await, *id));
     }
+    assert_eq!(busy.next().await["id"], running[2]);
+    busy.ask("account/read", json!({}))
+        .await
+        .expect("room again");
 }
 
 #[tokio::test]
 async fn a_refused_request_may_be_sent_again_under_its_id() {
     let stage = Stage::new();
     let mut server = raddle_server::Server::open(raddle_server::Options {
-        requests_max: 1,
+        requests_max: 2,
         ..stage.options()
     })
     .expect("a server");
     let mut client = Client::connect(&mut server).await;
-    let pipe = Pipe::new(stage.path("a"));
-    let running = client.request("fs/readFile", json!({"path": stage.path("a")}));
+    let slow = Slow::new(&stage);
+    let running = slow.request(&mut client).await;
+    let read = client.request("config/read", json!({}));
     let again = json!({"id": 99, "method": "account/read", "params": {}});
     client.send(&again);
     assert_eq!(client.next().await["error"]["code"], -32001);
-    drop(pipe.open().await);
-    assert_eq!(id_of(&client.next().await), running);
+    drop(slow);
+    assert!(is_slow_answer(&client.next().await, running));
+    assert_eq!(client.next().await["id"], read);
     client.send(&again);
     assert!(client.next().await["result"].is_object());
 }

@@ -3,10 +3,11 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use raddle_rpc::{Auth, Door, Doors, Limits};
+use raddle_rpc::{Auth, Door, Doors, Limits, Listen};
 use raddle_server::{Options, Paths, Server};
 use serde_json::json;
 use tempfile::TempDir;
@@ -14,18 +15,21 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::support::websocket::{FIN, PING, Received, TEXT, Websocket, frame};
-use crate::support::{PATIENCE, eventually, request};
+use crate::support::websocket::{CLOSE, FIN, PING, Received, TEXT, Websocket, frame};
+use crate::support::{PATIENCE, code, eventually, request};
+
+mod places;
 
 const SHORT: Duration = Duration::from_millis(200);
 
 /// A server inside the test.
 struct Inside {
     address: SocketAddr,
+    socket: PathBuf,
     /// Says so whenever a connection has ended.
     ended: mpsc::UnboundedReceiver<()>,
     runtime: Runtime,
-    _home: TempDir,
+    home: TempDir,
 }
 
 impl Inside {
@@ -40,10 +44,16 @@ impl Inside {
         });
         options.first_message = first_message;
         let (sender, ended) = mpsc::unbounded_channel();
+        let socket = home.path().join("private/s");
+        let unix = Door {
+            listen: Listen::Unix(Some(socket.clone())),
+            ..door(limits)
+        };
         let address = runtime.block_on(async {
             let mut server = Server::open(options).expect("a server");
             let mut doors = Doors::new();
             doors.open(door(limits)).await.expect("a door");
+            doors.open(unix).await.expect("a door");
             let banner = doors.banners()[0]
                 .lines()
                 .next()
@@ -64,9 +74,10 @@ impl Inside {
         });
         Self {
             address,
+            socket,
             ended,
             runtime,
-            _home: home,
+            home,
         }
     }
 
@@ -142,27 +153,95 @@ fn a_handshake_that_drips_must_end_in_time_too() {
     });
 }
 
+/// Nothing but an `initialize` that was accepted ends the wait for it.
 #[test]
-fn the_first_message_must_come_in_time() {
+fn the_introduction_must_come_in_time() {
     let inside = Inside::start(Limits::default(), SHORT);
-    let begun = Instant::now();
-    let mut silent = Websocket::connect(inside.address);
-    // A ping is not a message.
-    silent.raw(&frame(FIN | PING, b"still here"));
-    match silent.next() {
-        Received::Close { code, reason } => {
-            assert_eq!((code, reason.as_str()), (1008, "no message came in time"));
+    let nothing: Vec<u8> = Vec::new();
+    let refused = request(1, "initialize", json!({}));
+    let over_tcp = || Websocket::connect(inside.address);
+    let over_unix = || Websocket::connect_unix(&inside.socket);
+    let cases = [
+        (nothing, false),
+        (frame(FIN | PING, b"still here"), false),
+        (frame(FIN | TEXT, b"noise"), false),
+        (
+            frame(FIN | TEXT, &request(1, "account/read", json!({}))),
+            true,
+        ),
+        (frame(FIN | TEXT, &refused), true),
+    ];
+    for (number, (sent, answered)) in cases.iter().chain(&cases).enumerate() {
+        let begun = Instant::now();
+        let mut stranger = if number < cases.len() {
+            over_tcp()
+        } else {
+            over_unix()
+        };
+        stranger.raw(sent);
+        if *answered {
+            assert!(code(&stranger.receive()).is_some());
         }
-        other => panic!("expected a close, got {other:?}"),
+        match stranger.next() {
+            Received::Close { code, reason } => {
+                assert_eq!(
+                    (code, reason.as_str()),
+                    (1008, "no initialize came in time")
+                );
+            }
+            other => panic!("expected a close, got {other:?}"),
+        }
+        stranger.end();
+        assert!(begun.elapsed() >= SHORT, "it was given its time");
     }
-    silent.end();
-    assert!(begun.elapsed() >= SHORT, "it was given its time");
 
-    // After the first message there is no hurry.
+    // After that there is no hurry.
     let mut client = Websocket::connect(inside.address);
     client.hello();
     std::thread::sleep(2 * SHORT);
-    client.ask(&request(1, "model/list", json!({})));
+    client.ask(&request(1, "account/read", json!({})));
+}
+
+/// A whole answer may take many times the write deadline, if only some of it is taken within each.
+#[test]
+fn a_slow_client_gets_the_whole_of_a_large_answer() {
+    let limits = Limits {
+        write: 5 * SHORT,
+        ..Limits::default()
+    };
+    let inside = Inside::start(limits, PATIENCE);
+    let file = inside.home.path().join("large");
+    std::fs::write(&file, vec![b'x'; 12 << 20]).expect("a file");
+    let mut client = Websocket::connect(inside.address);
+    client.hello();
+    client.send(&request(1, "fs/readFile", json!({ "path": file })));
+    let begun = Instant::now();
+    let answer = client.receive_slowly(64 << 10, SHORT / 20);
+    assert!(begun.elapsed() > 2 * limits.write, "{:?}", begun.elapsed());
+    let data = answer["result"]["dataBase64"].as_str().expect("text");
+    assert_eq!(data.len(), 16 << 20);
+}
+
+/// A client that says goodbye gets the answers that are queued by then.
+#[test]
+fn a_close_comes_behind_the_answers() {
+    let inside = Inside::start(Limits::default(), PATIENCE);
+    let mut client = Websocket::connect(inside.address);
+    client.hello();
+    for number in 0..1000 {
+        let id = format!("{number} {}", "x".repeat(1000));
+        client.send(&request(id, "account/read", json!({})));
+    }
+    client.raw(&frame(FIN | PING, b"last"));
+    client.raw(&frame(FIN | CLOSE, &1001_u16.to_be_bytes()));
+    for _ in 0..1000 {
+        assert_eq!(code(&client.receive()), None);
+    }
+    match client.next() {
+        Received::Close { code, .. } => assert_eq!(code, 1001, "its own code"),
+        other => panic!("expected a close, got {other:?}"),
+    }
+    client.end();
 }
 
 #[test]
@@ -177,7 +256,7 @@ fn a_client_that_takes_no_answers_is_let_go() {
     silent.hello();
     let question = frame(
         FIN | TEXT,
-        &request("x".repeat(1000), "model/list", json!({})),
+        &request("x".repeat(1000), "account/read", json!({})),
     );
     let questions = question.repeat(1000);
     // It keeps asking, which does not help it.
@@ -188,30 +267,25 @@ fn a_client_that_takes_no_answers_is_let_go() {
     });
 }
 
+/// A peer that vanished without a word is found out by the system.
 #[test]
-fn a_full_house_lets_nobody_in_until_someone_leaves() {
-    let limits = Limits {
-        connections_max: 2,
-        ..Limits::default()
-    };
-    let mut inside = Inside::start(limits, PATIENCE);
-    let mut first = Websocket::connect(inside.address);
-    let mut second = Websocket::connect(inside.address);
-    first.hello();
-    second.hello();
-    let mut third = connect(inside.address);
-    let _ = third.write_all(b"GET /readyz HTTP/1.1\r\n\r\n");
-    ends(&mut third);
-    // Those inside notice nothing.
-    second.ask(&request(1, "model/list", json!({})));
-    first.leave();
-    inside.one_ended();
-    eventually("a place to be free", || {
-        let mut stream = connect(inside.address);
-        let head = format!("GET /readyz HTTP/1.1\r\nHost: {}\r\n\r\n", inside.address);
-        stream.write_all(head.as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        answer.starts_with("HTTP/1.1 200").then_some(())
+fn a_silent_peer_is_looked_after() {
+    let inside = Inside::start(Limits::default(), PATIENCE);
+    let mut client = Websocket::connect(inside.address);
+    client.hello();
+    // Columns of the system's table: number, local, remote, state, queues, timer. Timer 2 is keepalive.
+    let ours = format!(":{:04X}", inside.address.port());
+    eventually("the system to look after it", || {
+        let table = std::fs::read_to_string("/proc/self/net/tcp").expect("a table");
+        let timers = table.lines().filter_map(|line| {
+            let mut columns = line.split_whitespace().skip(1);
+            let (local, _, state) = (columns.next()?, columns.next()?, columns.next()?);
+            let timer = columns.nth(1)?;
+            (local.ends_with(&ours) && state == "01").then(|| timer.to_owned())
+        });
+        timers
+            .into_iter()
+            .any(|timer| timer.starts_with("02:"))
+            .then_some(())
     });
 }

@@ -1,7 +1,9 @@
 //! From start to end: what is asked is answered, what is running is finished, nobody keeps the
 //! server from serving the others.
 
-mod crowds;
+mod descriptors;
+mod parent;
+mod slow_sockets;
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -9,17 +11,17 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::fifo::Fifo;
 use crate::support::server::{Server, command};
+use crate::support::slow::Slow;
 use crate::support::stdio::Pipes;
 use crate::support::websocket::{Received, Websocket};
-use crate::support::{PATIENCE, code, eventually, request};
+use crate::support::{PATIENCE, code, eventually, initialize, request};
 
-/// `hello`, as `fs/readFile` tells it.
-const HELLO_BASE64: &str = "aGVsbG8=";
-
-fn read_file(id: &str, fifo: &Fifo) -> Vec<u8> {
-    request(id, "fs/readFile", json!({ "path": fifo.path() }))
+/// Sends a request that is not answered yet. When this returns, it is running.
+fn send_slow(client: &mut Websocket) {
+    client.send(&Slow::request("slow"));
+    let answer = client.ask(&request("quick", "account/read", json!({})));
+    assert_eq!(answer["id"], "quick");
 }
 
 fn closes(mut socket: Websocket, expected: u16) {
@@ -35,13 +37,13 @@ fn the_end_of_stdin_ends_the_server_when_all_is_answered() {
     let mut server = Server::start(&[]);
     let mut pipes = server.pipes();
     pipes.hello();
-    let fifo = Fifo::new(server.home());
-    pipes.send(&read_file("slow", &fifo));
+    let slow = Slow::new(server.home());
+    pipes.send(&Slow::request("slow"));
     for id in 0..100 {
-        pipes.send(&request(id, "model/list", json!({})));
+        pipes.send(&request(id, "account/read", json!({})));
     }
     // The last line lacks its end.
-    pipes.raw(&request(100, "config/read", json!({})));
+    pipes.raw(&request(100, "fs/getMetadata", json!({ "path": "/" })));
     pipes.close();
 
     let mut quick: Vec<Value> = (0..101).map(|_| pipes.receive()).collect();
@@ -56,10 +58,10 @@ fn the_end_of_stdin_ends_the_server_when_all_is_answered() {
     ids.sort_unstable();
     assert_eq!(ids, (0..101).map(Some).collect::<Vec<_>>());
 
-    fifo.writer().write_all(b"hello").expect("the server reads");
+    drop(slow);
     let slow = pipes.receive();
     assert_eq!(slow["id"], "slow");
-    assert_eq!(slow["result"]["dataBase64"], HELLO_BASE64);
+    Slow::check(&slow);
     assert_eq!(pipes.next(), None);
     assert_eq!(server.ended().status.code(), Some(0));
 }
@@ -78,9 +80,8 @@ fn a_signal_drains() {
     let server = Server::open_websocket(&["--listen", "unix://"]);
     let address = server.address();
     let (mut busy, idle) = (server.client(), server.unix_client());
-    let fifo = Fifo::new(server.home());
-    busy.send(&read_file("slow", &fifo));
-    let mut writer = fifo.writer();
+    let slow = Slow::new(server.home());
+    send_slow(&mut busy);
     server.terminate();
     server.wait_for("draining");
 
@@ -89,10 +90,8 @@ fn a_signal_drains() {
     eventually("the door to be shut", || TcpStream::connect(address).err());
     assert!(!server.socket().exists());
 
-    writer.write_all(b"hello").expect("the server reads");
-    drop(writer);
-    let slow = busy.receive();
-    assert_eq!(slow["result"]["dataBase64"], HELLO_BASE64);
+    drop(slow);
+    Slow::check(&busy.receive());
     closes(busy, 1001);
     assert_eq!(server.ended().status.code(), Some(0));
 }
@@ -101,9 +100,8 @@ fn a_signal_drains() {
 fn a_second_signal_ends_at_once() {
     let server = Server::open_websocket(&[]);
     let mut client = server.client();
-    let fifo = Fifo::new(server.home());
-    client.send(&read_file("slow", &fifo));
-    let writer = fifo.writer();
+    let slow = Slow::new(server.home());
+    send_slow(&mut client);
     server.terminate();
     server.wait_for("draining");
     let begun = Instant::now();
@@ -113,7 +111,7 @@ fn a_second_signal_ends_at_once() {
     assert!(begun.elapsed() < PATIENCE / 3, "{:?}", begun.elapsed());
     assert_eq!(ended.status.code(), Some(0));
     assert!(ended.log.iter().any(|line| line.contains("second signal")));
-    drop(writer);
+    drop(slow);
 }
 
 #[test]
@@ -200,6 +198,36 @@ fn stdout_is_the_wire_and_the_log_is_not() {
         let is_json = |line: &str| serde_json::from_str::<Value>(line).is_ok();
         assert_eq!(stderr.lines().all(is_json), format == "json", "{stderr}");
     }
+}
+
+#[test]
+fn what_could_not_be_taken_is_counted_in_the_log() {
+    let warnings = |lines: &[&str]| {
+        let home = tempfile::tempdir().expect("a home");
+        // The levels are those of someone who has set none.
+        let mut child = command(home.path())
+            .arg("app-server")
+            .spawn()
+            .expect("the binary starts");
+        let mut stdin = child.stdin.take().expect("stdin");
+        let all = lines.join("\n");
+        stdin.write_all(all.as_bytes()).expect("the server reads");
+        drop(stdin);
+        let output = child.wait_with_output().expect("an end");
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        let counts = stderr.lines().filter(|line| line.contains("dropped"));
+        counts.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let hello = String::from_utf8(initialize(1)).expect("text");
+    let bad_id = r#"{"id":null,"method":"x"}"#;
+    assert_eq!(warnings(&[&hello]), Vec::<String>::new());
+    let told = warnings(&["garbage", "[]", &hello, bad_id]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let told: Value = serde_json::from_str(&told[0]).expect("JSON");
+    assert_eq!(told["level"], "WARN");
+    let count = |what: &str| told["fields"][what].as_u64();
+    let counts = ["requests", "refused", "dropped", "too_long"].map(count);
+    assert_eq!(counts, [1, 1, 2, 0].map(Some));
 }
 
 #[test]

@@ -6,10 +6,10 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::support::fifo::Fifo;
 use crate::support::server::Server;
+use crate::support::slow::Slow;
 use crate::support::websocket::Websocket;
-use crate::support::{code, eventually, request};
+use crate::support::{code, request};
 
 const REQUESTS: usize = 10_000;
 
@@ -48,7 +48,7 @@ fn take_answers(mut next: impl FnMut() -> Value) -> usize {
 /// Cheap requests, requests for the disk, and both by turns.
 fn requests(kind: usize) -> impl Iterator<Item = Vec<u8>> {
     (0..REQUESTS).map(move |id| match (kind, id % 2) {
-        (0, _) | (2, 0) => request(id, "model/list", json!({})),
+        (0, _) | (2, 0) => request(id, "account/read", json!({})),
         _ => request(id, "fs/getMetadata", json!({ "path": "/" })),
     })
 }
@@ -101,9 +101,9 @@ fn ten_thousand_over_a_websocket() {
 fn what_is_beyond_the_bound_is_refused_and_the_rest_is_done() {
     let server = Server::open_websocket(&[]);
     let mut client = server.client();
-    let fifo = Fifo::new(server.home());
+    let slow = Slow::new(server.home());
     for id in 0..REQUESTS {
-        client.send(&request(id, "fs/readFile", json!({ "path": fifo.path() })));
+        client.send(&Slow::request(id));
     }
     // Nothing that runs can end yet, so exactly the rest is refused.
     let mut answers: HashMap<u64, bool> = HashMap::new();
@@ -117,19 +117,13 @@ fn what_is_beyond_the_bound_is_refused_and_the_rest_is_done() {
     while take(&mut client) < REQUESTS - RUNNING_MAX {}
     // A connection of its own is not held up by this one.
     let mut other = server.client();
-    assert_eq!(code(&other.ask(&request(1, "model/list", json!({})))), None);
+    assert_eq!(
+        code(&other.ask(&request(1, "account/read", json!({})))),
+        None
+    );
 
-    // Each reader sees the end of the pipe once a writer has come and gone; a late one waits for the next.
-    let (done, writers) = std::sync::mpsc::channel::<()>();
-    let feeder = std::thread::spawn(move || {
-        eventually("the last answer", || {
-            drop(fifo.try_writer());
-            writers.try_recv().ok()
-        });
-    });
+    drop(slow);
     while take(&mut client) < REQUESTS {}
-    done.send(()).expect("the feeder waits");
-    feeder.join().expect("no panic");
     let refused = |(_, refused): &(&u64, &bool)| **refused;
     assert_eq!(
         answers.iter().filter(refused).count(),
@@ -147,20 +141,20 @@ fn what_is_beyond_the_bound_is_refused_and_the_rest_is_done() {
 fn an_id_in_use_is_refused_and_the_first_one_goes_on() {
     let server = Server::open_websocket(&[]);
     let mut client = server.client();
-    let fifo = Fifo::new(server.home());
-    client.send(&request(7, "fs/readFile", json!({ "path": fifo.path() })));
-    let refused = client.ask(&request(7, "model/list", json!({})));
+    let slow = Slow::new(server.home());
+    client.send(&Slow::request(7));
+    let refused = client.ask(&request(7, "account/read", json!({})));
     assert_eq!(refused["id"], 7);
     assert_eq!(code(&refused), Some(-32600));
     // The same as text is another id.
     assert_eq!(
-        code(&client.ask(&request("7", "model/list", json!({})))),
+        code(&client.ask(&request("7", "account/read", json!({})))),
         None
     );
-    fifo.writer().write_all(b"hello").expect("the server reads");
+    drop(slow);
     let answer = client.receive();
     assert_eq!(answer["id"], 7);
-    assert_eq!(answer["result"]["dataBase64"], "aGVsbG8=");
+    Slow::check(&answer);
     client.leave();
     server.stop();
 }

@@ -1,6 +1,6 @@
-pub mod fifo;
 pub mod http;
 pub mod server;
+pub mod slow;
 pub mod stdio;
 pub mod websocket;
 

@@ -9,9 +9,9 @@ use crate::rooms::Rooms;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ConfigBatchWrite>) {
     // `reloadUserConfig` needs no work: what was written is in force when the answer goes out.
-    let rooms = rooms.clone();
-    call.on_disk(move |params| {
-        rooms.config.write(
+    let config = rooms.config.clone();
+    call.at_home(rooms, move |params| {
+        config.write(
             &params.edits,
             params.expected_version.as_deref(),
             params.file_path.as_deref(),

@@ -9,11 +9,7 @@ use crate::call::Call;
 use crate::rooms::Rooms;
 
 pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsUnwatch>) {
-    let session = call.session.clone();
-    // The watcher is dropped outside the lock; ending it waits for its thread.
-    call.on_disk(move |params| {
-        let watch = session.watches().remove(&params.watch_id);
-        drop(watch);
-        Ok(FsUnwatchResponse {})
-    });
+    let watch = call.session.watches().remove(&call.params.watch_id);
+    drop(watch);
+    call.reply.ok(&FsUnwatchResponse {});
 }

@@ -1,5 +1,6 @@
 //! `fs/writeFile`: a whole file, replacing what was there.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -17,7 +18,7 @@ pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsWriteFile>) {
         let bytes = STANDARD.decode(&params.data_base64).map_err(|error| {
             WireError::InvalidRequest(format!("dataBase64 is not base64: {error}"))
         })?;
-        std::fs::write(path, bytes)?;
+        files::create(&path, 0o666)?.write_all(&bytes)?;
         Ok(FsWriteFileResponse {})
     });
 }

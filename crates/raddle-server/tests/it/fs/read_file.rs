@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::{Client, base64};
+use crate::client::{Client, Deaf, Pipe, base64};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -23,18 +23,148 @@ async fn any_bytes_come_back_as_they_are() {
     assert_eq!(read, Ok(json!({"dataBase64": base64(&bytes)})));
 }
 
+/// What fits into an answer of 32 MiB.
+const BYTES_MAX: u64 = ((32 << 20) - (8 << 10)) / 4 * 3;
+
 #[tokio::test]
-async fn a_device_without_end_is_refused() {
+async fn a_file_is_read_if_its_answer_fits_into_a_message() {
     let stage = Stage::new();
     let mut server = stage.open();
     let mut client = Client::connect(&mut server).await;
-    let read = client
-        .ask("fs/readFile", json!({"path": "/dev/zero"}))
-        .await;
-    assert_eq!(
-        read,
-        Err(json!({"code": -32600, "message": "/dev/zero is larger than 67108864 bytes"}))
+    let file = std::fs::File::create(stage.path("file")).unwrap();
+    let params = json!({"path": stage.path("file")});
+    file.set_len(BYTES_MAX).unwrap();
+    let read = client.ask("fs/readFile", params.clone()).await.unwrap();
+    let base64_bytes = read["dataBase64"].as_str().map(|text| text.len() as u64);
+    assert_eq!(base64_bytes, Some(BYTES_MAX / 3 * 4));
+
+    file.set_len(BYTES_MAX + 1).unwrap();
+    let refused = client.ask("fs/readFile", params).await.unwrap_err();
+    let (bytes, path) = (BYTES_MAX + 1, stage.path("file"));
+    let message = format!(
+        "{path} has {bytes} bytes; at most {BYTES_MAX} fit into an answer of 33554432 bytes"
     );
+    assert_eq!(
+        refused,
+        json!({"code": -32600, "message": message, "data": {
+            "errorInfo": "file_too_large", "bytes": bytes, "bytesMax": BYTES_MAX,
+        }})
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_does_not_say_how_large_it_is_is_read() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let path = "/proc/self/status";
+    assert_eq!(std::fs::metadata(path).unwrap().len(), 0);
+    let read = client.ask("fs/readFile", json!({"path": path})).await;
+    assert!(read.unwrap()["dataBase64"].as_str().unwrap().len() > 100);
+}
+
+#[tokio::test]
+async fn what_is_no_regular_file_is_refused() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let _pipe = Pipe::new(stage.path("pipe"));
+    let _socket = std::os::unix::net::UnixListener::bind(stage.path("socket")).unwrap();
+    std::os::unix::fs::symlink("pipe", stage.path("link")).unwrap();
+    let paths = ["pipe", "link", "socket"].map(|name| stage.path(name));
+    for path in paths.into_iter().chain(["/dev/zero".to_owned()]) {
+        let copy =
+            json!({"sourcePath": path, "destinationPath": stage.path("copy"), "recursive": true});
+        let write = json!({"path": path, "dataBase64": ""});
+        for (method, params) in [
+            ("fs/readFile", json!({"path": path})),
+            ("fs/writeFile", write),
+            ("fs/copy", copy),
+        ] {
+            if method == "fs/copy" && path.ends_with("link") {
+                // A link is copied as a link.
+                continue;
+            }
+            let refused = client.ask(method, params).await.unwrap_err();
+            assert_eq!(refused["code"], -32600, "{refused}");
+            assert_eq!(refused["data"]["errorInfo"], "special_file", "{refused}");
+            let message = refused["message"].as_str().unwrap();
+            assert!(message.starts_with(&format!("{path} is not a regular file")));
+        }
+    }
+    assert!(!std::fs::exists(stage.path("copy")).unwrap());
+}
+
+/// Answers are made only when there is room for them: a client that does not read costs one of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_answers_wait_until_there_is_room() {
+    const FILES: usize = 12;
+    const BYTES: u64 = 3 << 20;
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut other = Client::connect(&mut server).await;
+    let mut deaf = Deaf::connect(&mut server, 1 << 20).await;
+    for number in 0..FILES {
+        let path = stage.path(&format!("file{number}"));
+        std::fs::File::create(&path)
+            .unwrap()
+            .set_len(BYTES)
+            .unwrap();
+        deaf.request("fs/readFile", json!({"path": path}));
+    }
+    let answer_bytes = (BYTES / 3 * 4) as usize + 1024;
+    deaf.when_queued().await;
+    for _ in 0..200 {
+        let params = json!({"path": stage.path("file0")});
+        other
+            .ask("fs/getMetadata", params)
+            .await
+            .expect("an answer");
+        assert!(deaf.outgoing.queued_bytes() <= answer_bytes);
+    }
+    let mut answers = 0;
+    while answers < FILES {
+        let frames = deaf.take().await;
+        assert_eq!(frames.len(), 1, "one at a time");
+        assert!(frames[0]["result"]["dataBase64"].is_string());
+        answers += 1;
+    }
+}
+
+/// Nobody waits for a client that does not read, and that client is told no lies.
+#[tokio::test(start_paused = true)]
+async fn a_read_that_waits_for_its_client_lets_others_write() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut other = Client::connect(&mut server).await;
+    let mut deaf = Deaf::connect(&mut server, 64 << 10).await;
+    for name in ["a", "b"] {
+        std::fs::write(stage.path(name), "old").unwrap();
+    }
+    deaf.request("fs/readFile", json!({"path": stage.path("a")}));
+    deaf.when_queued().await;
+    // There is no room for these.
+    for name in ["a", "b"] {
+        deaf.request("fs/readFile", json!({"path": stage.path(name)}));
+    }
+    let write = json!({"path": stage.path("a"), "dataBase64": base64("new")});
+    assert_eq!(other.ask("fs/writeFile", write).await, Ok(json!({})));
+
+    let (mut answers, mut refusals) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        for mut answer in deaf.take().await {
+            match answer.get_mut("result") {
+                Some(result) => answers.push(result["dataBase64"].take()),
+                None => refusals.push(answer["error"]["code"].take()),
+            }
+        }
+    }
+    assert_eq!(
+        answers,
+        [base64("old"), base64("old")],
+        "as it was when it was asked for"
+    );
+    assert_eq!(refusals, [-32001], "to be asked for again");
 }
 
 #[tokio::test]

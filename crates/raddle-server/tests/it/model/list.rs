@@ -25,3 +25,44 @@ async fn a_model_of_the_command_line_is_the_default() {
     assert_eq!(listed["data"][0]["id"], "flag");
     assert_eq!(listed["data"].as_array().map(Vec::len), Some(1));
 }
+
+#[tokio::test]
+async fn a_model_that_was_just_written_by_hand_is_listed() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    for name in ["one", "two", "three"] {
+        std::fs::write(stage.config(), format!("model = \"{name}\"\n")).unwrap();
+        let listed = client.ask("model/list", json!({})).await.unwrap();
+        assert_eq!(listed["data"][0]["id"], name);
+    }
+    // What cannot be read leaves in force what was read before.
+    std::fs::write(stage.config(), "model = \n").unwrap();
+    let listed = client.ask("model/list", json!({})).await.unwrap();
+    assert_eq!(listed["data"][0]["id"], "three");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_model_written_just_before_is_listed() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let mut expected = Vec::new();
+    for number in 0..20 {
+        let name = format!("m{number}");
+        let edit = json!({"keyPath": "model", "value": name, "mergeStrategy": "replace"});
+        client.request("config/value/write", edit);
+        client.request("model/list", json!({}));
+        expected.push(name);
+    }
+    let mut listed = Vec::new();
+    for _ in 0..40 {
+        let answer = client.next().await;
+        listed.extend(
+            answer["result"]["data"][0]["id"]
+                .as_str()
+                .map(str::to_owned),
+        );
+    }
+    assert_eq!(listed, expected);
+}

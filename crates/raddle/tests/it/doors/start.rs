@@ -71,8 +71,9 @@ fn secrets_must_be_usable() {
         std::fs::write(&path, text).expect("a file");
         path.to_str().expect("text").to_owned()
     };
-    let (empty, short) = (
+    let (empty, guessed, short) = (
         file("empty", "\n"),
+        file("guessed", "  0123456789abcde\n"),
         file("short", "0123456789abcdef0123456789abcde"),
     );
     let missing = folder.path().join("missing");
@@ -87,7 +88,12 @@ fn secrets_must_be_usable() {
         (
             &["--ws-auth", "capability-token", "--ws-token-file", &empty],
             1,
-            "is empty",
+            "fewer than 16 bytes; put a random one in it",
+        ),
+        (
+            &["--ws-auth", "capability-token", "--ws-token-file", &guessed],
+            1,
+            "fewer than 16 bytes; put a random one in it",
         ),
         (
             &["--ws-auth", "capability-token", "--ws-token-file", missing],
@@ -112,7 +118,7 @@ fn secrets_must_be_usable() {
                 &short,
             ],
             1,
-            "fewer than 32 bytes",
+            "fewer than 32 bytes; put random bytes in it",
         ),
         (&["--ws-token-file", &short], 1, "add --ws-auth"),
         (&["--ws-auth", "none"], 2, "invalid value"),

@@ -95,7 +95,7 @@ fn code_of(method: &str, params: Option<&str>) -> Option<i64> {
     match method {
         // A second introduction is refused whatever it says.
         "initialize" => Some(INVALID_REQUEST),
-        "model/list" => (!lists_models(params)).then_some(INVALID_REQUEST),
+        "permissionProfile/list" => (!lists_profiles(params)).then_some(INVALID_REQUEST),
         "fs/readFile" => {
             let path = params.and_then(members).into_iter().flatten();
             let named = path.filter(|(name, _)| name == "path");
@@ -108,8 +108,8 @@ fn code_of(method: &str, params: Option<&str>) -> Option<i64> {
     }
 }
 
-/// Whether these are params of `model/list`, by its page in the reference.
-fn lists_models(params: Option<&str>) -> bool {
+/// Whether these are params of `permissionProfile/list`, by its page in the reference.
+fn lists_profiles(params: Option<&str>) -> bool {
     let Some(members) = params.and_then(members) else {
         return false;
     };
@@ -118,7 +118,7 @@ fn lists_models(params: Option<&str>) -> bool {
         let fits = match name.as_str() {
             // No cursor was ever given out.
             "cursor" => *value == "null",
-            "includeHidden" => matches!(*value, "null" | "true" | "false"),
+            "cwd" => *value == "null" || decode(value).is_some(),
             "limit" => {
                 let digits = value.bytes().all(|byte| byte.is_ascii_digit());
                 *value == "null" || digits && value.parse::<u32>().is_ok()
@@ -152,14 +152,9 @@ impl Replies {
         *self.owed.entry(key).or_default() -= 1;
     }
 
-    /// Everything owed has come, and nothing else. A client that leaves may miss the last replies.
-    pub fn check(&self, client_left: bool) {
-        let fine = |count: i64| count == 0 || client_left && count > 0;
-        let wrong: Vec<_> = self
-            .owed
-            .iter()
-            .filter(|(_, count)| !fine(**count))
-            .collect();
+    /// Everything owed has come, and nothing else.
+    pub fn check(&self) {
+        let wrong: Vec<_> = self.owed.iter().filter(|(_, count)| **count != 0).collect();
         assert!(
             wrong.is_empty(),
             "replies owed (positive) or not asked for (negative): {wrong:?}"

@@ -88,8 +88,8 @@ impl Frames {
 
     fn message(&mut self) -> Members {
         let method = self.random.pick(&[
-            "model/list",
-            "model/list",
+            "permissionProfile/list",
+            "permissionProfile/list",
             "thread/start",
             "turn/start",
             "no/such/method",
@@ -99,7 +99,7 @@ impl Frames {
         let params = self.random.pick(&[
             "{}",
             r#"{"limit":5}"#,
-            r#"{"cursor":null,"includeHidden":true,"limit":null}"#,
+            r#"{"cursor":null,"cwd":"x","limit":null}"#,
             r#"{"unknown":{"a":[1,2.5e3,"ü\n",false]},"x":"\ud83d\ude00"}"#,
         ]);
         let mut members = vec![
@@ -193,7 +193,7 @@ impl Frames {
         let mut members = self.message();
         members.retain(|(name, _)| name != "method");
         if self.random.one_in(2) {
-            Self::set(&mut members, "Method", "\"model/list\"");
+            Self::set(&mut members, "Method", "\"permissionProfile/list\"");
         }
         self.object(members)
     }
@@ -235,7 +235,7 @@ impl Frames {
             let (name, value) = match self.random.below(8) {
                 0 | 1 => ("id", self.id()),
                 2 => ("id", "null".to_owned()),
-                3 => ("method", "\"model/list\"".to_owned()),
+                3 => ("method", "\"permissionProfile/list\"".to_owned()),
                 4 => ("params", "{}".to_owned()),
                 5 => ("jsonrpc", "\"1.0\"".to_owned()),
                 6 => ("trace", "7".to_owned()),
@@ -258,12 +258,12 @@ impl Frames {
             "7",
             "true",
             "{}",
-            "[\"model/list\"]",
+            "[\"permissionProfile/list\"]",
             "\"\\ud800\"",
             "\"\\u0000\"",
             "\"MODEL/LIST\"",
-            "\"model/list \"",
-            "\"model\\/list\"",
+            "\"permissionProfile/list \"",
+            "\"permissionProfile\\/list\"",
             "\"модель\"",
             "\"\\uD83D\\uDE00\"",
         ];
@@ -357,12 +357,12 @@ impl Frames {
             r#"{"cursor":7}"#,
             r#"{"cursor":"zebra"}"#,
             r#"{"cursor":"\ud800"}"#,
-            r#"{"includeHidden":"yes"}"#,
-            r#"{"includeHidden":{}}"#,
+            r#"{"cwd":true}"#,
+            r#"{"cwd":{}}"#,
             r#"{"x":1,"x":2}"#,
             r#"{"x":"\ud800"}"#,
         ]);
-        Self::set(&mut members, "method", "\"model/list\"");
+        Self::set(&mut members, "method", "\"permissionProfile/list\"");
         Self::set(&mut members, "params", params);
         if self.random.one_in(5) {
             members.retain(|(name, _)| name != "params");

@@ -26,21 +26,24 @@ fn large_frames(bytes: usize) -> Vec<Vec<u8>> {
         format!("{{\"{x}\":1}}").into_bytes(),
         format!("[{}1]", "1,".repeat(half)).into_bytes(),
         // Refused, and the reply must not hold what is refused.
-        format!(r#"{{"id":"{x}","method":"model/list","params":{{}}}}"#).into_bytes(),
-        format!(r#"{{"id":"\n{x}","method":"model/list","params":{{}}}}"#).into_bytes(),
+        format!(r#"{{"id":"{x}","method":"permissionProfile/list","params":{{}}}}"#).into_bytes(),
+        format!(r#"{{"id":"\n{x}","method":"permissionProfile/list","params":{{}}}}"#).into_bytes(),
         format!(r#"{{"id":1,"method":"{x}"}}"#).into_bytes(),
         format!(r#"{{"id":1,"method":"\n{x}"}}"#).into_bytes(),
-        format!(r#"{{"id":1,"method":"model/list","params":"{x}"}}"#).into_bytes(),
-        format!(r#"{{"id":1,"method":"model/list","params":{{"limit":"{x}"}}}}"#).into_bytes(),
-        format!(r#"{{"id":1,"method":"model/list","params":{{"cursor":"{x}"}}}}"#).into_bytes(),
+        format!(r#"{{"id":1,"method":"permissionProfile/list","params":"{x}"}}"#).into_bytes(),
+        format!(r#"{{"id":1,"method":"permissionProfile/list","params":{{"limit":"{x}"}}}}"#)
+            .into_bytes(),
+        format!(r#"{{"id":1,"method":"permissionProfile/list","params":{{"cursor":"{x}"}}}}"#)
+            .into_bytes(),
         format!(
-            r#"{{"id":1,"method":"model/list","params":{}{}}}"#,
+            r#"{{"id":1,"method":"permissionProfile/list","params":{}{}}}"#,
             "[".repeat(half),
             "]".repeat(half)
         )
         .into_bytes(),
         // Fine, but large.
-        format!(r#"{{"id":1,"method":"model/list","params":{{"filler":"{x}"}}}}"#).into_bytes(),
+        format!(r#"{{"id":1,"method":"permissionProfile/list","params":{{"filler":"{x}"}}}}"#)
+            .into_bytes(),
     ]
 }
 
@@ -73,7 +76,7 @@ fn over_stdio(frames: &[&[u8]], cap: usize) -> usize {
         for frame in frames {
             pipes.send(frame);
         }
-        pipes.send(&request("probe", "model/list", json!({})));
+        pipes.send(&request("probe", "permissionProfile/list", json!({})));
         while pipes.receive()["id"] != "probe" {}
     });
     server.stop();
@@ -100,7 +103,7 @@ fn over_websocket(frames: &[&[u8]], cap: usize) -> usize {
                 socket = server.client();
             }
         }
-        socket.send(&request("probe", "model/list", json!({})));
+        socket.send(&request("probe", "permissionProfile/list", json!({})));
         while socket.receive()["id"] != "probe" {}
     });
     server.stop();

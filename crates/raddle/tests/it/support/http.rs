@@ -33,6 +33,17 @@ pub fn send(address: SocketAddr, request: &str) -> Answer {
     exchange(&mut stream)
 }
 
+/// The status of the answer, if there is one: a server that has no room may just hang up.
+pub fn status(address: SocketAddr, request: &str) -> Option<u16> {
+    let mut stream = TcpStream::connect(address).expect("the door is open");
+    stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut head = [0; "HTTP/1.1 200".len()];
+    stream.read_exact(&mut head).ok()?;
+    let head = String::from_utf8(head.to_vec()).expect("text");
+    head.split(' ').nth(1)?.parse().ok()
+}
+
 /// Reads the whole answer, unless it opens a websocket, which has no end.
 pub fn exchange(stream: &mut impl Read) -> Answer {
     let (mut answer, rest) = read_head(stream);

@@ -43,11 +43,36 @@ impl Server {
         Self::start_with(arguments, &[("MALLOC_MMAP_THRESHOLD_", "131072")])
     }
 
+    /// Starts a server from a shell that has done this first.
+    pub fn start_under(before: &str, arguments: &[&str]) -> Self {
+        let home = TempDir::new().expect("a home");
+        let plain = command(home.path());
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", &format!("{before}; exec \"$0\" app-server \"$@\"")])
+            .arg(plain.get_program())
+            .args(arguments)
+            .env_clear()
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Self::of(shell, home)
+    }
+
     fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let home = TempDir::new().expect("a home");
         let mut command = command(home.path());
         command.arg("app-server").args(arguments);
         command.envs(variables.iter().copied());
+        Self::of(command, home)
+    }
+
+    fn of(mut command: Command, home: TempDir) -> Self {
         let mut child = command.spawn().expect("the binary starts");
         let log = Log::of(child.stderr.take().expect("stderr"));
         Self { child, home, log }
@@ -145,6 +170,14 @@ impl Server {
             .expect("the line");
         let kilobytes = line.split_whitespace().nth(1).expect("a figure");
         kilobytes.parse::<u64>().expect("a figure") << 10
+    }
+
+    /// How many descriptors it has open.
+    pub fn descriptors(&self) -> usize {
+        let path = format!("/proc/{}/fd", self.pid());
+        std::fs::read_dir(path)
+            .expect("the process is there")
+            .count()
     }
 
     /// Forgets the most memory it ever held, so that the next reading is of what comes now.

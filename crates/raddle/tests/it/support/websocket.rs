@@ -115,6 +115,26 @@ impl Websocket {
         }
     }
 
+    /// The next message, of which only so many bytes are taken between two pauses.
+    pub fn receive_slowly(&mut self, at_once: usize, pause: Duration) -> Value {
+        let mut chunk = vec![0; at_once];
+        let mut bytes = std::mem::take(&mut self.buffer);
+        // The longest head is of ten bytes.
+        while bytes.len() < 10 || !is_whole(&bytes) {
+            // This is what makes it slow.
+            std::thread::sleep(pause);
+            let count = self.stream.read(&mut chunk).expect("more of the message");
+            assert!(
+                count > 0,
+                "the connection ended after {} bytes",
+                bytes.len()
+            );
+            bytes.extend_from_slice(&chunk[..count]);
+        }
+        self.buffer = bytes;
+        self.receive()
+    }
+
     /// Whatever comes next; pongs are passed over.
     pub fn next(&mut self) -> Received {
         loop {
@@ -193,6 +213,13 @@ impl Websocket {
         }
         Some(())
     }
+}
+
+/// Whether these bytes begin with a whole long frame.
+fn is_whole(bytes: &[u8]) -> bool {
+    assert_eq!(bytes[1], 127, "only a long frame is worth it");
+    let length = bytes[2..10].try_into().expect("eight bytes");
+    bytes.len() as u64 >= 10 + u64::from_be_bytes(length)
 }
 
 /// A frame as clients send it, masked. The first byte holds its flags and opcode.

@@ -9,14 +9,14 @@ use crate::call::Call;
 use crate::rooms::Rooms;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ConfigValueWrite>) {
-    let rooms = rooms.clone();
-    call.on_disk(move |params| {
+    let config = rooms.config.clone();
+    call.at_home(rooms, move |params| {
         let edit = ConfigEdit {
             key_path: params.key_path,
             value: params.value,
             merge_strategy: params.merge_strategy,
         };
-        rooms.config.write(
+        config.write(
             &[edit],
             params.expected_version.as_deref(),
             params.file_path.as_deref(),

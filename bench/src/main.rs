@@ -1,0 +1,232 @@
+//! How fast is the release binary, against the least that a server on this wire can be?
+//!
+//! Everything is a ratio inside one run: a round of one server, a round of the other, in turn, so
+//! that a busy machine slows both. The medians are printed beside the limits they must keep, with
+//! the share of the processors that went to other programs meanwhile: above a tenth of them, do
+//! not trust the figures and measure again.
+//!
+//! Usage: `speed RADDLE`, with `floor` beside this program. `cargo xtask prove speed` builds and
+//! runs both.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "a developer's command speaks on stdout; it carries no wire"
+)]
+
+mod noise;
+mod pipe;
+mod server;
+mod socket;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::noise::Noise;
+use crate::server::{Program, Transport, WINDOW};
+
+/// Requests that are cheap to answer: the method, its params, and the least ratio to the floor.
+const METHODS: &[(&str, &str, Option<f64>)] = &[
+    ("account/read", "{}", Some(THROUGHPUT_RATIO_MIN)),
+    // These two look at the files of the config each time; the floor has nothing like it. The list
+    // is held to the limit all the same, the other is only shown.
+    ("model/list", "{}", Some(THROUGHPUT_RATIO_MIN)),
+    ("config/read", "{}", None),
+];
+
+const ROUNDS: usize = 15;
+const ROUND_REQUESTS: usize = 5_000;
+const STARTS: usize = 60;
+const IDLE: Duration = Duration::from_secs(10);
+
+const THROUGHPUT_RATIO_MIN: f64 = 0.2;
+const START_RATIO_MAX: f64 = 8.0;
+const IDLE_BYTES_MAX: u64 = 15_000_000;
+const BINARY_BYTES_MAX: u64 = 15_000_000;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let raddle = std::env::args_os().nth(1).map(PathBuf::from);
+    let raddle = Program::Raddle(raddle.context("say where the binary is: `speed RADDLE`")?);
+    let floor = Program::Floor(std::env::current_exe()?.with_file_name("floor"));
+
+    let mut missed = Vec::new();
+    println!(
+        "{:<42}{:>12}{:>12}{:>9}  limit   others",
+        "", "floor", "raddle", "ratio"
+    );
+    for transport in [Transport::Stdio, Transport::Websocket] {
+        for (method, params, ratio_min) in METHODS {
+            let row = throughput([&floor, &raddle], transport, (method, params), *ratio_min)?;
+            missed.extend(row.print());
+        }
+    }
+    missed.extend(start(&floor, &raddle)?.print());
+    missed.extend(idle(&floor, &raddle)?.print());
+    missed.extend(size(&floor, &raddle)?.print());
+
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!("load averages at the end: {}", load.trim());
+    ensure!(missed.is_empty(), "missed: {}", missed.join("; "));
+    Ok(())
+}
+
+/// One line of the report.
+struct Row {
+    name: String,
+    floor: String,
+    raddle: String,
+    ratio: f64,
+    limit: String,
+    kept: bool,
+    /// The share of the processors that other programs had; none where it does not matter.
+    others: Option<f64>,
+}
+
+impl Row {
+    /// Prints the line; gives its name when the limit was missed.
+    fn print(self) -> Option<String> {
+        let others = self
+            .others
+            .map_or(String::new(), |share| format!("{:.0} %", share * 100.0));
+        println!(
+            "{:<42}{:>12}{:>12}{:>8.2}×  {:<7} {others}",
+            self.name, self.floor, self.raddle, self.ratio, self.limit
+        );
+        (!self.kept).then_some(self.name)
+    }
+}
+
+/// Cheap requests, so many under way at once.
+fn throughput(
+    [floor, raddle]: [&Program; 2],
+    transport: Transport,
+    (method, params): (&str, &str),
+    ratio_min: Option<f64>,
+) -> Result<Row> {
+    let mut floor = floor.start(transport)?;
+    let mut raddle = raddle.start(transport)?;
+    let mut rates: [Vec<f64>; 2] = Default::default();
+    let noise = Noise::begin(&[floor.id(), raddle.id()])?;
+    // The first round of each is not counted: caches fill and memory is taken.
+    for round in 0..=ROUNDS {
+        for (server, rates) in [&mut floor, &mut raddle].into_iter().zip(&mut rates) {
+            let begun = Instant::now();
+            server.pipeline(method, params, ROUND_REQUESTS)?;
+            if round > 0 {
+                rates.push(ROUND_REQUESTS as f64 / begun.elapsed().as_secs_f64());
+            }
+        }
+    }
+    let others = noise.end()?;
+    let ratio = median_ratio(&rates[1], &rates[0]);
+    let [floor, raddle] = rates.map(|rates| format!("{:.0} k/s", median(rates) / 1e3));
+    Ok(Row {
+        name: format!("{method}, {transport}, {WINDOW} under way"),
+        floor,
+        raddle,
+        ratio,
+        limit: ratio_min.map_or("none".to_owned(), |min| format!("≥ {min}×")),
+        kept: ratio_min.is_none_or(|min| ratio >= min),
+        others: Some(others),
+    })
+}
+
+/// From the start of the process to the answer to `initialize`, over stdio, in a fresh home.
+fn start(floor: &Program, raddle: &Program) -> Result<Row> {
+    let mut times: [Vec<f64>; 2] = Default::default();
+    let noise = Noise::begin(&[])?;
+    for _ in 0..STARTS {
+        for (program, times) in [floor, raddle].into_iter().zip(&mut times) {
+            let begun = Instant::now();
+            let server = program.start(Transport::Stdio)?;
+            times.push(begun.elapsed().as_secs_f64());
+            drop(server);
+        }
+    }
+    let others = noise.end()?;
+    let ratio = median_ratio(&times[1], &times[0]);
+    let [floor, raddle] = times.map(|times| format!("{:.1} ms", median(times) * 1e3));
+    Ok(Row {
+        name: format!("spawn → initialize, {STARTS} pairs"),
+        floor,
+        raddle,
+        ratio,
+        limit: format!("≤ {START_RATIO_MAX}×"),
+        kept: ratio <= START_RATIO_MAX,
+        others: Some(others),
+    })
+}
+
+/// Resident memory when nothing has been asked for a while.
+fn idle(floor: &Program, raddle: &Program) -> Result<Row> {
+    let servers = [
+        floor.start(Transport::Stdio)?,
+        raddle.start(Transport::Stdio)?,
+    ];
+    thread::sleep(IDLE);
+    let mut bytes = [0; 2];
+    for (server, bytes) in servers.iter().zip(&mut bytes) {
+        *bytes = server.resident_bytes()?;
+    }
+    Ok(bytes_row(
+        format!("resident, {} s after initialize", IDLE.as_secs()),
+        bytes,
+        IDLE_BYTES_MAX,
+    ))
+}
+
+fn size(floor: &Program, raddle: &Program) -> Result<Row> {
+    let mut bytes = [0; 2];
+    for (program, bytes) in [floor, raddle].into_iter().zip(&mut bytes) {
+        *bytes = fs::metadata(program.path())?.len();
+    }
+    Ok(bytes_row("binary".to_owned(), bytes, BINARY_BYTES_MAX))
+}
+
+fn bytes_row(name: String, [floor, raddle]: [u64; 2], max: u64) -> Row {
+    let megabytes = |bytes: u64| format!("{:.1} MB", bytes as f64 / 1e6);
+    Row {
+        name,
+        floor: megabytes(floor),
+        raddle: megabytes(raddle),
+        ratio: raddle as f64 / floor as f64,
+        limit: format!("< {} MB", max / 1_000_000),
+        kept: raddle < max,
+        others: None,
+    }
+}
+
+/// The median of the ratios of neighbouring rounds: what disturbs one pair disturbs only that pair.
+fn median_ratio(of: &[f64], to: &[f64]) -> f64 {
+    median(of.iter().zip(to).map(|(of, to)| of / to).collect())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ratio_is_that_of_neighbours() {
+        // The machine was slow in the second pair, for both.
+        assert_eq!(median_ratio(&[2.0, 0.2, 2.0], &[4.0, 0.4, 4.0]), 0.5);
+    }
+}

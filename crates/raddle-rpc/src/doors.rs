@@ -1,0 +1,316 @@
+//! Doors: where clients come in.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use crate::http::{Hosts, Rules, WayIn};
+use crate::socket::{Socket, SocketError};
+use crate::visit::{Places, Visitor, serve};
+use crate::{Auth, Close, Connection, Limits, Listen, Outgoing, Transport, stdio};
+
+/// How many accepted connections may wait to be taken.
+const ACCEPTED: usize = 64;
+
+/// How long a door waits after the system could not give it another descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How much the system keeps unsent for a slow peer. Its own choice may be megabytes, and a peer
+/// would be taking bytes for a long time before we saw any progress.
+const UNSENT_BYTES_MAX: u32 = 128 << 10;
+
+/// A peer that vanished without a word is noticed after about two minutes.
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(60))
+    .with_interval(Duration::from_secs(15))
+    .with_retries(4);
+
+/// How to open a door.
+#[derive(Clone, Debug)]
+pub struct Door {
+    /// Where.
+    pub listen: Listen,
+    /// The unix socket that `unix://` means.
+    pub default_socket: PathBuf,
+    /// What a websocket must show.
+    pub auth: Auth,
+    /// Whether `Auth::Open` may be used on a loopback address.
+    pub insecure_loopback: bool,
+    /// Host names, besides our own address, that a request may name.
+    pub host_names: Arc<[String]>,
+    /// Bounds of the door and of each connection.
+    pub limits: Limits,
+}
+
+/// Why a door did not open.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// A TCP listener must ask for a token.
+    #[error(
+        "refusing to listen on ws://{0} without a token: add --ws-auth capability-token with --ws-token-file PATH, \
+         or --insecure-loopback on a loopback address"
+    )]
+    NoToken(SocketAddr),
+    /// `--insecure-loopback` on an address others can reach.
+    #[error(
+        "--insecure-loopback works on loopback addresses only, and {0} is not one; use --ws-auth"
+    )]
+    NotLoopback(SocketAddr),
+    /// The address cannot be bound.
+    #[error("cannot listen on ws://{address}: {error}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Another server answers on the socket.
+    #[error("another server is listening on {}; stop it, or name another path with --listen unix://PATH", .0.display())]
+    InUse(PathBuf),
+    /// The socket cannot be made.
+    #[error("cannot listen on {}: {error}", path.display())]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// What is wrong.
+        error: io::Error,
+    },
+    /// Stdin and stdout cannot be used.
+    #[error("cannot use stdin and stdout: {0}")]
+    Stdio(io::Error),
+}
+
+/// All open doors. Connections come out of [`Doors::next`].
+#[derive(Debug)]
+pub struct Doors {
+    accepted: mpsc::Receiver<Connection>,
+    /// Gone once the doors are closed; then only those on their way in still have one.
+    sender: Option<mpsc::Sender<Connection>>,
+    is_open: Arc<AtomicBool>,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+    sockets: Vec<Socket>,
+    banners: Vec<String>,
+}
+
+impl Default for Doors {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Doors {
+    /// No door yet.
+    pub fn new() -> Self {
+        let (sender, accepted) = mpsc::channel(ACCEPTED);
+        Self {
+            accepted,
+            sender: Some(sender),
+            is_open: Arc::new(AtomicBool::new(true)),
+            tasks: Vec::new(),
+            sockets: Vec::new(),
+            banners: Vec::new(),
+        }
+    }
+
+    /// Opens a door. Closed doors stay closed.
+    pub async fn open(&mut self, door: Door) -> Result<(), DoorError> {
+        let Some(sender) = self.sender.clone() else {
+            return Ok(());
+        };
+        match door.listen.clone() {
+            Listen::Off => Ok(()),
+            Listen::Stdio => {
+                let connection = stdio(door.limits).map_err(DoorError::Stdio)?;
+                // The channel was just made, or holds a few; there is room.
+                sender
+                    .try_send(connection)
+                    .map_err(|_| DoorError::Stdio(io::ErrorKind::Other.into()))
+            }
+            Listen::Websocket(address) => self.open_tcp(address, door, &sender).await,
+            Listen::Unix(path) => {
+                let path = path.unwrap_or_else(|| door.default_socket.clone());
+                self.open_unix(path, &door, &sender).await
+            }
+        }
+    }
+
+    /// The next client. Waits for ever when no door is open.
+    pub async fn next(&mut self) -> Option<Connection> {
+        self.accepted.recv().await
+    }
+
+    /// What to tell the person who started the server.
+    pub fn banners(&self) -> &[String] {
+        &self.banners
+    }
+
+    /// Closes every door and removes the socket files. Connections stay; who is still at the HTTP
+    /// request is told to come back later.
+    pub fn close(&mut self) {
+        self.is_open.store(false, Ordering::Release);
+        self.sender = None;
+        for task in self.tasks.drain(..) {
+            task.abort();
+        }
+        self.sockets.clear();
+    }
+
+    /// Closes every door, and says goodbye to those who were let in and not taken over by anyone.
+    pub async fn farewell(&mut self) {
+        self.close();
+        let mut leaving: Vec<Outgoing> = Vec::new();
+        while let Some(connection) = self.accepted.recv().await {
+            connection.outgoing.close(Close::GOING_AWAY);
+            leaving.push(connection.outgoing);
+        }
+        for outgoing in leaving {
+            outgoing.when_gone().await;
+        }
+    }
+
+    fn way_in(&self, sender: &mpsc::Sender<Connection>) -> WayIn {
+        WayIn {
+            is_open: self.is_open.clone(),
+            accepted: sender.downgrade(),
+        }
+    }
+
+    async fn open_tcp(
+        &mut self,
+        address: SocketAddr,
+        door: Door,
+        sender: &mpsc::Sender<Connection>,
+    ) -> Result<(), DoorError> {
+        if matches!(door.auth, Auth::Open) {
+            if !door.insecure_loopback {
+                return Err(DoorError::NoToken(address));
+            }
+            if !address.ip().is_loopback() {
+                return Err(DoorError::NotLoopback(address));
+            }
+        }
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|error| DoorError::Bind { address, error })?;
+        let bound = listener
+            .local_addr()
+            .map_err(|error| DoorError::Bind { address, error })?;
+        let token = door.auth.banner();
+        self.banners.push(format!(
+            "listening on ws://{bound}\n  readyz: http://{bound}/readyz\n  healthz: http://{bound}/healthz\n  token: {token}"
+        ));
+        let hosts = Hosts::Of {
+            bound,
+            names: door.host_names,
+        };
+        let rules = Arc::new(Rules {
+            auth: door.auth,
+            hosts,
+            limits: door.limits,
+            places: Places::new(door.limits),
+            way_in: self.way_in(sender),
+        });
+        self.tasks.push(tokio::spawn(async move {
+            loop {
+                let Some(stream) = next_stream(listener.accept().await).await else {
+                    continue;
+                };
+                tune(&stream);
+                let visitor = Visitor {
+                    transport: Transport::Websocket,
+                    principal: None,
+                };
+                serve(stream, visitor, &rules);
+            }
+        }));
+        Ok(())
+    }
+
+    async fn open_unix(
+        &mut self,
+        path: PathBuf,
+        door: &Door,
+        sender: &mpsc::Sender<Connection>,
+    ) -> Result<(), DoorError> {
+        let (socket, listener) = match Socket::claim(&path).await {
+            Ok(claimed) => claimed,
+            Err(SocketError::InUse) => return Err(DoorError::InUse(path)),
+            Err(SocketError::Unusable(error)) => return Err(DoorError::Socket { path, error }),
+        };
+        self.banners
+            .push(format!("listening on unix://{}", path.display()));
+        self.sockets.push(socket);
+        // The socket's owner is the gate here, not a token.
+        let rules = Arc::new(Rules {
+            auth: Auth::Open,
+            hosts: Hosts::Any,
+            limits: door.limits,
+            places: Places::new(door.limits),
+            way_in: self.way_in(sender),
+        });
+        self.tasks.push(tokio::spawn(async move {
+            let ours = rustix::process::geteuid().as_raw();
+            loop {
+                let Some(stream) = next_stream(listener.accept().await).await else {
+                    continue;
+                };
+                let uid = match stream.peer_cred() {
+                    Ok(credentials) if credentials.uid() == ours || credentials.uid() == 0 => {
+                        credentials.uid()
+                    }
+                    Ok(credentials) => {
+                        tracing::warn!(
+                            uid = credentials.uid(),
+                            "another user's connection refused"
+                        );
+                        continue;
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection without credentials refused");
+                        continue;
+                    }
+                };
+                let visitor = Visitor {
+                    transport: Transport::Unix,
+                    principal: Some(format!("uid:{uid}").into()),
+                };
+                serve(stream, visitor, &rules);
+            }
+        }));
+        Ok(())
+    }
+}
+
+impl Drop for Doors {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// An accepted stream; a failed accept (no descriptors left) pauses the door and is tried again.
+async fn next_stream<S, A>(accepted: io::Result<(S, A)>) -> Option<S> {
+    match accepted {
+        Ok((stream, _)) => Some(stream),
+        Err(error) => {
+            tracing::warn!(%error, "cannot accept a connection");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            None
+        }
+    }
+}
+
+/// None of these is worth refusing a client for.
+fn tune(stream: &TcpStream) {
+    let socket = SockRef::from(stream);
+    // Small messages must not wait for each other.
+    let _ = socket.set_tcp_nodelay(true);
+    let _ = socket.set_tcp_keepalive(&KEEPALIVE);
+    let _ = socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
+}

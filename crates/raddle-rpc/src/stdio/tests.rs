@@ -1,0 +1,151 @@
+//! Both ends of pipes whose other ends misbehave.
+
+use std::io::Write;
+use std::os::fd::OwnedFd;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::time::timeout;
+
+use super::*;
+use crate::Close;
+
+const SHORT: Duration = Duration::from_millis(300);
+
+/// Far longer than anything takes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Ends {
+    connection: Connection,
+    stdin: std::fs::File,
+    stdout: OwnedFd,
+}
+
+fn open(flags: PipeFlags) -> Ends {
+    let (input, stdin) = pipe_with(flags).expect("a pipe");
+    let (stdout, output) = pipe_with(flags).expect("a pipe");
+    let limits = Limits {
+        write: SHORT,
+        ..Limits::default()
+    };
+    Ends {
+        connection: pipes(input, output, limits).expect("threads"),
+        stdin: stdin.into(),
+        stdout,
+    }
+}
+
+/// Reads a little at a time to the end, and says how many bytes there were.
+fn read_slowly(stdout: &OwnedFd, at_once: usize, pause: Duration) -> usize {
+    let mut all = 0;
+    let mut chunk = vec![0; at_once];
+    loop {
+        match rustix::io::read(stdout, &mut chunk) {
+            Ok(0) => return all,
+            Ok(count) => all += count,
+            Err(Errno::AGAIN) => continue,
+            Err(error) => panic!("{error}"),
+        }
+        // This is what makes it slow.
+        thread::sleep(pause);
+    }
+}
+
+/// More than a pipe holds.
+fn long_frame() -> Bytes {
+    Bytes::from(vec![b'x'; 200 << 10])
+}
+
+async fn is_gone(outgoing: &Outgoing) {
+    let gone = timeout(PATIENCE, outgoing.when_gone()).await;
+    gone.expect("the writer ends");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_reader_gets_everything_even_after_the_end() {
+    for flags in [PipeFlags::CLOEXEC, PipeFlags::CLOEXEC | PipeFlags::NONBLOCK] {
+        let ends = open(flags);
+        let Connection { outgoing, loss, .. } = ends.connection;
+        outgoing.send(long_frame());
+        outgoing.send(Bytes::from_static(b"{}"));
+        outgoing.close(Close::NORMAL);
+        let begun = std::time::Instant::now();
+        let stdout = ends.stdout;
+        let reader = tokio::task::spawn_blocking(move || read_slowly(&stdout, 4 << 10, SHORT / 20));
+        is_gone(&outgoing).await;
+        let read = reader.await.expect("no panic");
+        assert_eq!(read, (200 << 10) + 1 + 3);
+        assert!(begun.elapsed() > SHORT, "it took longer than one deadline");
+        assert_eq!(loss.why(), None);
+    }
+}
+
+/// It never frees a page of the pipe within one deadline, but it does read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dripping_reader_is_waited_for() {
+    let ends = open(PipeFlags::CLOEXEC);
+    let Connection { outgoing, loss, .. } = ends.connection;
+    outgoing.send(Bytes::from(vec![b'x'; 66 << 10]));
+    let mut byte = [0; 512];
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < 3 * SHORT {
+        rustix::io::read(&ends.stdout, &mut byte).expect("there is more");
+        tokio::time::sleep(SHORT / 4).await;
+    }
+    assert_eq!(loss.why(), None);
+    assert!(!outgoing.is_closed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_takes_nothing_is_let_go() {
+    for flags in [PipeFlags::CLOEXEC, PipeFlags::CLOEXEC | PipeFlags::NONBLOCK] {
+        let ends = open(flags);
+        let Connection { outgoing, loss, .. } = ends.connection;
+        outgoing.send(long_frame());
+        let begun = std::time::Instant::now();
+        is_gone(&outgoing).await;
+        assert!(begun.elapsed() >= SHORT, "it was given its time");
+        let why = loss.why().expect("a loss");
+        assert!(why.contains("nobody read stdout"), "{why}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_left_is_noticed() {
+    let ends = open(PipeFlags::CLOEXEC);
+    let Connection { outgoing, loss, .. } = ends.connection;
+    drop(ends.stdout);
+    outgoing.send(Bytes::from_static(b"{}"));
+    is_gone(&outgoing).await;
+    assert!(loss.why().expect("a loss").contains("answers are lost"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_does_not_block_is_waited_for() {
+    let ends = open(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+    let mut incoming = ends.connection.incoming;
+    let mut stdin = ends.stdin;
+    for word in [&b"one"[..], b"two"] {
+        // Nothing is there yet, and nothing has ended.
+        assert!(timeout(SHORT / 3, incoming.next()).await.is_err());
+        stdin.write_all(word).expect("it fits");
+        stdin.write_all(b"\n").expect("it fits");
+        let frame = timeout(PATIENCE, incoming.next()).await.expect("in time");
+        assert_eq!(frame, Some(Frame::Message(Bytes::from_static(word))));
+    }
+    drop(stdin);
+    let end = timeout(PATIENCE, incoming.next()).await.expect("in time");
+    assert_eq!(end, None);
+    assert_eq!(ends.connection.loss.why(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_fails_is_a_loss() {
+    // A folder can be opened and not be read.
+    let input = std::fs::File::open("/").expect("a folder");
+    let (_stdout, output) = pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+    let mut connection = pipes(input, output, Limits::default()).expect("threads");
+    let end = timeout(PATIENCE, connection.incoming.next()).await;
+    assert_eq!(end.expect("in time"), None);
+    let why = connection.loss.why().expect("a loss");
+    assert!(why.starts_with("stdin failed"), "{why}");
+}

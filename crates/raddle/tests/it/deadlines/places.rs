@@ -1,0 +1,139 @@
+//! Doors that are full, and doors that are closing.
+
+use raddle_rpc::Connection;
+
+use super::*;
+use crate::support::http::{self, Answer};
+
+fn health(address: SocketAddr) -> Answer {
+    http::send(
+        address,
+        &format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\n\r\n"),
+    )
+}
+
+fn upgrade(address: SocketAddr) -> Answer {
+    http::send(address, &http::upgrade(&address.to_string(), ""))
+}
+
+#[test]
+fn a_full_house_lets_nobody_in_until_someone_leaves() {
+    let limits = Limits {
+        connections_max: 2,
+        ..Limits::default()
+    };
+    let mut inside = Inside::start(limits, PATIENCE);
+    let mut first = Websocket::connect(inside.address);
+    let mut second = Websocket::connect(inside.address);
+    first.hello();
+    second.hello();
+    let answer = upgrade(inside.address);
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(answer.body, "too many connections; try again");
+    // The server is well, and says so.
+    assert_eq!(health(inside.address).status, 200);
+    // Those inside notice nothing.
+    second.ask(&request(1, "account/read", json!({})));
+    first.leave();
+    inside.one_ended();
+    let again = http::upgrade(&inside.address.to_string(), "");
+    eventually("a place to be free", || {
+        (http::status(inside.address, &again)? == 101).then_some(())
+    });
+}
+
+#[test]
+fn strangers_take_no_place_from_those_inside() {
+    let limits = Limits {
+        handshakes_max: 8,
+        ..Limits::default()
+    };
+    let inside = Inside::start(limits, PATIENCE);
+    let mut client = Websocket::connect(inside.address);
+    client.hello();
+    let mut strangers: Vec<TcpStream> = (0..8)
+        .map(|_| {
+            let mut stranger = connect(inside.address);
+            stranger.write_all(b"G").expect("one byte");
+            stranger
+        })
+        .collect();
+    // One more is told why it cannot come in, and that the server is well.
+    eventually("the places to be taken", || {
+        let answer = upgrade(inside.address);
+        (answer.status == 503).then(|| assert_eq!(answer.body, "too many handshakes; try again"))
+    });
+    assert_eq!(health(inside.address).status, 200);
+    client.ask(&request(1, "account/read", json!({})));
+
+    // Those for whom there is not even an answer are let go at once.
+    let mut more: Vec<TcpStream> = (0..20).map(|_| connect(inside.address)).collect();
+    let let_go = more.iter_mut().filter_map(|stranger| {
+        stranger
+            .set_read_timeout(Some(SHORT / 4))
+            .expect("an option");
+        stranger.read(&mut [0]).ok()
+    });
+    assert!(let_go.count() >= 16);
+    client.ask(&request(2, "account/read", json!({})));
+
+    // A place is free as soon as a stranger leaves.
+    strangers.truncate(4);
+    drop(more);
+    let again = http::upgrade(&inside.address.to_string(), "");
+    eventually("a place to be free", || {
+        (http::status(inside.address, &again)? == 101).then_some(())
+    });
+}
+
+/// Doors without a server behind them.
+fn doors(runtime: &Runtime) -> (Doors, SocketAddr) {
+    let mut doors = Doors::new();
+    runtime
+        .block_on(doors.open(door(Limits::default())))
+        .expect("a door");
+    let banner = doors.banners()[0].lines().next().expect("a line");
+    let (_, address) = banner.split_once("ws://").expect("an address");
+    let address = address.parse().expect("an address");
+    (doors, address)
+}
+
+#[test]
+fn a_door_that_is_closing_sends_everyone_away() {
+    let runtime = Runtime::new().expect("a runtime");
+    let (mut doors, address) = doors(&runtime);
+    // They knock before it closes. The first has shown that the server has it.
+    let mut early: Vec<TcpStream> = (0..2).map(|_| connect(address)).collect();
+    for stream in &mut early {
+        stream.write_all(b"GET /").expect("the door is open");
+    }
+    let mut let_in = Websocket::connect(address);
+    doors.close();
+
+    // Who is still at the door is told to come back later.
+    let rests = [
+        format!("readyz HTTP/1.1\r\nHost: {address}\r\n\r\n"),
+        http::upgrade(&address.to_string(), "").split_off("GET /".len()),
+    ];
+    for (stream, rest) in early.iter_mut().zip(rests) {
+        stream.write_all(rest.as_bytes()).expect("it is still open");
+        let answer = http::exchange(stream);
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert_eq!(answer.body, "the server is shutting down");
+    }
+
+    // Who is inside and was taken over by nobody is told, too.
+    let told = std::thread::spawn(move || {
+        match let_in.next() {
+            Received::Close { code, .. } => assert_eq!(code, 1001),
+            other => panic!("expected a close, got {other:?}"),
+        }
+        let_in.end();
+        let_in.leave();
+    });
+    let farewell = runtime.block_on(async { timeout(PATIENCE, doors.farewell()).await });
+    assert!(farewell.is_ok(), "the doors wait for ever");
+    told.join().expect("no panic");
+    let nobody: Option<Connection> = runtime.block_on(doors.next());
+    assert!(nobody.is_none());
+}

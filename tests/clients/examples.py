@@ -1,0 +1,51 @@
+"""The programs in `examples/`, run as a reader of their page would run them."""
+
+import os
+import secrets
+import sys
+from pathlib import Path
+
+from harness import Server, require, require_equal, run_client
+
+_EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def over_stdio(bench):
+    program = _EXAMPLES / "initialize.py"
+    code, out, _ = run_client(bench, [sys.executable, program, bench.raddle], bench.environment())
+    require_equal("the exit code", code, 0)
+    for method in ("initialize", "config/read", "model/list"):
+        require(f"{method}\n{{" in out, f"no answer to {method} was printed")
+
+
+def over_a_websocket(bench):
+    token = bench.folder / "token"
+    token.write_text(secrets.token_hex(32))
+    os.chmod(token, 0o600)
+    listen = ["--listen", "ws://127.0.0.1:0"]
+    server = Server(bench, *listen, "--ws-auth", "capability-token", "--ws-token-file", token)
+    address = f"ws://{server.address}"
+
+    code, out, _ = _websocket(bench, address, token)
+    require_equal("the exit code", code, 0)
+    require_equal("the first word", out.split(" ")[0], "connected")
+    require("\nmodels [" in out, "no models were printed")
+    require_equal("refused requests", server.refusals(), [])
+
+    code, _, err = _websocket(bench, address)
+    require_equal("the exit code without a token", code, 1)
+    require("is the token right?" in err, "it does not say what is wrong")
+    # Node asks a second time by itself.
+    require_equal("refused requests", set(server.refusals()), {401})
+    server.stop()
+
+
+def _websocket(bench, *words):
+    program = [bench.parts.node, _EXAMPLES / "websocket.mjs"]
+    return run_client(bench, [*program, *words], bench.environment())
+
+
+CHECKS = {
+    "example-stdio": over_stdio,
+    "example-websocket": over_a_websocket,
+}
