@@ -1,0 +1,298 @@
+//! What can be asked of a thread, by clients and by the work it started.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Answer, Ask, Cause, Forked, Input, Item, ItemBody, ItemId, ItemStatus, ModelEnd, Output, Part,
+    Past, PlanStep, RequestNumber, Settings, ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
+};
+use crate::{Epoch, Seq};
+
+/// An order to a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Bring the thread into being.
+    StartThread(Box<ThreadStarted>),
+    /// Take it, in a new epoch.
+    Own(Own),
+    /// Leave it in good order.
+    Release,
+    /// Forget turns from one on.
+    Revert(Revert),
+    /// Change how turns run.
+    ChangeSettings(Box<Settings>),
+    /// Give it a name, or take it away.
+    Rename(Option<String>),
+    /// Hide it from lists, or show it again.
+    Archive(bool),
+    /// Forget it.
+    Delete,
+    /// Hand it input. While a turn runs the input joins that turn.
+    StartTurn(Box<StartTurn>),
+    /// Hand more input to the turn that runs.
+    Steer(Steer),
+    /// Stop the turn that runs.
+    Interrupt(Interrupt),
+    /// Answer a request.
+    AnswerRequest(Box<AnswerRequest>),
+    /// The model began an item.
+    StartItem(Box<StartItem>),
+    /// An item grew.
+    AppendText(AppendText),
+    /// The model ended an item.
+    CompleteItem(Box<CompleteItem>),
+    /// The model asks for a tool.
+    CallTool(Box<CallTool>),
+    /// A call of the model ended.
+    EndModel(Box<EndModel>),
+    /// The model condensed the history.
+    Compact(Compact),
+    /// A tool that runs has a question of its own.
+    AskForTool(Box<AskForTool>),
+    /// A tool ended.
+    EndTool(Box<EndTool>),
+    /// The agent's plan changed.
+    UpdatePlan(UpdatePlan),
+    /// The turn's files changed.
+    UpdateDiff(String),
+    /// Tell the user something.
+    Warn(String),
+}
+
+/// What came of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// It was done.
+    Done,
+    /// A new turn has the input.
+    Started(TurnId),
+    /// The turn that runs has the input.
+    Joined(TurnId),
+}
+
+/// Take a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Own {
+    /// The new reign; above every one before.
+    pub epoch: Epoch,
+    /// Who takes it.
+    pub node: String,
+    /// The head that was found.
+    pub found: Seq,
+    /// The last number it may use at first.
+    pub reserved: Seq,
+    /// Set when this thread is a copy that goes its own way from here.
+    pub fork: Option<Box<Forked>>,
+}
+
+/// Forget turns from one on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revert {
+    /// The first turn to forget.
+    pub turn: TurnId,
+    /// The number of its first record.
+    pub at: Seq,
+    /// The thread as it was just before that record.
+    pub past: Past,
+}
+
+/// Hand a thread input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartTurn {
+    /// The new turn's id, if one begins.
+    pub turn: TurnId,
+    /// What the turn is for.
+    pub kind: TurnKind,
+    /// The message; nothing for a turn that needs none.
+    pub message: Option<Message>,
+    /// How this and later turns run; nothing keeps things as they are.
+    pub settings: Option<Box<Settings>>,
+    /// Who asks.
+    pub principal: Option<String>,
+    /// The turn it goes back to.
+    pub root: Option<TurnId>,
+    /// A schema that the last message must fit.
+    pub output_schema: Option<Value>,
+}
+
+/// A user's message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Its item's id.
+    pub item: ItemId,
+    /// Its parts.
+    pub input: Vec<Input>,
+    /// The client's own id for it.
+    pub client_id: Option<String>,
+}
+
+/// Hand more input to the turn that runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steer {
+    /// The turn the client believes is running.
+    pub expected: TurnId,
+    /// The message.
+    pub message: Message,
+}
+
+/// Stop the turn that runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interrupt {
+    /// Which; nothing means whatever runs.
+    pub turn: Option<TurnId>,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Answer a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnswerRequest {
+    /// Which.
+    pub request: RequestNumber,
+    /// Who answers.
+    pub by: String,
+    /// What.
+    pub answer: Answer,
+}
+
+/// The model began an item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartItem {
+    /// The call of the model it comes from.
+    pub call: u32,
+    /// Its id.
+    pub item: ItemId,
+    /// What it is; its texts come later.
+    pub body: ItemBody,
+}
+
+/// An item grew.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AppendText {
+    /// Which.
+    pub item: ItemId,
+    /// Which of its texts.
+    pub part: Part,
+    /// By what.
+    pub text: String,
+}
+
+/// The model ended an item. Items without text of their own may begin and end at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompleteItem {
+    /// The call of the model it comes from.
+    pub call: u32,
+    /// Its id.
+    pub item: ItemId,
+    /// Its last form.
+    pub body: ItemBody,
+    /// What only the vendor can read.
+    pub sealed: Option<crate::Sealed>,
+}
+
+/// The model asks for a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallTool {
+    /// The call of the model it comes from.
+    pub call: u32,
+    /// The item that shows it.
+    pub item: ItemId,
+    /// What it is.
+    pub body: ItemBody,
+    /// The call as the model made it.
+    pub asked: crate::Call,
+    /// What policy says of it.
+    pub admission: Admission,
+}
+
+/// What policy says of a tool call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Admission {
+    /// It may start.
+    Run,
+    /// Someone must say yes, or give the answer.
+    Ask {
+        /// The question.
+        ask: Ask,
+        /// When it settles itself.
+        expires_at: Option<Timestamp>,
+    },
+    /// No, and this is what the model is told.
+    Deny(String),
+}
+
+/// A call of the model ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndModel {
+    /// Which.
+    pub call: u32,
+    /// How.
+    pub end: ModelEnd,
+    /// What it used.
+    pub usage: Option<Usage>,
+}
+
+/// The model condensed the history.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compact {
+    /// The call of the model it comes from.
+    pub call: u32,
+    /// The item that shows it.
+    pub item: ItemId,
+    /// What is read in place of the history.
+    pub summary: String,
+}
+
+/// A tool that runs has a question of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AskForTool {
+    /// The tool's item.
+    pub item: ItemId,
+    /// The question.
+    pub ask: Ask,
+    /// When it settles itself.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A tool ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndTool {
+    /// Its item.
+    pub item: ItemId,
+    /// How.
+    pub status: ItemStatus,
+    /// Its item's last form.
+    pub body: ItemBody,
+    /// What the model is told.
+    pub output: Output,
+}
+
+/// The agent's plan changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpdatePlan {
+    /// Why.
+    pub explanation: Option<String>,
+    /// All steps.
+    pub steps: Vec<PlanStep>,
+}
+
+impl Message {
+    /// The item it becomes.
+    pub(crate) fn into_item(self, now: Timestamp) -> Item {
+        Item {
+            id: self.item,
+            status: ItemStatus::Completed,
+            body: ItemBody::UserMessage(crate::UserMessage {
+                input: self.input,
+                client_id: self.client_id,
+            }),
+            call: None,
+            output: None,
+            sealed: None,
+            started_at: now,
+            completed_at: Some(now),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What the model reads: a second fold over the same records.
+//!
+//! It is well-formed whatever was cut where: every call has exactly one output, which comes before
+//! anything else is said; input waits until the answer it interrupts is over; a message that was cut
+//! off never stands last.
+
+use crate::{
+    AgentMessage, Body, Call, Event, HookPrompt, Input, Item, ItemBody, ItemStatus, Output, Record,
+    Sealed, ToolOutput,
+};
+
+/// What is said of a call that has no output of its own.
+const NO_OUTPUT: &str = "No outcome of this call is known.";
+
+/// One thing the model reads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    /// In place of everything before it.
+    Summary(String),
+    /// From the user.
+    User(Vec<Input>),
+    /// From the agent.
+    Assistant {
+        /// The text.
+        text: String,
+        /// Whether it was cut off.
+        partial: bool,
+        /// The vendor's own form of it.
+        sealed: Option<Sealed>,
+    },
+    /// The model's thinking, of use only to its vendor.
+    Reasoning(Sealed),
+    /// The model asked for a tool.
+    Call(Call),
+    /// What came of a call.
+    Output {
+        /// The call.
+        call: String,
+        /// What came of it.
+        output: Output,
+    },
+    /// Text for the model that no one said.
+    Note(String),
+}
+
+/// The model's context as it grows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Context {
+    entries: Vec<Entry>,
+    /// Calls without an output, in the order they were made.
+    unanswered: Vec<String>,
+    /// Where these begin.
+    calls_from: usize,
+    /// Input that came in the middle of an answer.
+    waiting: Vec<Entry>,
+    answering: bool,
+}
+
+impl Context {
+    /// Before the first record.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The context of some records, which are those of a thread's lineage in their order.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut context = Self::new();
+        for record in records {
+            context.apply(record);
+        }
+        context
+    }
+
+    /// It happened.
+    pub fn apply(&mut self, record: &Record) {
+        let Body::Event(event) = &record.body else {
+            return;
+        };
+        match &**event {
+            Event::InputAccepted(it) => self.hear(&it.item),
+            Event::ModelCalled(_) => self.answering = true,
+            Event::ModelEnded(_) => {
+                self.answering = false;
+                self.settle();
+            }
+            Event::ItemStarted(it) => {
+                if let Some(call) = &it.item.call {
+                    if self.unanswered.is_empty() {
+                        self.calls_from = self.entries.len();
+                    }
+                    self.entries.push(Entry::Call(call.clone()));
+                    self.unanswered.push(call.id.clone());
+                }
+            }
+            Event::ItemCompleted(it) => self.complete(&it.item),
+            Event::Compacted(it) => {
+                self.entries = vec![Entry::Summary(it.summary.clone())];
+                self.unanswered.clear();
+            }
+            Event::TurnEnded(_) | Event::Forked(_) | Event::Reverted(_) => {
+                self.answering = false;
+                self.close_calls();
+                self.settle();
+            }
+            Event::ThreadStarted(_)
+            | Event::Owned(_)
+            | Event::Reserved(_)
+            | Event::Released
+            | Event::SettingsChanged(_)
+            | Event::Renamed(_)
+            | Event::Archived
+            | Event::Unarchived
+            | Event::Deleted
+            | Event::TurnStarted(_)
+            | Event::ItemSaved(_)
+            | Event::ToolStarted(_)
+            | Event::RequestOpened(_)
+            | Event::RequestResolved(_)
+            | Event::PlanUpdated(_)
+            | Event::DiffUpdated(_)
+            | Event::Warned(_)
+            | Event::InterruptAccepted(_)
+            | Event::Remembered(_) => {}
+        }
+    }
+
+    /// What the model reads now. Always well-formed.
+    pub fn entries(&self) -> Vec<Entry> {
+        let mut whole = self.clone();
+        if !crate::bugs::planted(crate::bugs::Bug::PoisonedContext) {
+            whole.close_calls();
+        }
+        whole.answering = false;
+        whole.settle();
+        let mut entries = whole.entries;
+        // A message that was cut off, and thinking that led to nothing, would be taken for the
+        // beginning of the next answer.
+        while matches!(
+            entries.last(),
+            Some(Entry::Assistant { partial: true, .. } | Entry::Reasoning(_))
+        ) {
+            entries.pop();
+        }
+        entries
+    }
+
+    fn hear(&mut self, item: &Item) {
+        if let ItemBody::UserMessage(message) = &item.body {
+            self.waiting.push(Entry::User(message.input.clone()));
+            self.settle();
+        }
+    }
+
+    fn complete(&mut self, item: &Item) {
+        if let Some(call) = &item.call {
+            let output = item.output.clone();
+            let output = output.unwrap_or_else(|| Output::failure(NO_OUTPUT));
+            self.answer(&call.id, output);
+            return self.settle();
+        }
+        let partial = item.status == ItemStatus::Partial;
+        match &item.body {
+            ItemBody::AgentMessage(AgentMessage { text, .. }) if !text.is_empty() => {
+                self.say(Entry::Assistant {
+                    text: text.clone(),
+                    partial,
+                    sealed: item.sealed.clone(),
+                });
+            }
+            ItemBody::Reasoning(_) if !partial => {
+                if let Some(sealed) = item.sealed.clone() {
+                    self.say(Entry::Reasoning(sealed));
+                }
+            }
+            ItemBody::HookPrompt(HookPrompt { pieces }) => {
+                let notes = pieces.iter().map(|piece| Entry::Note(piece.text.clone()));
+                self.waiting.extend(notes);
+                self.settle();
+            }
+            ItemBody::ToolOutput(ToolOutput { name, output, .. }) => {
+                let note = format!("Output of {name}: {output}");
+                self.waiting.push(Entry::Note(note));
+                self.settle();
+            }
+            // The rest is for people.
+            ItemBody::AgentMessage(_)
+            | ItemBody::Reasoning(_)
+            | ItemBody::UserMessage(_)
+            | ItemBody::Plan(_)
+            | ItemBody::Command(_)
+            | ItemBody::Patch(_)
+            | ItemBody::Mcp(_)
+            | ItemBody::ClientTool(_)
+            | ItemBody::Agents(_)
+            | ItemBody::AgentNote(_)
+            | ItemBody::WebSearch(_)
+            | ItemBody::ImageView(_)
+            | ItemBody::Sleep(_)
+            | ItemBody::ImageMade(_)
+            | ItemBody::ReviewEntered(_)
+            | ItemBody::ReviewLeft(_)
+            | ItemBody::Compaction
+            | ItemBody::Tool(_) => {}
+        }
+    }
+
+    /// What was said while calls were being made is heard before them, so that nothing stands between a
+    /// call and its output: a message may be whole only after the calls that came behind it.
+    fn say(&mut self, entry: Entry) {
+        if self.unanswered.is_empty() {
+            return self.entries.push(entry);
+        }
+        self.entries.insert(self.calls_from, entry);
+        self.calls_from += 1;
+    }
+
+    fn answer(&mut self, call: &str, output: Output) {
+        // Two calls may have one name; each is answered.
+        let open = self.unanswered.iter().position(|open| open == call);
+        // A call that was condensed away has nowhere to be answered.
+        if let Some(open) = open {
+            self.unanswered.remove(open);
+            self.entries.push(Entry::Output {
+                call: call.to_owned(),
+                output,
+            });
+        }
+    }
+
+    fn close_calls(&mut self) {
+        for call in std::mem::take(&mut self.unanswered) {
+            let output = Output::failure(NO_OUTPUT);
+            self.entries.push(Entry::Output { call, output });
+        }
+    }
+
+    /// What waited is heard once no answer and no call is in the way.
+    fn settle(&mut self) {
+        if !self.answering && self.unanswered.is_empty() {
+            self.entries.append(&mut self.waiting);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The rules of a thread.
+//!
+//! A [`Thread`] is rebuilt by folding [`Record`]s. It decides what a [`Command`] means, says what work
+//! is [pending](Thread::pending), and never waits, reads a clock or reaches outside; callers pass what
+//! it needs. An [`Owner`] is the round of the one task that may write a thread: it too is a state
+//! machine without I/O, so the simulator drives what ships.
+//!
+//! Below: `raddle-protocol`. Above: everyone who runs, shows or stores a thread.
+
+mod bugs;
+mod command;
+mod context;
+mod number;
+mod owner;
+pub mod ports;
+mod record;
+mod refusal;
+mod tell;
+mod thread;
+
+#[cfg(feature = "planted")]
+pub use bugs::{Bug, plant, small_bounds};
+pub use command::*;
+pub use context::{Context, Entry};
+pub use number::{Epoch, Seq, Timestamp};
+pub use owner::{Ended, Envelope, Inbox, Node, Out, Owner, Settled, Step, Token, Told};
+pub use raddle_protocol::{ItemId, ThreadId, TurnId};
+pub use record::*;
+pub use refusal::Refusal;
+pub use tell::{ask, settings_view, tell, view};
+pub use thread::{
+    Base, Cursor, Effect, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Status, Thread,
+};

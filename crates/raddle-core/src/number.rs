@@ -1,0 +1,70 @@
+//! Numbers that give a thread its order, and the time that is passed in from outside.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The number of a record in its thread. It rises, is never reused and may skip; a gap means nothing.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Before the first record.
+    pub const ZERO: Self = Self(0);
+
+    /// The number after this one.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// This many numbers later.
+    pub fn plus(self, count: u64) -> Self {
+        Self(self.0 + count)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// The reign of one owner. A later owner has a higher epoch.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Epoch(pub u64);
+
+/// Milliseconds since 1970. Order never depends on it: clocks jump.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// This many milliseconds later.
+    pub fn plus_ms(self, ms: i64) -> Self {
+        Self(self.0.saturating_add(ms))
+    }
+
+    /// How many milliseconds have passed since an earlier time; never negative, whatever the clock did.
+    pub fn since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0).max(0)
+    }
+
+    /// Whether a wait from `since` until `until` is over. A clock that was set back by more than the
+    /// whole wait says nothing about it any more, and nobody should wait until it has caught up.
+    pub(crate) fn is_over(self, since: Self, until: Self) -> bool {
+        self >= until || since.since(self) > until.since(since)
+    }
+
+    /// Whole seconds, as most times on the wire are.
+    pub fn seconds(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+}

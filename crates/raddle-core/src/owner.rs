@@ -1,0 +1,497 @@
+//! The owner's round: what the one task that may write a thread does, without I/O.
+//!
+//! Each round takes what came in, decides all of it, hands out one append, and only when that is stored
+//! answers the callers, tells everyone else and starts what is owed. The thread held here runs ahead of
+//! the journal by at most the append that is under way, and nobody sees it before that is stored.
+
+mod batch;
+mod inbox;
+
+pub use inbox::{Envelope, Inbox, Token};
+
+use std::collections::BTreeSet;
+
+use raddle_protocol::Notification;
+
+use crate::ports::AppendError;
+use crate::{
+    Base, Class, Command, Cursor, Effect, Epoch, Forked, ItemId, Outcome, Own, Record, Refusal,
+    RequestNumber, Resolution, Seq, Thread, ThreadStarted, Timestamp, TurnId,
+};
+
+use batch::Batch;
+
+/// How many numbers an owner reserves at a time.
+fn reserve() -> u64 {
+    crate::bugs::bound(10_000, 80)
+}
+
+/// How many events a base may lie behind, and how many bytes.
+fn base_events_max() -> u64 {
+    crate::bugs::bound(1000, 25)
+}
+
+const BASE_BYTES_MAX: u64 = 4 << 20;
+
+/// Who takes a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// The reign it was granted.
+    pub epoch: Epoch,
+}
+
+/// What to do next.
+#[derive(Debug, PartialEq)]
+pub enum Step {
+    /// Append this, then call [`Owner::appended`].
+    Append {
+        /// The head it must follow.
+        after: Seq,
+        /// What to append.
+        records: Vec<Record>,
+        /// What it must survive.
+        class: Class,
+    },
+    /// Read the head, then call [`Owner::head_is`].
+    ReadHead,
+    /// Nothing had to be stored; do these.
+    Do(Vec<Out>),
+    /// Nothing to do until something comes in, or until then.
+    Wait(Option<Timestamp>),
+    /// The task is over.
+    Ended(Ended),
+}
+
+/// Why a task is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Someone else writes now.
+    OwnedElsewhere,
+    /// The journal took nothing more.
+    NotStored(String),
+    /// The thread was deleted.
+    Deleted,
+    /// It left in good order.
+    Released,
+}
+
+/// What goes out once something is stored.
+#[derive(Debug, PartialEq)]
+pub enum Out {
+    /// Answer a caller.
+    Reply(Token, Result<Outcome, Refusal>),
+    /// A caller subscribed; what it missed is in the journal, what comes follows live.
+    Subscribed(Settled),
+    /// Tell the subscribers.
+    Tell(Told),
+    /// Ask the subscribers.
+    Ask(RequestNumber),
+    /// Hand a running tool the answer to its question.
+    Deliver(ItemId, RequestNumber, Resolution),
+    /// Start work.
+    Start(Effect),
+    /// Stop work whose end nobody waits for.
+    Stop(Effect),
+    /// Keep a snapshot.
+    SaveBase(Box<Base>),
+}
+
+/// Where a new subscriber stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// Who.
+    pub token: Token,
+    /// Whether what it saw can be gone on from.
+    pub cursor: Cursor,
+    /// It needs the records after this one,
+    pub after: Seq,
+    /// up to this one; what comes later reaches it live.
+    pub head: Seq,
+}
+
+/// A record, and what the wire says of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// The record.
+    pub record: Record,
+    /// In this order; only the last carries the record's number.
+    pub notifications: Vec<Notification>,
+}
+
+/// The one writer of a thread.
+#[derive(Debug)]
+pub struct Owner {
+    thread: Thread,
+    /// The head in the journal.
+    stored: Seq,
+    next: Seq,
+    inbox: Inbox,
+    batch: Option<Batch>,
+    /// Whether the fate of the batch is not known.
+    unknown: bool,
+    /// Whether the barrier is known to be stored.
+    taken: bool,
+    running: BTreeSet<Effect>,
+    /// Callers who wait for a turn to end.
+    waiters: Vec<(TurnId, Token)>,
+    events_since_base: u64,
+    bytes_since_base: u64,
+    ended: Option<Ended>,
+}
+
+impl Owner {
+    /// Begins a new thread.
+    pub fn start(start: ThreadStarted, node: Node, now: Timestamp) -> Self {
+        let mut owner = Self::new(Thread::new(), Seq::ZERO);
+        let mut batch = Batch::new(Seq::ZERO);
+        let start = Command::StartThread(Box::new(start));
+        owner.command(&mut batch, start, now).ok();
+        owner.take(&mut batch, node, Seq::ZERO, None, now);
+        owner.batch = Some(batch);
+        owner
+    }
+
+    /// Takes a thread that was folded from a journal whose head is `found`.
+    pub fn open(thread: Thread, found: Seq, node: Node, now: Timestamp) -> Self {
+        Self::opened(thread, found, node, None, now)
+    }
+
+    /// Takes a copy of a thread's journal, to go on from it as another thread.
+    pub fn fork(thread: Thread, fork: Forked, node: Node, now: Timestamp) -> Self {
+        let found = thread.head();
+        Self::opened(thread, found, node, Some(Box::new(fork)), now)
+    }
+
+    fn opened(
+        thread: Thread,
+        found: Seq,
+        node: Node,
+        fork: Option<Box<Forked>>,
+        now: Timestamp,
+    ) -> Self {
+        let mut owner = Self::new(thread, found);
+        let mut batch = Batch::new(found);
+        owner.take(&mut batch, node, found, fork, now);
+        owner.advance(&mut batch, now);
+        owner.finish(&mut batch);
+        owner.batch = Some(batch);
+        owner
+    }
+
+    fn new(thread: Thread, stored: Seq) -> Self {
+        // Numbers up to the former owner's reserve may have been told and then lost, unless its last
+        // word, which survives everything, is here.
+        let released = thread.owner.as_ref().is_none_or(|owner| owner.released);
+        let next = if released || crate::bugs::planted(crate::bugs::Bug::NumberReused) {
+            stored.next()
+        } else {
+            stored.max(thread.reserved()).next()
+        };
+        Self {
+            thread,
+            stored,
+            next,
+            inbox: Inbox::default(),
+            batch: None,
+            unknown: false,
+            taken: false,
+            running: BTreeSet::new(),
+            waiters: Vec::new(),
+            events_since_base: 0,
+            bytes_since_base: 0,
+            ended: None,
+        }
+    }
+
+    /// The barrier: the first thing an owner writes.
+    fn take(
+        &mut self,
+        batch: &mut Batch,
+        node: Node,
+        found: Seq,
+        fork: Option<Box<Forked>>,
+        now: Timestamp,
+    ) {
+        let own = Own {
+            epoch: node.epoch,
+            node: node.name,
+            found,
+            reserved: self.next.plus(reserve()),
+            fork,
+        };
+        self.ended = match self.command(batch, Command::Own(own), now) {
+            Ok(_) => None,
+            Err(Refusal::Deleted) => Some(Ended::Deleted),
+            Err(_) => Some(Ended::OwnedElsewhere),
+        };
+    }
+
+    /// The thread as it will be once what is under way is stored. For its own task's eyes only.
+    pub fn thread(&self) -> &Thread {
+        &self.thread
+    }
+
+    /// The head in the journal.
+    pub fn stored(&self) -> Seq {
+        self.stored
+    }
+
+    /// Work that was started and not yet stopped or reported.
+    pub fn running(&self) -> impl Iterator<Item = &Effect> {
+        self.running.iter()
+    }
+
+    /// Puts something into the inbox; gives it back if there is no room.
+    pub fn offer(&mut self, envelope: Envelope) -> Result<(), Box<Envelope>> {
+        self.inbox.offer(envelope)
+    }
+
+    /// What to do next.
+    pub fn step(&mut self, now: Timestamp) -> Step {
+        if let Some(ended) = &self.ended {
+            return Step::Ended(ended.clone());
+        }
+        if self.unknown {
+            return Step::ReadHead;
+        }
+        if self.batch.is_none() {
+            let mut batch = Batch::new(self.stored);
+            self.round(&mut batch, now);
+            self.finish(&mut batch);
+            if batch.records.is_empty() {
+                let outs = self.settle(batch);
+                if outs.is_empty() {
+                    return Step::Wait(self.thread.wake_at());
+                }
+                return Step::Do(outs);
+            }
+            self.batch = Some(batch);
+        }
+        let Some(batch) = &mut self.batch else {
+            return Step::Wait(None);
+        };
+        if crate::bugs::planted(crate::bugs::Bug::ToldBeforeStored) && !batch.tells.is_empty() {
+            let tells = std::mem::take(&mut batch.tells);
+            return Step::Do(tells.into_iter().map(Out::Tell).collect());
+        }
+        Step::Append {
+            after: batch.after,
+            records: batch.records.clone(),
+            class: batch.class,
+        }
+    }
+
+    /// What came of the append.
+    pub fn appended(&mut self, result: Result<Seq, AppendError>) -> Vec<Out> {
+        let Some(batch) = self.batch.take() else {
+            return Vec::new();
+        };
+        match result {
+            Ok(_) => {
+                self.taken = true;
+                self.stored = batch.last();
+                self.settle(batch)
+            }
+            Err(AppendError::Conflict) => self.end(Ended::OwnedElsewhere, Some(batch)),
+            Err(AppendError::Unavailable(_)) => {
+                self.batch = Some(batch);
+                Vec::new()
+            }
+            Err(AppendError::Unknown(_)) => {
+                self.batch = Some(batch);
+                self.unknown = true;
+                Vec::new()
+            }
+            Err(error @ (AppendError::Full(_) | AppendError::ReadOnly(_))) => {
+                self.end(Ended::NotStored(error.to_string()), Some(batch))
+            }
+        }
+    }
+
+    /// The head is here: that settles an append whose fate was not known.
+    pub fn head_is(&mut self, head: Seq) -> Vec<Out> {
+        let Some(batch) = self.batch.take().filter(|_| self.unknown) else {
+            return Vec::new();
+        };
+        self.unknown = false;
+        // A later owner would have moved it beyond our reserve. Only the barrier itself is numbered as
+        // another's would be: who does not know whether it is stored takes the thread anew.
+        if head == batch.last() && self.taken {
+            self.stored = head;
+            self.settle(batch)
+        } else if head == batch.after {
+            self.batch = Some(batch);
+            Vec::new()
+        } else {
+            self.end(Ended::OwnedElsewhere, Some(batch))
+        }
+    }
+
+    /// Everything that came in is decided, and then what follows by itself.
+    fn round(&mut self, batch: &mut Batch, now: Timestamp) {
+        while let Some(envelope) = self.inbox.next(batch.is_full()) {
+            match envelope {
+                Envelope::Subscribe { token, seen } => batch.subscribers.push((token, seen)),
+                Envelope::Command {
+                    command,
+                    token,
+                    key,
+                } => {
+                    let done = self.reported(&command);
+                    let stops = match &command {
+                        Command::Interrupt(it) => Some(it.turn.clone()),
+                        _ => None,
+                    };
+                    let result = match &key {
+                        Some(key) => self.keyed(batch, command, key, now),
+                        None => self.command(batch, command, now),
+                    };
+                    if result.is_ok()
+                        && let Some(done) = done
+                    {
+                        self.running.remove(&done);
+                    }
+                    // Asked again after its turn is over, a stop must not wait for another turn's end.
+                    let stopping = self.thread.turn.as_ref().filter(|turn| {
+                        let named = |named: Option<TurnId>| named.is_none_or(|it| it == turn.id);
+                        turn.stopping.is_some() && stops.is_some_and(named)
+                    });
+                    match (token, &result, stopping) {
+                        (None, ..) => {}
+                        (Some(token), Ok(_), Some(turn)) => {
+                            self.waiters.push((turn.id.clone(), token));
+                        }
+                        (Some(token), ..) => batch.replies.push((token, result)),
+                    }
+                    self.advance(batch, now);
+                }
+            }
+        }
+        self.advance(batch, now);
+    }
+
+    /// The work that reports its own end with this command.
+    fn reported(&self, command: &Command) -> Option<Effect> {
+        let turn = self.thread.turn.as_ref()?.id.clone();
+        match command {
+            Command::EndModel(it) => Some(Effect::CallModel {
+                turn,
+                call: it.call,
+            }),
+            Command::EndTool(it) => Some(Effect::RunTool {
+                turn,
+                item: it.item.clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    fn advance(&mut self, batch: &mut Batch, now: Timestamp) {
+        loop {
+            let bodies = self.thread.advance(now);
+            if bodies.is_empty() {
+                return;
+            }
+            self.push(batch, bodies, now);
+        }
+    }
+
+    /// What is stored is told, in this order: the callers, the subscribers, the work.
+    fn settle(&mut self, batch: Batch) -> Vec<Out> {
+        let mut outs = Vec::new();
+        let replies = batch.replies.into_iter();
+        outs.extend(replies.map(|(token, result)| Out::Reply(token, result)));
+        let runs = self.thread.turn.as_ref().map(|turn| turn.id.clone());
+        self.waiters.retain(|(turn, token)| {
+            let over = runs.as_ref() != Some(turn);
+            if over {
+                outs.push(Out::Reply(*token, Ok(Outcome::Done)));
+            }
+            !over
+        });
+        outs.extend(batch.tells.into_iter().map(Out::Tell));
+        outs.extend(batch.asks.into_iter().map(Out::Ask));
+        outs.extend(
+            batch
+                .deliveries
+                .into_iter()
+                .map(|(item, request, resolution)| Out::Deliver(item, request, resolution)),
+        );
+        for (token, seen) in batch.subscribers {
+            outs.push(Out::Subscribed(self.subscribe(token, seen)));
+        }
+        self.start_and_stop(&mut outs);
+        if batch.base
+            || self.events_since_base >= base_events_max()
+            || self.bytes_since_base >= BASE_BYTES_MAX
+        {
+            self.events_since_base = 0;
+            self.bytes_since_base = 0;
+            outs.push(Out::SaveBase(Box::new(Base::of(&self.thread))));
+        }
+        if self.thread.is_deleted() {
+            outs.extend(self.end(Ended::Deleted, None));
+        } else if batch.released {
+            outs.extend(self.end(Ended::Released, None));
+        }
+        outs
+    }
+
+    fn subscribe(&self, token: Token, seen: Option<Seq>) -> Settled {
+        let after = match seen {
+            Some(seen) if crate::bugs::planted(crate::bugs::Bug::CursorOffByOne) => seen.next(),
+            Some(seen) => seen,
+            None => self.stored,
+        };
+        Settled {
+            token,
+            cursor: seen.map_or(Cursor::Good, |seen| self.thread.cursor(seen)),
+            after,
+            head: self.stored,
+        }
+    }
+
+    fn start_and_stop(&mut self, outs: &mut Vec<Out>) {
+        let pending: BTreeSet<Effect> = self.thread.pending().into_iter().collect();
+        let stopped = self.running.difference(&pending);
+        // What was told to stop and is gone needs no word.
+        outs.extend(
+            stopped
+                .filter(|effect| !matches!(effect, Effect::StopTool { .. }))
+                .cloned()
+                .map(Out::Stop),
+        );
+        outs.extend(pending.difference(&self.running).cloned().map(Out::Start));
+        self.running = pending;
+    }
+
+    /// The task is over: everyone who waits is told why, and everything that runs is stopped.
+    fn end(&mut self, ended: Ended, batch: Option<Batch>) -> Vec<Out> {
+        let refusal = match &ended {
+            Ended::OwnedElsewhere | Ended::Released => Refusal::OwnedElsewhere,
+            Ended::NotStored(why) => Refusal::NotStored(why.clone()),
+            Ended::Deleted => Refusal::Deleted,
+        };
+        self.ended = Some(ended);
+        let decided = batch.into_iter().flat_map(|batch| {
+            let subscribers = batch.subscribers.into_iter().map(|(token, _)| token);
+            let replies = batch.replies.into_iter().map(|(token, _)| token);
+            replies.chain(subscribers).collect::<Vec<_>>()
+        });
+        let waiting = std::mem::take(&mut self.waiters).into_iter();
+        let tokens = decided.chain(waiting.map(|(_, token)| token));
+        let mut outs: Vec<Out> = tokens
+            .chain(self.inbox.drain())
+            .map(|token| Out::Reply(token, Err(refusal.clone())))
+            .collect();
+        let running = std::mem::take(&mut self.running).into_iter();
+        outs.extend(
+            running
+                .filter(|effect| !matches!(effect, Effect::StopTool { .. }))
+                .map(Out::Stop),
+        );
+        outs
+    }
+}

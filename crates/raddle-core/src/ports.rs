@@ -1,0 +1,310 @@
+//! What the rules need from outside: small traits that every implementation honours in full.
+
+mod model;
+
+pub use model::{Answer, Model, Prompt, Said};
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::bugs::{Bug, planted};
+use crate::{
+    Base, Blob, Body, Class, Event, Input, Item, ItemBody, Record, Seq, ThreadId, Timestamp,
+    TurnEnd, TurnId, UserMessage,
+};
+
+/// A future that owns nothing and can be sent.
+pub type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Where records are kept.
+///
+/// The fence is the head: an append names the head it follows and moves it in the same step, so that
+/// of two writers only one succeeds, whatever either believes.
+pub trait Journal: Send + Sync {
+    /// Appends after `after`; a second writer gets [`AppendError::Conflict`]. `class` says what must be
+    /// survived once this has succeeded: the process's death or the power's. Answers with the new head.
+    fn append<'a>(
+        &'a self,
+        thread: ThreadId,
+        after: Seq,
+        records: &'a [Record],
+        class: Class,
+    ) -> Waiting<'a, Result<Seq, AppendError>>;
+
+    /// The newest record's number, as the fence sees it; [`Seq::ZERO`] before the first.
+    fn head(&self, thread: ThreadId) -> Waiting<'_, Result<Seq, ReadError>>;
+
+    /// Records after a number, in order, at most about `bytes_max` of them but at least one if there is one.
+    /// Deltas of items that are settled may be gone.
+    fn read(
+        &self,
+        thread: ThreadId,
+        after: Seq,
+        bytes_max: usize,
+    ) -> Waiting<'_, Result<Vec<Record>, ReadError>>;
+
+    /// The newest base whose head is not above `at`; the newest of all if nothing is said.
+    fn base(
+        &self,
+        thread: ThreadId,
+        at: Option<Seq>,
+    ) -> Waiting<'_, Result<Option<Base>, ReadError>>;
+
+    /// Keeps a base. It can be dropped at any time, so nothing waits for it to be durable.
+    fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>>;
+
+    /// Removes a thread and everything that only it uses.
+    fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>>;
+}
+
+/// Lists and pages, made from the records and beside them. All of it can be dropped and made again.
+pub trait Pages: Send + Sync {
+    /// A page of threads, newest first.
+    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>>;
+
+    /// A page of a thread's turns that count, oldest or newest first.
+    fn turns(
+        &self,
+        thread: ThreadId,
+        query: PageQuery,
+    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>>;
+
+    /// A page of a thread's completed items that count, oldest or newest first; of one turn, if it is named.
+    fn items(
+        &self,
+        thread: ThreadId,
+        turn: Option<TurnId>,
+        query: PageQuery,
+    ) -> Waiting<'_, Result<Page<Item>, ReadError>>;
+
+    /// A page of threads that hold a text, newest first. It may lag behind the records.
+    fn search(
+        &self,
+        text: String,
+        query: ListQuery,
+    ) -> Waiting<'_, Result<Page<Summary>, ReadError>>;
+}
+
+/// Bytes beside the journal, named by their hash.
+pub trait Blobs: Send + Sync {
+    /// Keeps bytes; they are durable when this has succeeded. Only then may a record name them.
+    fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>>;
+
+    /// The bytes, checked against their name.
+    fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>>;
+}
+
+/// Why an append did not happen, or may not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// The head is not where the writer thinks: someone else writes now.
+    #[error("another writer has the thread")]
+    Conflict,
+    /// It did not happen, and may if tried again.
+    #[error("the journal is not available: {0}")]
+    Unavailable(String),
+    /// It did not happen: there is no room.
+    #[error("the journal is full: {0}")]
+    Full(String),
+    /// It did not happen, and the thread can only be read.
+    #[error("the journal cannot be written: {0}")]
+    ReadOnly(String),
+    /// Nobody knows. The head tells.
+    #[error("it is not known whether the journal took the records: {0}")]
+    Unknown(String),
+}
+
+/// Why something could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// There is no such thread.
+    #[error("no such thread")]
+    NotFound,
+    /// What is stored is not what was written. The thread is left as it is.
+    #[error("the journal of this thread is damaged at record {at}: {what}")]
+    Corrupt {
+        /// The first record that cannot be trusted.
+        at: Seq,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// It may work if tried again.
+    #[error("the journal is not available: {0}")]
+    Unavailable(String),
+    /// The cursor is none that a page gave.
+    #[error("the cursor is none that a page gave")]
+    BadCursor,
+    /// It was written by a newer version.
+    #[error("the journal was written by a newer version ({0}); upgrade to read it")]
+    Newer(String),
+}
+
+/// Which threads to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListQuery {
+    /// Archived ones instead of the others.
+    pub archived: bool,
+    /// Only those of this working folder.
+    pub cwd: Option<String>,
+    /// Where to go on, from the page before.
+    pub cursor: Option<String>,
+    /// How many.
+    pub limit: usize,
+}
+
+/// Which page of a thread's turns or items.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageQuery {
+    /// Where to go on, from the page before.
+    pub cursor: Option<String>,
+    /// How many.
+    pub limit: usize,
+    /// Whether the newest come first.
+    pub newest_first: bool,
+}
+
+/// A turn as a page shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnEntry {
+    /// Its id.
+    pub turn: TurnId,
+    /// Its first record.
+    pub from: Seq,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How and when it ended; nothing while it runs.
+    pub ended: Option<(TurnEnd, Timestamp)>,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page<T> {
+    /// What is on it.
+    pub entries: Vec<T>,
+    /// Where the next one begins; nothing after the last.
+    pub next: Option<String>,
+}
+
+/// A thread as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Its id.
+    pub thread: ThreadId,
+    /// Its name.
+    pub name: Option<String>,
+    /// The first words of the user.
+    pub preview: String,
+    /// Its working folder.
+    pub cwd: String,
+    /// Whether it is hidden from ordinary lists.
+    pub archived: bool,
+    /// How many turns count.
+    pub turns: u64,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When a turn last began, or else when it was made.
+    pub recency_at: Timestamp,
+    /// Its newest record.
+    pub head: Seq,
+}
+
+impl Summary {
+    /// A thread as a list shows it; nothing before it was started or after it was deleted.
+    pub fn of(thread: &crate::Thread) -> Option<Self> {
+        let id = thread.id().filter(|_| !thread.is_deleted())?;
+        Some(Self {
+            thread: id,
+            name: thread.name().map(str::to_owned),
+            preview: thread.preview().to_owned(),
+            cwd: thread.settings().cwd.clone(),
+            archived: thread.is_archived(),
+            turns: thread.turns(),
+            created_at: thread.created_at(),
+            recency_at: thread.recency_at.unwrap_or(thread.created_at()),
+            head: thread.head(),
+        })
+    }
+
+    /// Folds a record into what a list shows, for stores that keep lists without keeping threads.
+    /// It agrees with [`Summary::of`] after every record.
+    pub fn fold(summary: &mut Option<Self>, record: &Record) {
+        let Body::Event(event) = &record.body else {
+            if let Some(summary) = summary {
+                summary.head = record.seq;
+            }
+            return;
+        };
+        match (summary.as_mut(), &**event) {
+            (_, Event::ThreadStarted(it)) => {
+                *summary = Some(Self {
+                    thread: it.thread,
+                    name: None,
+                    preview: String::new(),
+                    cwd: it.settings.cwd.clone(),
+                    archived: false,
+                    turns: 0,
+                    created_at: record.at,
+                    recency_at: record.at,
+                    head: record.seq,
+                });
+                return;
+            }
+            (Some(_), Event::Deleted) => {
+                *summary = None;
+                return;
+            }
+            (None, _) => return,
+            (Some(it), event) => it.change(event, record.at),
+        }
+        if let Some(summary) = summary {
+            summary.head = record.seq;
+        }
+    }
+
+    fn change(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::Forked(it) => {
+                // A fork is as new as its own first record, unless a turn has begun in what it took over.
+                if self.recency_at == self.created_at {
+                    self.recency_at = at;
+                }
+                self.thread = it.thread;
+                self.created_at = at;
+                self.turns = it.turns;
+                self.cwd.clone_from(&it.settings.cwd);
+                self.archived = false;
+            }
+            Event::Reverted(it) => self.turns = it.turns,
+            Event::SettingsChanged(it) => self.cwd.clone_from(&it.settings.cwd),
+            Event::Renamed(_) if planted(Bug::StaleProjection) => {}
+            Event::Renamed(it) => self.name.clone_from(&it.name),
+            Event::Archived => self.archived = true,
+            Event::Unarchived => self.archived = false,
+            Event::TurnStarted(_) => {
+                self.turns += 1;
+                self.recency_at = at;
+            }
+            Event::InputAccepted(it) if self.preview.is_empty() => {
+                if let ItemBody::UserMessage(message) = &it.item.body {
+                    self.preview = preview(message);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How much of the first words is kept for lists.
+const PREVIEW_CHARS_MAX: usize = 400;
+
+/// The first words of a message.
+pub(crate) fn preview(message: &UserMessage) -> String {
+    let text = message.input.iter().find_map(|input| match input {
+        Input::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    text.unwrap_or_default()
+        .chars()
+        .take(PREVIEW_CHARS_MAX)
+        .collect()
+}

@@ -1,0 +1,48 @@
+//! The model, as an agent sees it.
+
+use super::Waiting;
+use crate::{
+    Call, Entry, ItemBody, ItemId, ModelEnd, Part, Purpose, Sealed, Settings, ThreadId, Usage,
+};
+
+/// A model that can be asked.
+pub trait Model: Send + Sync {
+    /// Begins to answer. Dropping the answer ends the call, at the vendor's end too.
+    fn call(&self, prompt: Prompt) -> Box<dyn Answer>;
+}
+
+/// An answer on its way.
+pub trait Answer: Send {
+    /// What is said next. After [`Said::Ended`] nobody asks again.
+    fn next(&mut self) -> Waiting<'_, Said>;
+}
+
+/// What a model is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prompt {
+    /// For which thread.
+    pub thread: ThreadId,
+    /// With which settings.
+    pub settings: Settings,
+    /// To go on, or to condense.
+    pub purpose: Purpose,
+    /// What came before.
+    pub entries: Vec<Entry>,
+    /// A schema that the last message must fit.
+    pub output_schema: Option<serde_json::Value>,
+}
+
+/// What a model says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    /// An item begins.
+    Started(ItemId, ItemBody),
+    /// An item grows.
+    Text(ItemId, Part, String),
+    /// An item ends, in this form.
+    Completed(ItemId, ItemBody, Option<Sealed>),
+    /// It wants a tool.
+    Tool(ItemId, Call),
+    /// It has said everything.
+    Ended(ModelEnd, Option<Usage>),
+}

@@ -1,0 +1,701 @@
+//! Items: what a turn is made of.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::is_false;
+use crate::{ItemId, ThreadId, Timestamp, TurnId};
+
+/// One thing in a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    /// Its id, unique in the thread.
+    pub id: ItemId,
+    /// How far it is, or how it ended.
+    pub status: ItemStatus,
+    /// What it is.
+    pub body: ItemBody,
+    /// The model's call that it carries out; nothing for what is no tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Call>,
+    /// What the model was told came of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
+    /// What only the model's vendor can read; given back to that vendor and to no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<Sealed>,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+}
+
+/// How far an item is, or how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ItemStatus {
+    /// Open.
+    InProgress,
+    /// Whole.
+    Completed,
+    /// Cut off; what there is was kept.
+    Partial,
+    /// It was tried and did not work.
+    Failed,
+    /// Someone said no.
+    Declined,
+    /// Never begun, because its turn ended first.
+    NotRun,
+    /// Ended by an interrupt.
+    Interrupted,
+    /// Begun, and nobody knows what came of it.
+    Unknown,
+}
+
+/// A tool call as the model made it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Call {
+    /// The model's id for the call.
+    pub id: String,
+    /// The tool's name as the model knows it.
+    pub tool: String,
+    /// The arguments, exactly as the model wrote them.
+    pub arguments: String,
+    /// Whether it must not run beside other calls.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub alone: bool,
+}
+
+/// What the model was told came of a call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Output {
+    /// Text, already cut to what a model should read.
+    pub text: String,
+    /// Images.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+    /// All of it, if the text is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full: Option<Blob>,
+    /// Whether it went wrong.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub failed: bool,
+}
+
+impl Output {
+    /// Plain text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Plain text that says what went wrong.
+    pub fn failure(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            failed: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// Bytes kept beside the journal, named by their hash.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Blob {
+    /// SHA-256 in lower-case hex.
+    pub hash: String,
+    /// How many bytes.
+    pub bytes: u64,
+    /// What they are, such as `image/png`.
+    pub media: String,
+}
+
+/// An image.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Image {
+    /// Beside the journal.
+    Blob(Blob),
+    /// At an address, or in a small `data:` one.
+    Url(String),
+    /// In a file that the client named.
+    Path(String),
+    /// In a file the vendor keeps.
+    File(String),
+}
+
+/// What only a vendor can read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sealed {
+    /// Whose it is: the provider and wire it came from.
+    pub vendor: String,
+    /// The vendor's item, as it came.
+    pub value: Value,
+}
+
+/// What an item is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ItemBody {
+    /// Input from the user.
+    UserMessage(UserMessage),
+    /// Text that hooks put before the model.
+    HookPrompt(HookPrompt),
+    /// Text from the agent to the user.
+    AgentMessage(AgentMessage),
+    /// A tool's output that the client brought in.
+    ToolOutput(ToolOutput),
+    /// A plan the agent proposes.
+    Plan(PlanText),
+    /// The model's thinking.
+    Reasoning(Reasoning),
+    /// A command.
+    Command(CommandRun),
+    /// A change to files.
+    Patch(Patch),
+    /// A tool of an MCP server.
+    Mcp(McpCall),
+    /// A tool the client runs.
+    ClientTool(ClientTool),
+    /// A call to other agents.
+    Agents(AgentsCall),
+    /// Something happened to another agent.
+    AgentNote(AgentNote),
+    /// A search of the web.
+    WebSearch(WebSearch),
+    /// An image the agent looked at.
+    ImageView(ImageView),
+    /// A pause.
+    Sleep(Sleep),
+    /// An image the model made.
+    ImageMade(ImageMade),
+    /// A review begins.
+    ReviewEntered(Review),
+    /// A review ended.
+    ReviewLeft(Review),
+    /// History was condensed.
+    Compaction,
+    /// A tool that none of the others describes; shown to people only by its output.
+    Tool(Tool),
+}
+
+/// Input from the user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserMessage {
+    /// Its parts.
+    pub input: Vec<Input>,
+    /// The client's own id for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+}
+
+/// One part of a user's message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Input {
+    /// Text, with marks for the client's display passed on as they came.
+    Text {
+        /// The text.
+        text: String,
+        /// The client's marks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        marks: Option<Value>,
+    },
+    /// An image.
+    Image {
+        /// Where it is.
+        image: Image,
+        /// How finely to look.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
+    },
+    /// A sound at an address.
+    Audio {
+        /// The address.
+        url: String,
+    },
+    /// A sound file.
+    AudioFile {
+        /// Where it is.
+        path: String,
+    },
+    /// A skill the user picked.
+    Skill {
+        /// Its name.
+        name: String,
+        /// Its file.
+        path: String,
+    },
+    /// Something the user pointed at.
+    Mention {
+        /// Its name.
+        name: String,
+        /// What it stands for.
+        path: String,
+    },
+}
+
+impl Input {
+    /// Plain text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text {
+            text: text.into(),
+            marks: None,
+        }
+    }
+}
+
+/// Text that hooks put before the model: each the run it came from and what it said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HookPrompt {
+    /// The pieces, in order.
+    pub pieces: Vec<HookPiece>,
+}
+
+/// What one hook run said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HookPiece {
+    /// The run.
+    pub run: String,
+    /// The text.
+    pub text: String,
+}
+
+/// Text from the agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentMessage {
+    /// The text; empty while the item is open.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// What part of the answer it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+}
+
+/// What part of an answer a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Phase {
+    /// Talk along the way.
+    Commentary,
+    /// A piece that stands.
+    PartialAnswer,
+    /// The answer.
+    FinalAnswer,
+}
+
+/// A tool's output that the client brought in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolOutput {
+    /// The tool.
+    pub name: String,
+    /// Its group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// What it gave, as it came.
+    pub output: Value,
+}
+
+/// A plan as text.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanText {
+    /// The text; empty while the item is open.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+/// The model's thinking, as far as it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reasoning {
+    /// A summary, part by part; empty while the item is open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub summary: Vec<String>,
+    /// All of it, part by part; empty while the item is open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<String>,
+}
+
+/// A command.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandRun {
+    /// The command line, quoted for a shell.
+    pub command: String,
+    /// Where it runs.
+    pub cwd: String,
+    /// A guess at what it does, for display.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Action>,
+    /// Who runs it, and how.
+    #[serde(default)]
+    pub source: CommandSource,
+    /// The terminal it runs in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<String>,
+    /// What it printed; empty while it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub printed: Option<String>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// How long it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<i64>,
+}
+
+/// Who runs a command, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CommandSource {
+    /// The agent, as one command.
+    #[default]
+    Agent,
+    /// The user.
+    User,
+    /// The agent, in a terminal that stays.
+    Terminal,
+    /// The agent, by typing into such a terminal.
+    Typed,
+}
+
+/// A guess at what a part of a command does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Action {
+    /// Shows a file.
+    Read {
+        /// That part of the command.
+        command: String,
+        /// The file's short name.
+        name: String,
+        /// The file.
+        path: String,
+    },
+    /// Lists files.
+    List {
+        /// That part of the command.
+        command: String,
+        /// Where.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+    },
+    /// Looks for something.
+    Search {
+        /// That part of the command.
+        command: String,
+        /// For what.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        query: Option<String>,
+        /// Where.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+    },
+    /// Anything else.
+    Other {
+        /// That part of the command.
+        command: String,
+    },
+}
+
+/// A change to files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Patch {
+    /// What happens to each file.
+    pub changes: Vec<FileChange>,
+}
+
+/// A change to one file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FileChange {
+    /// The file, before any move.
+    pub path: String,
+    /// What happens to it.
+    pub kind: ChangeKind,
+    /// A unified diff; for a new file its content.
+    pub diff: String,
+}
+
+/// What happens to a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ChangeKind {
+    /// It is made.
+    Add,
+    /// It is removed.
+    Delete,
+    /// It is changed, and perhaps moved.
+    Update {
+        /// Where to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        moved_to: Option<String>,
+    },
+}
+
+/// A tool of an MCP server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct McpCall {
+    /// The server's name in the configuration.
+    pub server: String,
+    /// The tool's name there.
+    pub tool: String,
+    /// What it was given.
+    pub arguments: Value,
+    /// What it gave, as MCP shapes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How long it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<i64>,
+}
+
+/// A tool the client runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientTool {
+    /// Its name.
+    pub tool: String,
+    /// Its group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// What it was given.
+    pub arguments: Value,
+    /// What the client gave back, as it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Value>,
+    /// How long it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<i64>,
+}
+
+/// A call by which one agent directs others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentsCall {
+    /// What is asked of them, in the wire's word for it.
+    pub tool: String,
+    /// The thread of the agent that asks.
+    pub sender: ThreadId,
+    /// The threads of those asked.
+    pub receivers: Vec<ThreadId>,
+    /// What is known of each: its state and last word.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub states: Vec<AgentState>,
+    /// The text sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The model asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The effort asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+}
+
+/// What is known of an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentState {
+    /// Its thread.
+    pub thread: ThreadId,
+    /// What it is doing, in the wire's word for it.
+    pub status: String,
+    /// Its last word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// Something happened to another agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentNote {
+    /// Its thread.
+    pub thread: ThreadId,
+    /// Its place in the tree.
+    pub path: String,
+    /// What happened, in the wire's word for it.
+    pub kind: String,
+    /// Its model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its effort.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+}
+
+/// A search of the web.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WebSearch {
+    /// What was looked for.
+    pub query: String,
+    /// What was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<WebAction>,
+    /// What was found, as the search gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<Vec<Value>>,
+}
+
+/// What was done on the web.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum WebAction {
+    /// Searched for these.
+    Search {
+        /// The terms.
+        queries: Vec<String>,
+    },
+    /// Opened a page.
+    Open {
+        /// Its address.
+        url: Option<String>,
+    },
+    /// Looked for text in a page.
+    Find {
+        /// Its address.
+        url: Option<String>,
+        /// The text.
+        pattern: Option<String>,
+    },
+    /// Something else.
+    Other,
+}
+
+/// An image the agent looked at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageView {
+    /// The file.
+    pub path: String,
+}
+
+/// A pause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sleep {
+    /// How long it was meant to be.
+    pub duration_ms: u64,
+}
+
+/// An image the model made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageMade {
+    /// The vendor's word for how far it is.
+    pub stage: String,
+    /// The image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Image>,
+    /// The prompt as the vendor rewrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Where it was saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<String>,
+}
+
+/// A review, in words for the user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Review {
+    /// What is reviewed, or what came of it.
+    pub text: String,
+}
+
+/// A tool without a shape of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+}
+
+/// Which text of an item grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Part {
+    /// The text of a message or a plan.
+    Text,
+    /// A part of a reasoning summary, counted from 0.
+    Summary(u32),
+    /// A part of the reasoning, counted from 0.
+    Content(u32),
+    /// What a tool prints.
+    Printed,
+}
+
+/// An item began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemStarted {
+    /// Its turn.
+    pub turn: TurnId,
+    /// The item as it begins.
+    pub item: Item,
+    /// What must happen before its tool may start; nothing for what is no tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
+}
+
+/// What stands before a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Gate {
+    /// Nothing: it may start.
+    Open,
+    /// Someone's yes; the request follows.
+    Approval,
+    /// Someone's answer, which is also the tool's output; nothing is ever started here.
+    Answer,
+}
+
+/// An open item's texts so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemSaved {
+    /// The item.
+    pub item: ItemId,
+    /// Its texts.
+    pub texts: Vec<(Part, String)>,
+}
+
+/// A tool is about to touch the world. Stored before it does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolStarted {
+    /// The turn.
+    pub turn: TurnId,
+    /// The tool's item.
+    pub item: ItemId,
+}
+
+/// An item ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemCompleted {
+    /// Its turn.
+    pub turn: TurnId,
+    /// Its last form.
+    pub item: Item,
+}

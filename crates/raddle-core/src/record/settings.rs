@@ -1,0 +1,141 @@
+//! How turns run.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::is_false;
+
+/// How turns run. What is absent is left to the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Settings {
+    /// The working folder.
+    #[serde(default)]
+    pub cwd: String,
+    /// Further folders of the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roots: Vec<String>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its provider, as the configuration names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// How hard it should think.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// How its thinking is summed up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The provider's tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// Its tone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub personality: Option<String>,
+    /// Text in place of the built-in instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_instructions: Option<String>,
+    /// Text beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub developer_instructions: Option<String>,
+    /// When to ask.
+    #[serde(default)]
+    pub approval: ApprovalPolicy,
+    /// Who is asked.
+    #[serde(default)]
+    pub reviewer: Reviewer,
+    /// What tools may touch.
+    #[serde(default)]
+    pub sandbox: Sandbox,
+    /// Tools the client runs, as it described them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_tools: Vec<Value>,
+    /// How many tokens the model can read at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Above this many tokens the history is condensed before the next call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compact_above: Option<u64>,
+    /// What becomes of a turn whose owner died.
+    #[serde(default)]
+    pub recovery: Recovery,
+}
+
+/// When to ask.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ApprovalPolicy {
+    /// Before every command not known to be harmless.
+    Untrusted,
+    /// When the agent asks to go beyond its fence.
+    #[default]
+    OnRequest,
+    /// Never.
+    Never,
+    /// As chosen for each kind of question, kept as it came.
+    Granular(Value),
+}
+
+/// Who is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Reviewer {
+    /// The user.
+    #[default]
+    User,
+    /// A reviewing agent.
+    Agent,
+}
+
+/// What tools may touch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Sandbox {
+    /// Everything.
+    FullAccess,
+    /// Nothing; they may read.
+    ReadOnly {
+        /// Whether they may use the network.
+        #[serde(default, skip_serializing_if = "is_false")]
+        network: bool,
+    },
+    /// The workspace.
+    WorkspaceWrite {
+        /// Folders besides the working one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        roots: Vec<String>,
+        /// Whether they may use the network.
+        #[serde(default, skip_serializing_if = "is_false")]
+        network: bool,
+        /// Whether `/tmp` stays closed.
+        #[serde(default, skip_serializing_if = "is_false")]
+        without_tmp: bool,
+        /// Whether the folder named by `TMPDIR` stays closed.
+        #[serde(default, skip_serializing_if = "is_false")]
+        without_tmpdir: bool,
+    },
+    /// As someone else's fence allows.
+    External {
+        /// Whether that fence lets the network through.
+        #[serde(default, skip_serializing_if = "is_false")]
+        network: bool,
+    },
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self::ReadOnly { network: false }
+    }
+}
+
+/// What becomes of a turn whose owner died.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Recovery {
+    /// The next owner goes on with it.
+    #[default]
+    Continue,
+    /// The next owner ends it.
+    Interrupt,
+}

@@ -1,0 +1,88 @@
+//! Why a command was refused. Being refused is an ordinary answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Resolution, TurnId, TurnKind};
+
+/// Why a command was refused: a state of the thread, in which the command means nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
+pub enum Refusal {
+    /// There is no thread yet.
+    #[error("the thread has not been started")]
+    NotStarted,
+    /// There is one already.
+    #[error("the thread has been started already")]
+    AlreadyStarted,
+    /// It was deleted.
+    #[error("the thread was deleted")]
+    Deleted,
+    /// A later owner has the thread.
+    #[error("the thread is owned elsewhere")]
+    OwnedElsewhere,
+    /// No turn runs.
+    #[error("no active turn")]
+    NoTurn,
+    /// Another turn runs.
+    #[error("expected active turn id `{expected}` but found `{found}`")]
+    OtherTurn {
+        /// The one named.
+        expected: TurnId,
+        /// The one that runs.
+        found: TurnId,
+    },
+    /// The turn takes no input.
+    #[error("the active turn takes no further input")]
+    NotSteerable {
+        /// What kind it is.
+        kind: TurnKind,
+    },
+    /// A turn runs, and this must wait for its end.
+    #[error("a turn is running; interrupt it or wait for its end")]
+    TurnRunning,
+    /// The turn is stopping.
+    #[error("the active turn is stopping; try again once it has ended")]
+    TurnStopping,
+    /// There is nothing in the input.
+    #[error("input must not be empty")]
+    EmptyInput,
+    /// No such request is or was open.
+    #[error("no such request")]
+    NoRequest,
+    /// Someone was faster, or it was withdrawn.
+    #[error("the request was already resolved")]
+    AlreadyResolved {
+        /// How, if it was recent.
+        resolution: Option<Box<Resolution>>,
+    },
+    /// The answer does not fit the question.
+    #[error("the answer does not fit the request")]
+    WrongAnswer,
+    /// The item is not open.
+    #[error("no such open item")]
+    NoItem,
+    /// An item of that id is there already.
+    #[error("an item with this id exists")]
+    ItemExists,
+    /// What is reported belongs to a call of the model that has ended.
+    #[error("the model call has ended")]
+    StaleCall,
+    /// The item holds as much text as it may.
+    #[error("the item is full")]
+    ItemFull,
+    /// The tool has not been started, or has ended.
+    #[error("the tool is not running")]
+    ToolNotRunning,
+    /// No such turn in what counts of the history.
+    #[error("no such turn in this thread's history")]
+    NoSuchTurn,
+    /// The same key was used for something else.
+    #[error("this clientRequestId was used for a different request")]
+    KeyReused,
+    /// The inbox is full.
+    #[error("the thread has too much to do; try again shortly")]
+    Busy,
+    /// What was asked could not be stored.
+    #[error("the thread's journal cannot be written: {0}")]
+    NotStored(String),
+}

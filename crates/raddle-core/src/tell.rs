@@ -1,0 +1,350 @@
+//! The one bridge from our vocabulary to the wire's.
+//!
+//! A change of the contract changes what is here, and never the journal.
+
+mod ask;
+mod item;
+mod view;
+
+pub use ask::ask;
+pub use view::view;
+
+use raddle_protocol as wire;
+use raddle_protocol::Notification;
+
+use crate::{
+    Body, Delta, Event, Failure, FailureKind, ItemBody, ModelEnd, Part, PlanUpdated, Record,
+    RequestNumber, Settings, StepStatus, Thread, ThreadId, TurnEnd, TurnId, Usage,
+};
+
+/// What the wire says of a record, in this order. The thread is as it is just after that record.
+pub fn tell(thread: &Thread, record: &Record) -> Vec<Notification> {
+    let Some(id) = thread.id() else {
+        return Vec::new();
+    };
+    let mut told = Vec::new();
+    let status = wire::ThreadStatusChangedNotification {
+        thread_id: id,
+        status: view::status(thread.status()),
+    };
+    // The status comes before what changed it, except that a thread is introduced with its own.
+    if thread.status_at == record.seq {
+        told.push(status.into());
+    }
+    match &record.body {
+        Body::Delta(delta) => told.extend(tell_delta(thread, id, delta)),
+        Body::Event(event) => tell_event(thread, id, event, record, &mut told),
+    }
+    told
+}
+
+fn tell_event(
+    thread: &Thread,
+    id: ThreadId,
+    event: &Event,
+    record: &Record,
+    told: &mut Vec<Notification>,
+) {
+    let at_ms = record.at.0;
+    match event {
+        Event::ThreadStarted(_) | Event::Forked(_) => told.push(
+            wire::ThreadStartedNotification {
+                thread: view(thread),
+            }
+            .into(),
+        ),
+        Event::Reverted(_) => {
+            told.push(wire::ThreadRevertedNotification { thread_id: id }.into());
+        }
+        Event::SettingsChanged(it) => told.push(
+            wire::ThreadSettingsUpdatedNotification {
+                thread_id: id,
+                thread_settings: settings_view(&it.settings),
+            }
+            .into(),
+        ),
+        Event::Renamed(it) => told.push(
+            wire::ThreadNameUpdatedNotification {
+                thread_id: id,
+                thread_name: it.name.clone(),
+            }
+            .into(),
+        ),
+        Event::Archived => told.push(wire::ThreadArchivedNotification { thread_id: id }.into()),
+        Event::Unarchived => {
+            told.push(wire::ThreadUnarchivedNotification { thread_id: id }.into());
+        }
+        Event::Deleted => told.push(wire::ThreadDeletedNotification { thread_id: id }.into()),
+        Event::TurnStarted(_) => told.extend(thread.turn().map(|turn| {
+            Notification::from(wire::TurnStartedNotification {
+                thread_id: id,
+                turn: view::open_turn(turn),
+            })
+        })),
+        Event::InputAccepted(it) => {
+            told.push(started(id, &it.turn, item::open(&it.item), at_ms));
+            told.push(completed(id, &it.turn, item::whole(&it.item), at_ms));
+        }
+        Event::ModelEnded(it) => {
+            if it.usage.is_some() {
+                told.push(usage(thread, id, &it.turn));
+            }
+            if let ModelEnd::Broke { error, .. } = &it.end {
+                told.push(
+                    wire::ErrorNotification {
+                        thread_id: id,
+                        turn_id: it.turn.clone(),
+                        error: failure(error),
+                        will_retry: true,
+                    }
+                    .into(),
+                );
+            }
+        }
+        Event::ItemStarted(it) => {
+            told.push(started(id, &it.turn, item::open(&it.item), at_ms));
+        }
+        Event::ItemCompleted(it) => {
+            told.push(completed(id, &it.turn, item::whole(&it.item), at_ms));
+        }
+        Event::RequestResolved(it) => {
+            let settled = thread.settled.back();
+            if settled.is_some_and(|settled| settled.request == it.request && settled.told) {
+                let resolved = wire::ServerRequestResolvedNotification {
+                    thread_id: id,
+                    request_id: request_id(id, it.request),
+                };
+                told.push(resolved.into());
+            }
+        }
+        Event::PlanUpdated(it) => told.push(plan(id, it)),
+        Event::DiffUpdated(it) => told.push(
+            wire::TurnDiffUpdatedNotification {
+                thread_id: id,
+                turn_id: it.turn.clone(),
+                diff: it.diff.clone(),
+            }
+            .into(),
+        ),
+        Event::Warned(it) => told.push(
+            wire::WarningNotification {
+                thread_id: Some(id),
+                message: it.message.clone(),
+            }
+            .into(),
+        ),
+        Event::TurnEnded(it) => {
+            if let TurnEnd::Failed(error) = &it.end {
+                told.push(
+                    wire::ErrorNotification {
+                        thread_id: id,
+                        turn_id: it.turn.clone(),
+                        error: failure(error),
+                        will_retry: false,
+                    }
+                    .into(),
+                );
+            }
+            told.extend(thread.last_turn().map(|turn| {
+                Notification::from(wire::TurnCompletedNotification {
+                    thread_id: id,
+                    turn: view::last_turn(turn),
+                })
+            }));
+        }
+        // Nothing a client needs to know, or it is asked instead of told.
+        Event::Owned(_)
+        | Event::Reserved(_)
+        | Event::Released
+        | Event::ModelCalled(_)
+        | Event::ItemSaved(_)
+        | Event::ToolStarted(_)
+        | Event::RequestOpened(_)
+        | Event::InterruptAccepted(_)
+        | Event::Compacted(_)
+        | Event::Remembered(_) => {}
+    }
+}
+
+fn tell_delta(thread: &Thread, id: ThreadId, delta: &Delta) -> Option<Notification> {
+    let open = thread.open_item(&delta.item)?;
+    let turn_id = thread.turn()?.id.clone();
+    let item_id = delta.item.clone();
+    let (thread_id, text) = (id, delta.text.clone());
+    Some(match delta.part {
+        Part::Text if matches!(open.item.body, ItemBody::Plan(_)) => wire::PlanDeltaNotification {
+            thread_id,
+            turn_id,
+            item_id,
+            delta: text,
+        }
+        .into(),
+        Part::Text => wire::AgentMessageDeltaNotification {
+            thread_id,
+            turn_id,
+            item_id,
+            delta: text,
+        }
+        .into(),
+        Part::Summary(index) => wire::ReasoningSummaryTextDeltaNotification {
+            thread_id,
+            turn_id,
+            item_id,
+            delta: text,
+            summary_index: index.into(),
+        }
+        .into(),
+        Part::Content(index) => wire::ReasoningTextDeltaNotification {
+            thread_id,
+            turn_id,
+            item_id,
+            content_index: index.into(),
+            delta: text,
+        }
+        .into(),
+        Part::Printed => wire::CommandExecutionOutputDeltaNotification {
+            thread_id,
+            turn_id,
+            item_id,
+            delta: text,
+        }
+        .into(),
+    })
+}
+
+/// A request's id on the wire: a string that names thread and number, so that it is the same
+/// for as long as the request is open, whichever process asks.
+pub(crate) fn request_id(thread: ThreadId, request: RequestNumber) -> wire::RequestId {
+    wire::RequestId::String(format!("{thread}:{request}").into())
+}
+
+fn started(id: ThreadId, turn: &TurnId, item: wire::ThreadItem, at_ms: i64) -> Notification {
+    wire::ItemStartedNotification {
+        thread_id: id,
+        turn_id: turn.clone(),
+        item,
+        started_at_ms: at_ms,
+    }
+    .into()
+}
+
+fn completed(id: ThreadId, turn: &TurnId, item: wire::ThreadItem, at_ms: i64) -> Notification {
+    wire::ItemCompletedNotification {
+        thread_id: id,
+        turn_id: turn.clone(),
+        completed_at_ms: at_ms,
+        item,
+    }
+    .into()
+}
+
+fn plan(id: ThreadId, it: &PlanUpdated) -> Notification {
+    let steps = it.steps.iter().map(|step| wire::TurnPlanStep {
+        step: step.step.clone(),
+        status: match step.status {
+            StepStatus::Pending => wire::TurnPlanStepStatus::Pending,
+            StepStatus::InProgress => wire::TurnPlanStepStatus::InProgress,
+            StepStatus::Completed => wire::TurnPlanStepStatus::Completed,
+        },
+    });
+    wire::TurnPlanUpdatedNotification {
+        thread_id: id,
+        turn_id: it.turn.clone(),
+        plan: steps.collect(),
+        explanation: it.explanation.clone(),
+    }
+    .into()
+}
+
+fn usage(thread: &Thread, id: ThreadId, turn: &TurnId) -> Notification {
+    let window = thread.settings().window;
+    wire::ThreadTokenUsageUpdatedNotification {
+        thread_id: id,
+        turn_id: turn.clone(),
+        token_usage: wire::ThreadTokenUsage {
+            last: breakdown(&thread.last_usage),
+            total: breakdown(&thread.usage),
+            model_context_window: window.map(count),
+        },
+    }
+    .into()
+}
+
+fn breakdown(usage: &Usage) -> wire::TokenUsageBreakdown {
+    wire::TokenUsageBreakdown {
+        cached_input_tokens: count(usage.cached),
+        input_tokens: count(usage.input),
+        output_tokens: count(usage.output),
+        reasoning_output_tokens: count(usage.reasoning),
+        total_tokens: count(usage.total()),
+        cache_write_input_tokens: count(usage.cache_written),
+    }
+}
+
+fn count(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
+}
+
+/// What went wrong, in the wire's words.
+pub(crate) fn failure(failure: &Failure) -> wire::TurnError {
+    use wire::CodexErrorInfo as Info;
+    let http = |status: &Option<u16>| wire::HttpFailure {
+        http_status_code: *status,
+    };
+    let info = match &failure.kind {
+        FailureKind::ContextFull => Info::ContextWindowExceeded,
+        FailureKind::BudgetSpent => Info::SessionBudgetExceeded,
+        FailureKind::UsageLimit => Info::UsageLimitExceeded,
+        FailureKind::RateLimit => Info::RateLimitExceeded,
+        FailureKind::Overloaded => Info::ServerOverloaded,
+        FailureKind::ModelNotFound => Info::ModelNotFound,
+        FailureKind::VendorFailed => Info::InternalServerError,
+        FailureKind::Unauthorized => Info::Unauthorized,
+        FailureKind::BadRequest => Info::BadRequest,
+        FailureKind::Policy => Info::CyberPolicy,
+        FailureKind::Connection { status } => Info::HttpConnectionFailed(http(status)),
+        FailureKind::Stream { status } => Info::ResponseStreamDisconnected(http(status)),
+        FailureKind::TooManyAttempts => Info::ResponseTooManyFailedAttempts(http(&None)),
+        FailureKind::Sandbox => Info::SandboxError,
+        FailureKind::RecoveryLimit => Info::Unrecognized("recoveryLimit".into()),
+        FailureKind::StorageFull => Info::Unrecognized("storageFull".into()),
+        FailureKind::Internal | FailureKind::Other => Info::Other,
+    };
+    wire::TurnError {
+        message: failure.message.clone(),
+        additional_details: failure.details.clone(),
+        codex_error_info: Some(info),
+        misalignment: None,
+    }
+}
+
+/// All settings, in the wire's words.
+pub fn settings_view(settings: &Settings) -> wire::ThreadSettings {
+    let model = settings.model.clone().unwrap_or_default();
+    wire::ThreadSettings {
+        approval_policy: view::approval(&settings.approval),
+        approvals_reviewer: view::reviewer(settings.reviewer),
+        collaboration_mode: wire::CollaborationMode {
+            mode: wire::ModeKind::Default,
+            settings: wire::Settings {
+                model: model.clone(),
+                developer_instructions: settings.developer_instructions.clone(),
+                reasoning_effort: settings.effort.clone(),
+            },
+        },
+        cwd: settings.cwd.clone(),
+        model,
+        model_provider: settings.provider.clone().unwrap_or_default(),
+        sandbox_policy: view::sandbox(&settings.sandbox),
+        active_permission_profile: None,
+        disabled_plugin_ids: Vec::new(),
+        effort: settings.effort.clone(),
+        multi_agent_mode: wire::MultiAgentMode::default(),
+        personality: settings.personality.as_deref().map(wire::Personality::from),
+        service_tier: settings.tier.clone(),
+        summary: settings
+            .summary
+            .as_deref()
+            .map(wire::ReasoningSummary::from),
+    }
+}

@@ -1,0 +1,146 @@
+//! Requests as the wire asks them.
+
+use raddle_protocol as wire;
+use raddle_protocol::table::ServerMethod;
+use serde_json::Value;
+
+use super::item::actions;
+use crate::{Ask, Call, RequestNumber, Thread};
+
+/// A request as the wire asks it: its id, its method and its params.
+///
+/// Nothing when no request of that number is open.
+pub fn ask(
+    thread: &Thread,
+    request: RequestNumber,
+) -> Option<(wire::RequestId, &'static str, Value)> {
+    let thread_id = thread.id()?;
+    let open = thread.requests.get(&request)?;
+    let turn_id = open.turn.clone();
+    let item_id = open.item.clone();
+    let started_at_ms = open.opened_at.0;
+    let call = thread
+        .open_item(&open.item)
+        .and_then(|open| open.item.call.as_ref());
+    let (method, params) = match &open.ask {
+        Ask::Command(it) => asked::<wire::ItemCommandExecutionRequestApproval>(
+            &wire::CommandExecutionRequestApprovalParams {
+                thread_id,
+                turn_id,
+                item_id,
+                started_at_ms,
+                additional_permissions: None,
+                approval_id: None,
+                available_decisions: None,
+                command: Some(it.command.clone()),
+                command_actions: Some(actions(&it.actions)),
+                cwd: Some(it.cwd.clone()),
+                environment_id: None,
+                kind: wire::CommandExecutionApprovalKind::Command,
+                network_approval_context: None,
+                proposed_execpolicy_amendment: (!it.rule.is_empty()).then(|| it.rule.clone()),
+                proposed_network_policy_amendments: None,
+                reason: it.reason.clone(),
+            },
+        ),
+        Ask::Patch(it) => {
+            asked::<wire::ItemFileChangeRequestApproval>(&wire::FileChangeRequestApprovalParams {
+                thread_id,
+                turn_id,
+                item_id,
+                started_at_ms,
+                grant_root: it.root.clone(),
+                reason: it.reason.clone(),
+            })
+        }
+        Ask::Permissions(it) => {
+            asked::<wire::ItemPermissionsRequestApproval>(&wire::PermissionsRequestApprovalParams {
+                thread_id,
+                turn_id,
+                item_id,
+                cwd: it.cwd.clone(),
+                permissions: serde_json::from_value(it.permissions.clone()).unwrap_or(
+                    wire::RequestPermissionProfile {
+                        file_system: None,
+                        network: None,
+                    },
+                ),
+                started_at_ms,
+                environment_id: None,
+                reason: it.reason.clone(),
+            })
+        }
+        Ask::Questions(it) => {
+            let questions = it
+                .questions
+                .iter()
+                .map(|it| wire::ToolRequestUserInputQuestion {
+                    id: it.id.clone(),
+                    header: it.header.clone(),
+                    question: it.question.clone(),
+                    is_other: it.other,
+                    is_secret: it.secret,
+                    options: it.options.as_ref().map(|options| {
+                        let options = options.iter().map(|it| wire::ToolRequestUserInputOption {
+                            description: it.description.clone(),
+                            label: it.label.clone(),
+                        });
+                        options.collect()
+                    }),
+                });
+            asked::<wire::ItemToolRequestUserInput>(&wire::ToolRequestUserInputParams {
+                thread_id,
+                turn_id,
+                item_id,
+                is_blocking: true,
+                questions: questions.collect(),
+                auto_resolution_ms: None,
+            })
+        }
+        Ask::ClientTool => asked::<wire::ItemToolCall>(&client_tool(thread, open, call)?),
+        Ask::Elicitation(it) => (
+            wire::McpServerElicitationRequest::NAME,
+            Ok(elicitation(thread_id, &turn_id, it)),
+        ),
+    };
+    // Our own types always become JSON.
+    let params = params.ok()?;
+    Some((super::request_id(thread_id, request), method, params))
+}
+
+fn asked<M: ServerMethod>(params: &M::Params) -> (&'static str, serde_json::Result<Value>) {
+    (M::NAME, serde_json::to_value(params))
+}
+
+fn client_tool(
+    thread: &Thread,
+    open: &crate::thread::OpenRequest,
+    call: Option<&Call>,
+) -> Option<wire::DynamicToolCallParams> {
+    let item = thread.open_item(&open.item)?;
+    let crate::ItemBody::ClientTool(tool) = &item.item.body else {
+        return None;
+    };
+    Some(wire::DynamicToolCallParams {
+        thread_id: thread.id()?,
+        turn_id: open.turn.clone(),
+        call_id: call?.id.clone(),
+        arguments: tool.arguments.clone(),
+        tool: tool.tool.clone(),
+        namespace: tool.namespace.clone(),
+    })
+}
+
+fn elicitation(
+    thread_id: crate::ThreadId,
+    turn_id: &crate::TurnId,
+    it: &crate::AskElicitation,
+) -> Value {
+    let mut body = it.body.clone();
+    if let Value::Object(members) = &mut body {
+        members.insert("threadId".to_owned(), thread_id.to_string().into());
+        members.insert("turnId".to_owned(), turn_id.as_str().into());
+        members.insert("serverName".to_owned(), it.server.clone().into());
+    }
+    body
+}

@@ -1,0 +1,147 @@
+//! The thread: a fold over its records.
+
+mod advance;
+mod answer_request;
+mod apply;
+mod ask_for_tool;
+mod call_tool;
+mod closing;
+mod compact;
+mod delete;
+mod end_model;
+mod end_tool;
+mod interrupt;
+mod item_text;
+mod manage;
+mod own;
+mod revert;
+mod start_turn;
+mod state;
+
+pub use state::{Base, Cursor, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Status, Thread};
+
+use crate::{Body, Command, ItemId, Outcome, Purpose, Refusal, Timestamp, TurnId};
+
+/// Work that is owed: what the owner has to do outside.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Effect {
+    /// Call the model and report what it says.
+    CallModel {
+        /// The turn.
+        turn: TurnId,
+        /// The number of the call.
+        call: u32,
+    },
+    /// Run the tool of an item and report what comes of it.
+    RunTool {
+        /// The turn.
+        turn: TurnId,
+        /// The item.
+        item: ItemId,
+    },
+    /// End a tool that runs; it still reports.
+    StopTool {
+        /// The item.
+        item: ItemId,
+    },
+}
+
+/// What a command means: the records it makes and what its sender is told.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Decision {
+    pub(crate) bodies: Vec<Body>,
+    pub(crate) outcome: Outcome,
+}
+
+impl Decision {
+    fn done(bodies: Vec<Body>) -> Self {
+        Self {
+            bodies,
+            outcome: Outcome::Done,
+        }
+    }
+}
+
+impl From<Vec<Body>> for Decision {
+    fn from(bodies: Vec<Body>) -> Self {
+        Self::done(bodies)
+    }
+}
+
+impl Thread {
+    /// What does this command mean now? Reads, never writes.
+    pub fn decide(
+        &self,
+        command: Command,
+        now: Timestamp,
+    ) -> Result<(Vec<Body>, Outcome), Refusal> {
+        self.decision(command, now)
+            .map(|decision| (decision.bodies, decision.outcome))
+    }
+
+    pub(crate) fn decision(&self, command: Command, now: Timestamp) -> Result<Decision, Refusal> {
+        match (&self.identity, &command) {
+            (None, Command::StartThread(_) | Command::Own(_)) => {}
+            (None, _) => return Err(Refusal::NotStarted),
+            (Some(_), Command::StartThread(_)) => return Err(Refusal::AlreadyStarted),
+            (Some(_), _) if self.deleted => return Err(Refusal::Deleted),
+            (Some(_), _) => {}
+        }
+        match command {
+            Command::StartThread(it) => Ok(manage::start_thread(*it)),
+            Command::Own(it) => own::decide(self, it, now),
+            Command::Release => Ok(own::release()),
+            Command::Revert(it) => revert::decide(self, it),
+            Command::ChangeSettings(it) => Ok(manage::change_settings(self, *it)),
+            Command::Rename(it) => Ok(manage::rename(self, it)),
+            Command::Archive(it) => manage::archive(self, it),
+            Command::Delete => Ok(delete::decide(self, now)),
+            Command::StartTurn(it) => start_turn::decide(self, *it, now),
+            Command::Steer(it) => start_turn::steer(self, it, now),
+            Command::Interrupt(it) => interrupt::decide(self, it, now),
+            Command::AnswerRequest(it) => answer_request::decide(self, *it, now),
+            Command::StartItem(it) => item_text::start(self, *it, now),
+            Command::AppendText(it) => item_text::append(self, it),
+            Command::CompleteItem(it) => item_text::complete(self, *it, now),
+            Command::CallTool(it) => call_tool::decide(self, *it, now),
+            Command::EndModel(it) => end_model::decide(self, *it, now),
+            Command::Compact(it) => compact::decide(self, it, now),
+            Command::AskForTool(it) => ask_for_tool::decide(self, *it),
+            Command::EndTool(it) => end_tool::decide(self, *it, now),
+            Command::UpdatePlan(it) => manage::update_plan(self, it),
+            Command::UpdateDiff(it) => manage::update_diff(self, it),
+            Command::Warn(it) => Ok(manage::warn(it)),
+        }
+    }
+
+    /// The work this thread waits for, read off its state. After a restart, simply ask again.
+    pub fn pending(&self) -> Vec<Effect> {
+        let Some(turn) = &self.turn else {
+            return Vec::new();
+        };
+        let mut effects = Vec::new();
+        if let Some(model) = &turn.model {
+            effects.push(Effect::CallModel {
+                turn: turn.id.clone(),
+                call: model.call,
+            });
+        }
+        for open in turn.items.iter().filter(|open| open.started) {
+            effects.push(Effect::RunTool {
+                turn: turn.id.clone(),
+                item: open.item.id.clone(),
+            });
+            if turn.stopping.is_some() {
+                effects.push(Effect::StopTool {
+                    item: open.item.id.clone(),
+                });
+            }
+        }
+        effects
+    }
+
+    /// What the model is called for now, if it is.
+    pub fn purpose(&self) -> Option<Purpose> {
+        Some(self.turn.as_ref()?.model.as_ref()?.purpose)
+    }
+}

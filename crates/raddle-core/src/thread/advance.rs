@@ -1,0 +1,117 @@
+//! What follows by itself: the next step of a turn, once nothing stands before it.
+
+use super::closing::{self, Which};
+use super::{OpenItem, OpenTurn, Thread, answer_request};
+use crate::{
+    Body, Event, ItemSaved, ModelCalled, Purpose, Resolution, Timestamp, ToolStarted, TurnEnd,
+    TurnKind,
+};
+
+/// An open item with this much unsaved text, and with as much of it as is saved, is saved whole, so that
+/// its deltas can go. All it costs to store an item is then a small multiple of its last size.
+fn unsaved_bytes_max() -> u64 {
+    crate::bugs::bound(256 << 10, 300)
+}
+
+impl Thread {
+    /// The next thing that follows by itself, or nothing. Ask again after applying it.
+    pub fn advance(&self, now: Timestamp) -> Vec<Body> {
+        let Some(turn) = &self.turn else {
+            return Vec::new();
+        };
+        if let Some((number, open)) = self.requests.iter().find(|(_, open)| {
+            let until = open.expires_at;
+            until.is_some_and(|until| now.is_over(open.opened_at, until))
+        }) {
+            return answer_request::settle(self, *number, open, Resolution::Expired, now);
+        }
+        if let Some(open) = turn
+            .items
+            .iter()
+            .find(|open| open.unsaved_bytes > unsaved_bytes_max().max(open.bytes() / 2))
+        {
+            let texts = open.texts.clone().into_iter().collect();
+            let item = open.item.id.clone();
+            return vec![Event::ItemSaved(ItemSaved { item, texts }).into()];
+        }
+        if let Some(stopping) = &turn.stopping {
+            return self.stop_further(turn, stopping.at, now);
+        }
+        if turn.model.is_some() {
+            return Vec::new();
+        }
+        if let Some(failure) = &turn.failed {
+            let mut bodies = closing::end_items(self, turn, Which::AllButRunning, None, now);
+            bodies.push(closing::turn_ended(turn, TurnEnd::Failed(failure.clone())));
+            return bodies;
+        }
+        let starting = next_tool(turn);
+        if let Some(open) = starting {
+            let started = ToolStarted {
+                turn: turn.id.clone(),
+                item: open.item.id.clone(),
+            };
+            return vec![Event::ToolStarted(started).into()];
+        }
+        if !turn.items.is_empty() {
+            return Vec::new();
+        }
+        self.ask_or_end(turn, now)
+    }
+
+    /// A turn that is to stop ends once nothing of it runs, or once that has taken too long.
+    fn stop_further(&self, turn: &OpenTurn, since: Timestamp, now: Timestamp) -> Vec<Body> {
+        let Some(stopping) = &turn.stopping else {
+            return Vec::new();
+        };
+        if turn.items.is_empty() {
+            let end = TurnEnd::Interrupted(stopping.cause.clone());
+            return vec![closing::turn_ended(turn, end)];
+        }
+        if now.is_over(since, since.plus_ms(closing::STOP_MS_MAX)) {
+            return closing::end_items(self, turn, Which::Running, None, now);
+        }
+        Vec::new()
+    }
+
+    /// Nothing is open: the model is asked, or the turn is over.
+    fn ask_or_end(&self, turn: &OpenTurn, now: Timestamp) -> Vec<Body> {
+        let retry = turn.retry_at;
+        if retry.is_some_and(|at| !now.is_over(turn.broke_at, at)) {
+            return Vec::new();
+        }
+        let to_condense = turn.kind == TurnKind::Compaction && !turn.compacted;
+        if !turn.unread && !to_condense && turn.calls > 0 {
+            if crate::bugs::planted(crate::bugs::Bug::UnendedTurn) && turn.calls > 2 {
+                return Vec::new();
+            }
+            return vec![closing::turn_ended(turn, TurnEnd::Completed)];
+        }
+        let full = self
+            .settings
+            .compact_above
+            .is_some_and(|above| self.context_tokens > above);
+        let purpose = if to_condense || full {
+            Purpose::Compact
+        } else {
+            Purpose::Answer
+        };
+        let called = ModelCalled {
+            turn: turn.id.clone(),
+            call: self.calls + 1,
+            attempt: turn.attempts + 1,
+            purpose,
+        };
+        vec![Event::ModelCalled(called).into()]
+    }
+}
+
+/// The next tool that may start: those that must run alone wait for the others, and the others for them.
+fn next_tool(turn: &OpenTurn) -> Option<&OpenItem> {
+    let alone = |open: &OpenItem| open.item.call.as_ref().is_some_and(|call| call.alone);
+    let mut running = turn.items.iter().filter(|open| open.started).peekable();
+    let next = turn.items.iter().find(|open| open.ready && !open.started)?;
+    let nothing_runs = running.peek().is_none();
+    let only_company = !running.any(alone) && !alone(next);
+    (nothing_runs || only_company).then_some(next)
+}

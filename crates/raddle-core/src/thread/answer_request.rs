@@ -1,0 +1,174 @@
+//! Answering a request: the first answer counts, and everyone after it is told so.
+
+use super::state::OpenRequest;
+use super::{Decision, OpenItem, OpenTurn, Thread, closing};
+use crate::{
+    Answer, AnswerRequest, Ask, Body, Cause, Event, Gate, ItemBody, ItemStatus, Output, Refusal,
+    RequestNumber, RequestResolved, Resolution, Timestamp,
+};
+
+pub(super) fn decide(
+    thread: &Thread,
+    it: AnswerRequest,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
+    let Some(open) = thread.requests.get(&it.request) else {
+        return again(thread, it);
+    };
+    if !fits(&open.ask, &it.answer) {
+        return Err(Refusal::WrongAnswer);
+    }
+    let resolution = Resolution::Answered {
+        by: it.by,
+        answer: Box::new(it.answer),
+    };
+    Ok(settle(thread, it.request, open, resolution, now).into())
+}
+
+fn again(thread: &Thread, it: AnswerRequest) -> Result<Decision, Refusal> {
+    if it.request >= thread.next_request {
+        return Err(Refusal::NoRequest);
+    }
+    let settled = thread.settled.iter().find(|old| old.request == it.request);
+    if crate::bugs::planted(crate::bugs::Bug::DoubleAnswer) {
+        let resolution = Resolution::Answered {
+            by: it.by,
+            answer: Box::new(it.answer),
+        };
+        return Ok(vec![resolved(it.request, resolution)].into());
+    }
+    Err(Refusal::AlreadyResolved {
+        resolution: settled.map(|old| Box::new(old.resolution.clone())),
+    })
+}
+
+/// Settles a request and does what follows for its item.
+pub(super) fn settle(
+    thread: &Thread,
+    request: RequestNumber,
+    open: &OpenRequest,
+    resolution: Resolution,
+    now: Timestamp,
+) -> Vec<Body> {
+    let mut bodies = vec![resolved(request, resolution.clone())];
+    let Some(turn) = &thread.turn else {
+        return bodies;
+    };
+    let Some(item) = thread.open_item(&open.item) else {
+        return bodies;
+    };
+    match item.gate {
+        // A tool that runs takes the answer itself.
+        _ if item.started => {}
+        Some(Gate::Approval) => bodies.extend(decline(turn, item, &resolution, now)),
+        Some(Gate::Answer) => bodies.push(answered(turn, item, &resolution, now)),
+        Some(Gate::Open) | None => {}
+    }
+    let cancels = match &resolution {
+        Resolution::Answered { answer, .. } => **answer == Answer::Cancel,
+        Resolution::Expired | Resolution::Withdrawn => false,
+    };
+    if cancels && turn.stopping.is_none() {
+        let rest = closing::stop(thread, turn, Cause::Cancelled, Some(&item.item.id), now);
+        bodies.extend(rest);
+    }
+    bodies
+}
+
+/// What a no means for the item; a yes only makes it ready.
+fn decline(
+    turn: &OpenTurn,
+    item: &OpenItem,
+    resolution: &Resolution,
+    now: Timestamp,
+) -> Option<Body> {
+    let (status, text) = match resolution {
+        Resolution::Answered { answer, .. } => match &**answer {
+            Answer::Accept | Answer::AcceptForSession | Answer::AcceptWithRule(_) => return None,
+            Answer::Failed(why) => (
+                ItemStatus::Failed,
+                format!("No answer could be had to the question whether this may run: {why}"),
+            ),
+            Answer::Decline
+            | Answer::Cancel
+            | Answer::Permissions(_)
+            | Answer::Answers(_)
+            | Answer::Tool { .. }
+            | Answer::Elicitation(_) => (
+                ItemStatus::Declined,
+                "The user declined this call. Nothing was done.".to_owned(),
+            ),
+        },
+        Resolution::Expired => (
+            ItemStatus::Declined,
+            "Nobody answered in time whether this may run, so it was not.".to_owned(),
+        ),
+        Resolution::Withdrawn => return None,
+    };
+    let output = Output::failure(text);
+    Some(closing::tool_ended(turn, item, status, output, now))
+}
+
+/// The answer is what the tool gives back.
+fn answered(turn: &OpenTurn, item: &OpenItem, resolution: &Resolution, now: Timestamp) -> Body {
+    let (status, output) = match resolution {
+        Resolution::Answered { answer, .. } => match &**answer {
+            Answer::Tool { output, .. } if output.failed => (ItemStatus::Failed, output.clone()),
+            Answer::Tool { output, .. } => (ItemStatus::Completed, output.clone()),
+            Answer::Answers(answers) => (ItemStatus::Completed, Output::text(in_words(answers))),
+            Answer::Permissions(granted) | Answer::Elicitation(granted) => {
+                (ItemStatus::Completed, Output::text(granted.to_string()))
+            }
+            Answer::Failed(why) => (ItemStatus::Failed, Output::failure(why.clone())),
+            Answer::Accept | Answer::AcceptForSession | Answer::AcceptWithRule(_) => {
+                (ItemStatus::Completed, Output::text("Yes."))
+            }
+            Answer::Decline | Answer::Cancel => (
+                ItemStatus::Declined,
+                Output::failure("The user declined to answer."),
+            ),
+        },
+        Resolution::Expired | Resolution::Withdrawn => (
+            ItemStatus::Failed,
+            Output::failure("Nobody answered in time."),
+        ),
+    };
+    let mut last = closing::last_form(item, status, now);
+    last.output = Some(output);
+    if let (ItemBody::ClientTool(tool), Resolution::Answered { answer, .. }) =
+        (&mut last.body, resolution)
+        && let Answer::Tool { content, .. } = &**answer
+    {
+        tool.content = Some(content.clone());
+        tool.duration_ms = Some(now.since(item.item.started_at));
+    }
+    closing::completed(turn, last)
+}
+
+fn in_words(answers: &std::collections::BTreeMap<String, Vec<String>>) -> String {
+    let lines = answers
+        .iter()
+        .map(|(question, answers)| format!("{question}: {}", answers.join(", ")));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn resolved(request: RequestNumber, resolution: Resolution) -> Body {
+    Event::RequestResolved(RequestResolved {
+        request,
+        resolution,
+    })
+    .into()
+}
+
+/// Whether an answer is one to this question. A no and a failure fit every question.
+fn fits(ask: &Ask, answer: &Answer) -> bool {
+    match answer {
+        Answer::Decline | Answer::Cancel | Answer::Failed(_) => true,
+        Answer::Accept | Answer::AcceptForSession => matches!(ask, Ask::Command(_) | Ask::Patch(_)),
+        Answer::AcceptWithRule(_) => matches!(ask, Ask::Command(_)),
+        Answer::Permissions(_) => matches!(ask, Ask::Permissions(_)),
+        Answer::Answers(_) => matches!(ask, Ask::Questions(_)),
+        Answer::Tool { .. } => matches!(ask, Ask::ClientTool),
+        Answer::Elicitation(_) => matches!(ask, Ask::Elicitation(_)),
+    }
+}

@@ -1,0 +1,352 @@
+//! It happened: folding a record into the state. Total, with nothing to refuse and nothing to look up.
+
+use std::collections::BTreeMap;
+
+use super::state::{
+    Gap, Identity, KEYS_MAX, LastTurn, ModelCall, OpenItem, OpenRequest, OpenTurn, Owner,
+    Remembered, SETTLED_MAX, Settled, Stopping, Thread, gaps_max,
+};
+use crate::ports::preview;
+use crate::{
+    Answer, Ask, Body, Delta, Event, Gate, ItemBody, ItemCompleted, ItemStarted, ItemStatus,
+    ModelCalled, ModelEnd, ModelEnded, Owned, Record, RequestResolved, Resolution, Seq, Span,
+    ThreadStarted, Timestamp, TurnEnded, TurnStarted,
+};
+
+impl Thread {
+    /// It happened.
+    pub fn apply(&mut self, record: &Record) {
+        let status = self.status();
+        let Record { seq, at, body } = record;
+        self.head = *seq;
+        match body {
+            Body::Delta(delta) => self.grow(delta),
+            Body::Event(event) => {
+                self.updated_at = *at;
+                self.happen(event, *seq, *at);
+            }
+        }
+        if self.status() != status {
+            self.status_at = *seq;
+        }
+    }
+
+    fn happen(&mut self, event: &Event, seq: Seq, at: Timestamp) {
+        match event {
+            Event::ThreadStarted(it) => self.start(it, seq, at),
+            Event::Owned(it) => self.own(it, seq),
+            Event::Reserved(it) => {
+                if let Some(owner) = &mut self.owner {
+                    owner.reserved = it.to;
+                }
+            }
+            Event::Released => {
+                if let Some(owner) = &mut self.owner {
+                    owner.released = true;
+                }
+            }
+            Event::Forked(it) => {
+                if let Some(identity) = &mut self.identity {
+                    identity.thread = it.thread;
+                    identity.forked_from = Some(it.from);
+                    identity.principal.clone_from(&it.principal);
+                    identity.ephemeral = it.ephemeral;
+                    identity.created_at = at;
+                }
+                self.lineage.clone_from(&it.lineage);
+                self.turns = it.turns;
+                self.settings = it.settings.clone();
+                // Keys were given for the other thread.
+                self.keys.clear();
+                self.archived = false;
+                self.usage = crate::Usage::default();
+            }
+            Event::Reverted(it) => {
+                self.lineage.clone_from(&it.lineage);
+                self.turns = it.turns;
+                self.last_turn = None;
+                self.context_tokens = 0;
+            }
+            Event::SettingsChanged(it) => self.settings = it.settings.clone(),
+            Event::Renamed(it) => self.name.clone_from(&it.name),
+            Event::Archived => self.archived = true,
+            Event::Unarchived => self.archived = false,
+            Event::Deleted => self.deleted = true,
+            Event::TurnStarted(it) => self.start_turn(it, at),
+            Event::InputAccepted(it) => {
+                if let ItemBody::UserMessage(message) = &it.item.body
+                    && self.preview.is_empty()
+                {
+                    self.preview = preview(message);
+                }
+                self.with_turn(|turn| turn.unread = true);
+            }
+            Event::ModelCalled(it) => self.call_model(it, seq),
+            Event::ModelEnded(it) => self.end_model(it, at),
+            Event::ItemStarted(it) => self.start_item(it),
+            Event::ItemSaved(it) => self.with_item(&it.item, |open| {
+                open.texts = it.texts.iter().cloned().collect();
+                open.unsaved_bytes = 0;
+            }),
+            Event::ToolStarted(it) => self.with_item(&it.item, |open| open.started = true),
+            Event::ItemCompleted(it) => self.complete_item(it),
+            Event::RequestOpened(it) => {
+                self.next_request = crate::RequestNumber(it.request.0 + 1);
+                let open = OpenRequest {
+                    turn: it.turn.clone(),
+                    item: it.item.clone(),
+                    ask: it.ask.clone(),
+                    opened_at: at,
+                    expires_at: it.expires_at,
+                };
+                self.requests.insert(it.request, open);
+            }
+            Event::RequestResolved(it) => self.settle(it),
+            // These are for people; nothing is decided by them.
+            Event::PlanUpdated(_) | Event::DiffUpdated(_) | Event::Warned(_) => {}
+            Event::InterruptAccepted(it) => self.with_turn(|turn| {
+                turn.stopping = Some(Stopping {
+                    cause: it.cause.clone(),
+                    at,
+                });
+                turn.retry_at = None;
+            }),
+            Event::TurnEnded(it) => self.end_turn(it, at),
+            Event::Compacted(_) => {
+                // Input that came while the model condensed is not in its summary.
+                let called = self.turn.as_ref().and_then(|turn| turn.model);
+                self.lineage = vec![Span {
+                    from: called.map_or(seq, |model| model.at),
+                    until: None,
+                }];
+                self.context_tokens = 0;
+                self.with_turn(|turn| {
+                    turn.compacted = true;
+                    // The question that made room necessary is still to be answered.
+                    turn.unread = turn.kind != crate::TurnKind::Compaction;
+                });
+            }
+            Event::Remembered(it) => {
+                self.keys.push_back(Remembered {
+                    key: it.key.clone(),
+                    asked: it.asked.clone(),
+                    outcome: it.outcome.clone(),
+                    at,
+                });
+                if self.keys.len() > KEYS_MAX {
+                    self.keys.pop_front();
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, it: &ThreadStarted, seq: Seq, at: Timestamp) {
+        self.identity = Some(Identity {
+            thread: it.thread,
+            tenant: it.tenant.clone(),
+            principal: it.principal.clone(),
+            source: it.source.clone(),
+            originator: it.originator.clone(),
+            label: it.label.clone(),
+            version: it.version.clone(),
+            ephemeral: it.ephemeral,
+            paginated: it.paginated,
+            git: it.git.clone(),
+            forked_from: None,
+            created_at: at,
+        });
+        self.settings = it.settings.clone();
+        self.lineage = vec![Span {
+            from: seq,
+            until: None,
+        }];
+    }
+
+    fn own(&mut self, it: &Owned, seq: Seq) {
+        let lost = self.owner.as_ref().is_some_and(|owner| !owner.released);
+        if lost {
+            self.with_turn(|turn| turn.owners_lost += 1);
+        }
+        if self.owner.is_some() && it.found.next() < seq {
+            self.gaps.push_back(Gap {
+                after: it.found,
+                before: seq,
+            });
+            if self.gaps.len() > gaps_max()
+                && let Some(oldest) = self.gaps.pop_front()
+            {
+                self.judged_from = oldest.before;
+            }
+        }
+        self.owner = Some(Owner {
+            epoch: it.epoch,
+            node: it.node.clone(),
+            reserved: it.reserved,
+            released: false,
+        });
+    }
+
+    fn start_turn(&mut self, it: &TurnStarted, at: Timestamp) {
+        self.turns += 1;
+        self.recency_at = Some(at);
+        self.turn = Some(OpenTurn {
+            id: it.turn.clone(),
+            kind: it.kind,
+            started_at: at,
+            root: it.root.clone(),
+            output_schema: it.output_schema.clone(),
+            items: Vec::new(),
+            model: None,
+            calls: 0,
+            attempts: 0,
+            unread: false,
+            retry_at: None,
+            broke_at: at,
+            failed: None,
+            stopping: None,
+            owners_lost: 0,
+            compacted: false,
+            answer: None,
+        });
+    }
+
+    fn call_model(&mut self, it: &ModelCalled, seq: Seq) {
+        self.calls = it.call;
+        self.with_turn(|turn| {
+            turn.model = Some(ModelCall {
+                call: it.call,
+                purpose: it.purpose,
+                at: seq,
+            });
+            turn.calls += 1;
+            turn.attempts = it.attempt;
+            turn.unread = false;
+            turn.retry_at = None;
+            if it.purpose == crate::Purpose::Compact {
+                turn.compacted = false;
+            }
+        });
+    }
+
+    fn end_model(&mut self, it: &ModelEnded, at: Timestamp) {
+        if let Some(usage) = it.usage {
+            self.usage = self.usage.plus(&usage);
+            self.last_usage = usage;
+            // A call that condensed the history read the old one; the new one is short.
+            if self.purpose() != Some(crate::Purpose::Compact) {
+                self.context_tokens = usage.total();
+            }
+        }
+        self.with_turn(|turn| {
+            turn.model = None;
+            match &it.end {
+                ModelEnd::Done => turn.attempts = 0,
+                ModelEnd::Broke { retry_at, .. } => {
+                    turn.retry_at = Some(*retry_at);
+                    turn.broke_at = at;
+                    turn.unread = true;
+                }
+                ModelEnd::Failed { error } => turn.failed = Some(error.clone()),
+                // What this call had read is to be read again, if the turn goes on.
+                ModelEnd::Cancelled | ModelEnd::OwnerLost => turn.unread = true,
+            }
+        });
+    }
+
+    fn start_item(&mut self, it: &ItemStarted) {
+        let call = self.calls;
+        self.with_turn(|turn| {
+            turn.items.push(OpenItem {
+                item: it.item.clone(),
+                texts: BTreeMap::new(),
+                call,
+                gate: it.gate,
+                ready: it.gate == Some(Gate::Open),
+                started: false,
+                unsaved_bytes: 0,
+            });
+        });
+    }
+
+    fn complete_item(&mut self, it: &ItemCompleted) {
+        self.with_turn(|turn| {
+            turn.items.retain(|open| open.item.id != it.item.id);
+            if it.item.call.is_some() {
+                turn.unread = true;
+            }
+            if it.item.status == ItemStatus::Completed
+                && matches!(it.item.body, ItemBody::AgentMessage(_))
+            {
+                turn.answer = Some(Box::new(it.item.clone()));
+            }
+        });
+    }
+
+    fn grow(&mut self, delta: &Delta) {
+        self.with_item(&delta.item, |open| {
+            let text = open.texts.entry(delta.part).or_default();
+            // What was folded in before is not folded in again.
+            let known = (text.len() as u64).saturating_sub(delta.offset);
+            let known = usize::try_from(known).unwrap_or(usize::MAX);
+            if let Some(rest) = delta.text.get(known..) {
+                text.push_str(rest);
+                open.unsaved_bytes += rest.len() as u64;
+            }
+        });
+    }
+
+    fn settle(&mut self, it: &RequestResolved) {
+        let Some(open) = self.requests.remove(&it.request) else {
+            return;
+        };
+        let yes = match &it.resolution {
+            Resolution::Answered { answer, .. } => matches!(
+                **answer,
+                Answer::Accept | Answer::AcceptForSession | Answer::AcceptWithRule(_)
+            ),
+            Resolution::Expired | Resolution::Withdrawn => false,
+        };
+        if yes {
+            self.with_item(&open.item, |item| {
+                if item.gate == Some(Gate::Approval) {
+                    item.ready = true;
+                }
+            });
+        }
+        self.settled.push_back(Settled {
+            request: it.request,
+            resolution: it.resolution.clone(),
+            told: !matches!(open.ask, Ask::ClientTool),
+        });
+        if self.settled.len() > SETTLED_MAX {
+            self.settled.pop_front();
+        }
+    }
+
+    fn end_turn(&mut self, it: &TurnEnded, at: Timestamp) {
+        if let Some(turn) = self.turn.take() {
+            self.last_turn = Some(LastTurn {
+                id: turn.id,
+                root: turn.root,
+                end: it.end.clone(),
+                started_at: turn.started_at,
+                ended_at: at,
+                answer: turn.answer,
+            });
+        }
+    }
+
+    fn with_turn(&mut self, change: impl FnOnce(&mut OpenTurn)) {
+        if let Some(turn) = &mut self.turn {
+            change(turn);
+        }
+    }
+
+    fn with_item(&mut self, id: &crate::ItemId, change: impl FnOnce(&mut OpenItem)) {
+        let items = self.turn.as_mut().map(|turn| &mut turn.items);
+        let open = items.and_then(|items| items.iter_mut().find(|open| open.item.id == *id));
+        if let Some(open) = open {
+            change(open);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! A tool that runs has a question of its own. The question dies with the tool.
+
+use super::{Decision, Thread};
+use crate::{AskForTool, Event, Refusal, RequestOpened};
+
+pub(super) fn decide(thread: &Thread, it: AskForTool) -> Result<Decision, Refusal> {
+    let turn = thread.turn.as_ref().ok_or(Refusal::ToolNotRunning)?;
+    let running = thread.open_item(&it.item).is_some_and(|open| open.started);
+    if !running || turn.stopping.is_some() {
+        return Err(Refusal::ToolNotRunning);
+    }
+    let opened = RequestOpened {
+        request: thread.next_request,
+        turn: turn.id.clone(),
+        item: it.item,
+        ask: it.ask,
+        expires_at: it.expires_at,
+    };
+    Ok(vec![Event::RequestOpened(opened).into()].into())
+}

@@ -1,0 +1,59 @@
+//! The model asks for a tool. It starts only later, once the call of the model has ended well and
+//! whoever must agree has agreed.
+
+use super::{Decision, Thread, closing, item_text};
+use crate::{
+    Admission, Ask, Body, CallTool, Event, Gate, ItemStarted, ItemStatus, Output, Refusal,
+    RequestOpened, Timestamp,
+};
+
+pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<Decision, Refusal> {
+    let turn = item_text::of_call(thread, it.call)?;
+    if thread.open_item(&it.item).is_some() {
+        return Err(Refusal::ItemExists);
+    }
+    let mut item = item_text::fresh(it.item, it.body, now);
+    item.call = Some(it.asked);
+    let gate = match &it.admission {
+        Admission::Run | Admission::Deny(_) => Gate::Open,
+        Admission::Ask { ask, .. } => gate_of(ask),
+    };
+    let mut bodies: Vec<Body> = vec![
+        Event::ItemStarted(ItemStarted {
+            turn: turn.id.clone(),
+            item: item.clone(),
+            gate: Some(gate),
+        })
+        .into(),
+    ];
+    match it.admission {
+        Admission::Run => {}
+        Admission::Ask { ask, expires_at } => bodies.push(
+            Event::RequestOpened(RequestOpened {
+                request: thread.next_request,
+                turn: turn.id.clone(),
+                item: item.id,
+                ask,
+                expires_at,
+            })
+            .into(),
+        ),
+        Admission::Deny(reason) => {
+            item.status = ItemStatus::Declined;
+            item.completed_at = Some(now);
+            item.output = Some(Output::failure(reason));
+            bodies.push(closing::completed(turn, item));
+        }
+    }
+    Ok(bodies.into())
+}
+
+/// A yes lets a tool start; other answers are all there is to the tool.
+fn gate_of(ask: &Ask) -> Gate {
+    match ask {
+        Ask::Command(_) | Ask::Patch(_) => Gate::Approval,
+        Ask::Permissions(_) | Ask::Questions(_) | Ask::ClientTool | Ask::Elicitation(_) => {
+            Gate::Answer
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Bringing to an end what is open, in the order that keeps every promise: requests, then items, then
+//! the turn.
+
+use crate::{
+    Body, Cause, Event, Failure, InterruptAccepted, Item, ItemBody, ItemCompleted, ItemId,
+    ItemStatus, ModelEnd, ModelEnded, OpenItem, OpenTurn, Output, Part, RequestResolved,
+    Resolution, Thread, Timestamp, TurnEnd, TurnEnded,
+};
+
+/// How long a tool may take to end once it was told to.
+pub(super) const STOP_MS_MAX: i64 = 10_000;
+
+/// What the model is told of a call that never ran.
+const NOT_RUN: &str = "This call was not run, because the turn was stopped first.";
+
+/// What the model is told of a call whose answer broke off.
+const BROKEN_OFF: &str = "This call was not run, because the answer that made it broke off.";
+
+/// What the model is told of a call nobody knows the end of.
+const UNKNOWN: &str = "This call was started, but the server ended before its outcome was known. \
+                       It may have taken effect in part, in full or not at all; check before you repeat it.";
+
+/// An open item in its last form, with the text it has.
+pub(super) fn last_form(open: &OpenItem, status: ItemStatus, now: Timestamp) -> Item {
+    let mut item = open.item.clone();
+    item.status = status;
+    item.completed_at = Some(now);
+    let text = |part| open.texts.get(&part).cloned();
+    match &mut item.body {
+        ItemBody::AgentMessage(message) => message.text = text(Part::Text).unwrap_or_default(),
+        ItemBody::Plan(plan) => plan.text = text(Part::Text).unwrap_or_default(),
+        ItemBody::Reasoning(reasoning) => {
+            for (part, text) in &open.texts {
+                match part {
+                    Part::Summary(_) => reasoning.summary.push(text.clone()),
+                    Part::Content(_) => reasoning.content.push(text.clone()),
+                    Part::Text | Part::Printed => {}
+                }
+            }
+        }
+        ItemBody::Command(command) => command.printed = text(Part::Printed),
+        ItemBody::UserMessage(_)
+        | ItemBody::HookPrompt(_)
+        | ItemBody::ToolOutput(_)
+        | ItemBody::Patch(_)
+        | ItemBody::Mcp(_)
+        | ItemBody::ClientTool(_)
+        | ItemBody::Agents(_)
+        | ItemBody::AgentNote(_)
+        | ItemBody::WebSearch(_)
+        | ItemBody::ImageView(_)
+        | ItemBody::Sleep(_)
+        | ItemBody::ImageMade(_)
+        | ItemBody::ReviewEntered(_)
+        | ItemBody::ReviewLeft(_)
+        | ItemBody::Compaction
+        | ItemBody::Tool(_) => {}
+    }
+    item
+}
+
+/// An item ends here.
+pub(super) fn completed(turn: &OpenTurn, item: Item) -> Body {
+    Event::ItemCompleted(ItemCompleted {
+        turn: turn.id.clone(),
+        item,
+    })
+    .into()
+}
+
+/// A tool's item ends with something for the model to read.
+pub(super) fn tool_ended(
+    turn: &OpenTurn,
+    open: &OpenItem,
+    status: ItemStatus,
+    output: Output,
+    now: Timestamp,
+) -> Body {
+    let mut item = last_form(open, status, now);
+    item.output = Some(output);
+    completed(turn, item)
+}
+
+/// The requests about an item are no longer needed.
+pub(super) fn withdraw(thread: &Thread, item: &ItemId, bodies: &mut Vec<Body>) {
+    let about = thread
+        .requests
+        .iter()
+        .filter(|(_, open)| open.item == *item);
+    bodies.extend(about.map(|(request, _)| {
+        Body::from(Event::RequestResolved(RequestResolved {
+            request: *request,
+            resolution: Resolution::Withdrawn,
+        }))
+    }));
+}
+
+/// Which open items end now, although nothing reported their end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those whose end the model or a person would have brought; tools that run go on.
+    AllButRunning,
+    /// Tools that run: nobody will report their end.
+    Running,
+    /// Those that came with a call of the model that broke off.
+    OfCall(u32),
+}
+
+/// Ends open items, each after the requests about it.
+pub(super) fn end_items(
+    thread: &Thread,
+    turn: &OpenTurn,
+    which: Which,
+    except: Option<&ItemId>,
+    now: Timestamp,
+) -> Vec<Body> {
+    let mut bodies = Vec::new();
+    for open in &turn.items {
+        let chosen = match which {
+            Which::AllButRunning => !open.started,
+            Which::Running => open.started,
+            Which::OfCall(call) => !open.started && open.call == call,
+        };
+        if !chosen || except == Some(&open.item.id) {
+            continue;
+        }
+        withdraw(thread, &open.item.id, &mut bodies);
+        bodies.push(match (open.is_tool(), which) {
+            (false, _) => completed(turn, last_form(open, ItemStatus::Partial, now)),
+            (true, Which::Running) => {
+                let unknown = Output::failure(UNKNOWN);
+                tool_ended(turn, open, ItemStatus::Unknown, unknown, now)
+            }
+            (true, Which::AllButRunning) => {
+                let not_run = Output::failure(NOT_RUN);
+                tool_ended(turn, open, ItemStatus::NotRun, not_run, now)
+            }
+            (true, Which::OfCall(_)) => {
+                let broken_off = Output::failure(BROKEN_OFF);
+                tool_ended(turn, open, ItemStatus::NotRun, broken_off, now)
+            }
+        });
+    }
+    bodies
+}
+
+/// The model is no longer waited for.
+pub(super) fn model_ended(turn: &OpenTurn, end: ModelEnd) -> Option<Body> {
+    let model = turn.model?;
+    Some(
+        Event::ModelEnded(ModelEnded {
+            turn: turn.id.clone(),
+            call: model.call,
+            end,
+            usage: None,
+        })
+        .into(),
+    )
+}
+
+/// The turn is to stop: what does not run ends here, what runs is waited for.
+pub(super) fn stop(
+    thread: &Thread,
+    turn: &OpenTurn,
+    cause: Cause,
+    except: Option<&ItemId>,
+    now: Timestamp,
+) -> Vec<Body> {
+    let mut bodies = vec![Body::from(Event::InterruptAccepted(InterruptAccepted {
+        turn: turn.id.clone(),
+        cause,
+    }))];
+    bodies.extend(model_ended(turn, ModelEnd::Cancelled));
+    bodies.extend(end_items(thread, turn, Which::AllButRunning, except, now));
+    bodies
+}
+
+/// Everything ends here and now, and the turn with it.
+pub(super) fn end_all(thread: &Thread, turn: &OpenTurn, end: TurnEnd, now: Timestamp) -> Vec<Body> {
+    let mut bodies = Vec::new();
+    bodies.extend(model_ended(turn, ModelEnd::Cancelled));
+    bodies.extend(end_items(thread, turn, Which::AllButRunning, None, now));
+    bodies.extend(end_items(thread, turn, Which::Running, None, now));
+    bodies.push(turn_ended(turn, end));
+    bodies
+}
+
+/// The turn ends here.
+pub(super) fn turn_ended(turn: &OpenTurn, end: TurnEnd) -> Body {
+    Event::TurnEnded(TurnEnded {
+        turn: turn.id.clone(),
+        end,
+    })
+    .into()
+}
+
+/// What becomes of a turn whose owner died, read off the state it left.
+pub(super) fn recover(thread: &Thread, turn: &OpenTurn, lost: u32, now: Timestamp) -> Vec<Body> {
+    let mut bodies = Vec::new();
+    bodies.extend(model_ended(turn, ModelEnd::OwnerLost));
+    let call = turn.model.map(|model| model.call);
+    if let Some(call) = call {
+        bodies.extend(end_items(thread, turn, Which::OfCall(call), None, now));
+    }
+    if !crate::bugs::planted(crate::bugs::Bug::ToolRunAgain) {
+        bodies.extend(end_items(thread, turn, Which::Running, None, now));
+    }
+    // What is still open now waits for someone's answer, or was ready and never started.
+    let waiting = |open: &&OpenItem| !open.started && Some(open.call) != call;
+    let rest = |bodies: &mut Vec<Body>| {
+        for open in turn.items.iter().filter(waiting) {
+            withdraw(thread, &open.item.id, bodies);
+            let not_run = Output::failure(NOT_RUN);
+            bodies.push(tool_ended(turn, open, ItemStatus::NotRun, not_run, now));
+        }
+    };
+    if lost >= super::own::OWNERS_LOST_MAX {
+        rest(&mut bodies);
+        let failure = Failure {
+            message: format!("{lost} owners of this turn died; it is not taken up again"),
+            kind: crate::FailureKind::RecoveryLimit,
+            details: None,
+        };
+        bodies.push(turn_ended(turn, TurnEnd::Failed(failure)));
+    } else if turn.stopping.is_some() {
+        rest(&mut bodies);
+    } else if thread.settings.recovery == crate::Recovery::Interrupt {
+        bodies.push(
+            Event::InterruptAccepted(InterruptAccepted {
+                turn: turn.id.clone(),
+                cause: Cause::OwnerLost,
+            })
+            .into(),
+        );
+        rest(&mut bodies);
+    } else if crate::bugs::planted(crate::bugs::Bug::ApprovalLost) {
+        for request in thread.requests.keys() {
+            bodies.push(
+                Event::RequestResolved(RequestResolved {
+                    request: *request,
+                    resolution: Resolution::Withdrawn,
+                })
+                .into(),
+            );
+        }
+    }
+    bodies
+}

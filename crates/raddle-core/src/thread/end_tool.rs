@@ -1,0 +1,21 @@
+//! A tool ended.
+
+use super::{Decision, Thread, closing};
+use crate::{EndTool, Refusal, Timestamp};
+
+pub(super) fn decide(thread: &Thread, it: EndTool, now: Timestamp) -> Result<Decision, Refusal> {
+    let turn = thread.turn.as_ref().ok_or(Refusal::ToolNotRunning)?;
+    let open = thread
+        .open_item(&it.item)
+        .filter(|open| open.started)
+        .ok_or(Refusal::ToolNotRunning)?;
+    let mut bodies = Vec::new();
+    closing::withdraw(thread, &it.item, &mut bodies);
+    let mut item = open.item.clone();
+    item.status = it.status;
+    item.completed_at = Some(now);
+    item.body = it.body;
+    item.output = Some(it.output);
+    bodies.push(closing::completed(turn, item));
+    Ok(bodies.into())
+}

@@ -1,0 +1,60 @@
+//! Commands that say what happened and ask for nothing.
+
+use super::{Decision, Thread};
+use crate::{
+    DiffUpdated, Event, PlanUpdated, Refusal, Renamed, Settings, SettingsChanged, ThreadStarted,
+    UpdatePlan, Warned,
+};
+
+pub(super) fn start_thread(it: ThreadStarted) -> Decision {
+    vec![Event::ThreadStarted(it).into()].into()
+}
+
+pub(super) fn change_settings(thread: &Thread, settings: Settings) -> Decision {
+    if settings == thread.settings {
+        return Vec::new().into();
+    }
+    vec![Event::SettingsChanged(SettingsChanged { settings }).into()].into()
+}
+
+pub(super) fn rename(thread: &Thread, name: Option<String>) -> Decision {
+    if name == thread.name {
+        return Vec::new().into();
+    }
+    vec![Event::Renamed(Renamed { name }).into()].into()
+}
+
+pub(super) fn archive(thread: &Thread, archived: bool) -> Result<Decision, Refusal> {
+    if thread.turn.is_some() {
+        return Err(Refusal::TurnRunning);
+    }
+    Ok(match (thread.archived, archived) {
+        (false, true) => vec![Event::Archived.into()].into(),
+        (true, false) => vec![Event::Unarchived.into()].into(),
+        (true, true) | (false, false) => Vec::new().into(),
+    })
+}
+
+pub(super) fn update_plan(thread: &Thread, it: UpdatePlan) -> Result<Decision, Refusal> {
+    let turn = thread.turn.as_ref().ok_or(Refusal::NoTurn)?;
+    let updated = PlanUpdated {
+        turn: turn.id.clone(),
+        explanation: it.explanation,
+        steps: it.steps,
+    };
+    Ok(vec![Event::PlanUpdated(updated).into()].into())
+}
+
+pub(super) fn update_diff(thread: &Thread, diff: String) -> Result<Decision, Refusal> {
+    let turn = thread.turn.as_ref().ok_or(Refusal::NoTurn)?;
+    let updated = DiffUpdated {
+        turn: turn.id.clone(),
+        diff,
+        full: None,
+    };
+    Ok(vec![Event::DiffUpdated(updated).into()].into())
+}
+
+pub(super) fn warn(message: String) -> Decision {
+    vec![Event::Warned(Warned { message }).into()].into()
+}

@@ -1,0 +1,49 @@
+//! Taking a thread, and leaving it.
+
+use super::{Decision, Thread, closing};
+use crate::{Body, Cause, Event, Own, Owned, Refusal, Timestamp, TurnEnd};
+
+/// With this many dead owners a turn is not taken up again.
+pub(super) const OWNERS_LOST_MAX: u32 = 3;
+
+/// The barrier, and with it whatever the former owner left open.
+pub(super) fn decide(thread: &Thread, own: Own, now: Timestamp) -> Result<Decision, Refusal> {
+    let late = own.epoch <= thread.epoch();
+    if late && !crate::bugs::planted(crate::bugs::Bug::LateEpoch) {
+        return Err(Refusal::OwnedElsewhere);
+    }
+    let Own {
+        epoch,
+        node,
+        found,
+        reserved,
+        fork,
+    } = own;
+    let mut bodies = vec![Body::from(Event::Owned(Owned {
+        epoch,
+        node,
+        found,
+        reserved,
+    }))];
+    match (fork, &thread.turn) {
+        (Some(fork), turn) => {
+            bodies.push(Event::Forked(*fork).into());
+            if let Some(turn) = turn {
+                let end = TurnEnd::Interrupted(Cause::Forked);
+                bodies.extend(closing::end_all(thread, turn, end, now));
+            }
+        }
+        (None, Some(turn)) => {
+            let released = thread.owner.as_ref().is_none_or(|owner| owner.released);
+            let lost = turn.owners_lost + u32::from(!released);
+            bodies.extend(closing::recover(thread, turn, lost, now));
+        }
+        (None, None) => {}
+    }
+    Ok(bodies.into())
+}
+
+/// The owner goes in good order; whoever comes next need not count it as dead.
+pub(super) fn release() -> Decision {
+    vec![Event::Released.into()].into()
+}

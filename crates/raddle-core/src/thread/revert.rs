@@ -1,0 +1,36 @@
+//! Going back: turns from one on no longer count.
+
+use super::{Decision, Thread};
+use crate::{Event, Refusal, Revert, Reverted, Seq, Span};
+
+pub(super) fn decide(thread: &Thread, it: Revert) -> Result<Decision, Refusal> {
+    if thread.turn.is_some() {
+        return Err(Refusal::TurnRunning);
+    }
+    if it.at > thread.head || it.past.turns >= thread.turns {
+        return Err(Refusal::NoSuchTurn);
+    }
+    let reverted = Reverted {
+        turn: it.turn,
+        at: it.at,
+        lineage: cut(&it.past.lineage, it.at, thread.head.next()),
+        turns: it.past.turns,
+    };
+    Ok(vec![Event::Reverted(reverted).into()].into())
+}
+
+/// What counted before a point, and what comes after now.
+pub(crate) fn cut(lineage: &[Span], at: Seq, resumed: Seq) -> Vec<Span> {
+    let before = lineage.iter().filter(|span| span.from < at);
+    let mut lineage: Vec<Span> = before
+        .map(|span| Span {
+            from: span.from,
+            until: Some(span.until.map_or(at, |until| until.min(at))),
+        })
+        .collect();
+    lineage.push(Span {
+        from: resumed,
+        until: None,
+    });
+    lineage
+}

@@ -1,0 +1,485 @@
+//! What is known of a thread. All of it is read off the records, and none of it grows with their number.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Ask, Cause, Epoch, Failure, Gate, Git, Item, ItemId, Key, Part, Purpose, RequestNumber,
+    Resolution, Seq, Settings, Source, Span, ThreadId, Timestamp, TurnEnd, TurnId, TurnKind, Usage,
+};
+
+/// How many settled requests are remembered with their answers.
+pub(super) const SETTLED_MAX: usize = 256;
+
+/// How many carried-out requests are remembered by their keys.
+pub(super) const KEYS_MAX: usize = 1000;
+
+/// How long they are remembered.
+pub(super) const KEYS_MS_MAX: i64 = 24 * 60 * 60 * 1000;
+
+/// How many stretches of lost numbers are remembered.
+pub(super) fn gaps_max() -> usize {
+    crate::bugs::bound(64, 3)
+}
+
+/// A thread, rebuilt by folding its records.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Thread {
+    /// The newest record that was folded in.
+    pub(crate) head: Seq,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) settings: Settings,
+    pub(crate) name: Option<String>,
+    pub(crate) archived: bool,
+    pub(crate) deleted: bool,
+    pub(crate) updated_at: Timestamp,
+    pub(crate) recency_at: Option<Timestamp>,
+    /// The first words of the user.
+    pub(crate) preview: String,
+    /// How many turns count.
+    pub(crate) turns: u64,
+    pub(crate) turn: Option<OpenTurn>,
+    pub(crate) last_turn: Option<LastTurn>,
+    pub(crate) requests: BTreeMap<RequestNumber, OpenRequest>,
+    pub(crate) next_request: RequestNumber,
+    pub(crate) settled: VecDeque<Settled>,
+    pub(crate) keys: VecDeque<Remembered>,
+    pub(crate) usage: Usage,
+    pub(crate) last_usage: Usage,
+    /// About how many tokens the model's context holds.
+    pub(crate) context_tokens: u64,
+    /// What of the history counts for the model's context.
+    pub(crate) lineage: Vec<Span>,
+    pub(crate) gaps: VecDeque<Gap>,
+    /// Cursors below this can no longer be judged.
+    pub(crate) judged_from: Seq,
+    /// The record at which the status last changed.
+    pub(crate) status_at: Seq,
+    /// How often the model was called, so that a late word of one call is not taken for another's.
+    pub(crate) calls: u32,
+}
+
+/// What was settled when the thread began.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Identity {
+    pub(crate) thread: ThreadId,
+    pub(crate) tenant: Option<String>,
+    pub(crate) principal: Option<String>,
+    pub(crate) source: Source,
+    pub(crate) originator: Option<String>,
+    pub(crate) label: Option<String>,
+    pub(crate) version: String,
+    pub(crate) ephemeral: bool,
+    pub(crate) paginated: bool,
+    pub(crate) git: Option<Git>,
+    pub(crate) forked_from: Option<ThreadId>,
+    pub(crate) created_at: Timestamp,
+}
+
+/// Who may write now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Owner {
+    pub(crate) epoch: Epoch,
+    pub(crate) node: String,
+    pub(crate) reserved: Seq,
+    /// Whether it left in good order.
+    pub(crate) released: bool,
+}
+
+/// Numbers that may have been told and were lost with the power: those strictly between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Gap {
+    pub(crate) after: Seq,
+    pub(crate) before: Seq,
+}
+
+/// A request that was settled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Settled {
+    pub(crate) request: RequestNumber,
+    pub(crate) resolution: Resolution,
+    /// Whether clients are told that it was settled.
+    pub(crate) told: bool,
+}
+
+/// A request that is open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenRequest {
+    /// The turn that asks.
+    pub turn: TurnId,
+    /// The item it is about.
+    pub item: ItemId,
+    /// What is asked.
+    pub ask: Ask,
+    /// Since when.
+    pub opened_at: Timestamp,
+    /// Until when.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A request that was carried out under a key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Remembered {
+    pub(crate) key: Key,
+    pub(crate) asked: String,
+    pub(crate) outcome: Value,
+    pub(crate) at: Timestamp,
+}
+
+/// The turn that runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenTurn {
+    /// Its id.
+    pub id: TurnId,
+    /// What it is for.
+    pub kind: TurnKind,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// The turn it goes back to.
+    pub root: Option<TurnId>,
+    /// A schema that its last message must fit.
+    pub output_schema: Option<Value>,
+    /// Its open items, in the order they began.
+    pub items: Vec<OpenItem>,
+    /// The call of the model that runs.
+    pub(crate) model: Option<ModelCall>,
+    /// How often the model was called.
+    pub(crate) calls: u32,
+    /// How often in a row for the same question.
+    pub(crate) attempts: u32,
+    /// Whether there is something no call of the model has read.
+    pub(crate) unread: bool,
+    /// When a call that broke off is tried again.
+    pub(crate) retry_at: Option<Timestamp>,
+    /// When it broke off.
+    pub(crate) broke_at: Timestamp,
+    /// Why the turn cannot go on.
+    pub(crate) failed: Option<Failure>,
+    pub(crate) stopping: Option<Stopping>,
+    /// How many owners died in it.
+    pub(crate) owners_lost: u32,
+    /// Whether its history was condensed, if that is what it is for.
+    pub(crate) compacted: bool,
+    /// The newest whole message of the agent.
+    pub(crate) answer: Option<Box<Item>>,
+}
+
+/// A call of the model that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ModelCall {
+    pub(crate) call: u32,
+    pub(crate) purpose: Purpose,
+    /// The record that announced it.
+    pub(crate) at: Seq,
+}
+
+/// A turn that is to stop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Stopping {
+    pub(crate) cause: Cause,
+    pub(crate) at: Timestamp,
+}
+
+/// An item that is open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenItem {
+    /// The item as it began.
+    pub item: Item,
+    /// Its texts so far.
+    #[serde(with = "texts")]
+    pub texts: BTreeMap<Part, String>,
+    /// The call of the model it came with.
+    pub(crate) call: u32,
+    pub(crate) gate: Option<Gate>,
+    /// Whether its tool may start.
+    pub(crate) ready: bool,
+    /// Whether its tool was started.
+    pub(crate) started: bool,
+    /// Bytes of text since it began or was last saved.
+    pub(crate) unsaved_bytes: u64,
+}
+
+/// JSON has no keys but strings.
+mod texts {
+    use super::{BTreeMap, Part};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        texts: &BTreeMap<Part, String>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        texts.iter().collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<Part, String>, D::Error> {
+        Vec::<(Part, String)>::deserialize(deserializer).map(|texts| texts.into_iter().collect())
+    }
+}
+
+impl OpenItem {
+    /// Whether it carries out a call of the model.
+    pub fn is_tool(&self) -> bool {
+        self.gate.is_some()
+    }
+
+    /// Bytes of all its texts.
+    pub fn bytes(&self) -> u64 {
+        self.texts.values().map(|text| text.len() as u64).sum()
+    }
+}
+
+/// The newest turn that ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastTurn {
+    /// Its id.
+    pub id: TurnId,
+    /// The turn it goes back to.
+    pub root: Option<TurnId>,
+    /// How it ended.
+    pub end: TurnEnd,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// Its last message.
+    pub answer: Option<Box<Item>>,
+}
+
+/// What a thread is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Nothing.
+    Idle,
+    /// Nothing, and its newest turn failed.
+    Failed,
+    /// A turn runs.
+    Active {
+        /// It waits for someone's yes.
+        waits_for_approval: bool,
+        /// It waits for someone's answer.
+        waits_for_input: bool,
+    },
+}
+
+/// The thread as it was at some point, as far as going back to it needs it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    /// What of the history counted.
+    pub lineage: Vec<Span>,
+    /// How many turns counted.
+    pub turns: u64,
+}
+
+/// A snapshot of a thread's whole state. It can be dropped and made again from the records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Base {
+    /// The form of the state.
+    pub version: u32,
+    /// The state.
+    pub thread: Thread,
+}
+
+/// What becomes of a client that comes back with the last number it saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cursor {
+    /// It gets what came after.
+    Good,
+    /// What it saw may not be what is stored; it needs a snapshot.
+    Expired,
+}
+
+impl Base {
+    /// The form of state that this version writes.
+    pub const VERSION: u32 = 1;
+
+    /// A snapshot of a thread.
+    pub fn of(thread: &Thread) -> Self {
+        let mut thread = thread.clone();
+        if crate::bugs::planted(crate::bugs::Bug::BaseDiffers) {
+            thread.requests.clear();
+        }
+        Self {
+            version: Self::VERSION,
+            thread,
+        }
+    }
+}
+
+impl Thread {
+    /// Before its first record.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The newest record that was folded in.
+    pub fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// Its id, once it was started.
+    pub fn id(&self) -> Option<ThreadId> {
+        self.identity.as_ref().map(|it| it.thread)
+    }
+
+    /// The newest epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.owner.as_ref().map_or(Epoch(0), |owner| owner.epoch)
+    }
+
+    /// The node that has it, or had it last.
+    pub fn node(&self) -> Option<&str> {
+        self.owner.as_ref().map(|owner| owner.node.as_str())
+    }
+
+    /// The last number its owner may use.
+    pub fn reserved(&self) -> Seq {
+        self.owner
+            .as_ref()
+            .map_or(Seq::ZERO, |owner| owner.reserved)
+    }
+
+    /// How turns run.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Its name.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The first words of the user.
+    pub fn preview(&self) -> &str {
+        &self.preview
+    }
+
+    /// Whether it is hidden from ordinary lists.
+    pub fn is_archived(&self) -> bool {
+        self.archived
+    }
+
+    /// Whether it is to be forgotten.
+    pub fn is_deleted(&self) -> bool {
+        self.deleted
+    }
+
+    /// When it began.
+    pub fn created_at(&self) -> Timestamp {
+        self.identity
+            .as_ref()
+            .map_or(Timestamp(0), |it| it.created_at)
+    }
+
+    /// When something last happened.
+    pub fn updated_at(&self) -> Timestamp {
+        self.updated_at
+    }
+
+    /// How many turns count.
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// The turn that runs.
+    pub fn turn(&self) -> Option<&OpenTurn> {
+        self.turn.as_ref()
+    }
+
+    /// The newest turn that ended.
+    pub fn last_turn(&self) -> Option<&LastTurn> {
+        self.last_turn.as_ref()
+    }
+
+    /// The requests that are open.
+    pub fn requests(&self) -> impl Iterator<Item = (RequestNumber, &OpenRequest)> {
+        self.requests.iter().map(|(number, open)| (*number, open))
+    }
+
+    /// Tokens of all calls of the model.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// What of the history counts for the model's context.
+    pub fn lineage(&self) -> &[Span] {
+        &self.lineage
+    }
+
+    /// The thread as going back to this point needs it.
+    pub fn past(&self) -> Past {
+        Past {
+            lineage: self.lineage.clone(),
+            turns: self.turns,
+        }
+    }
+
+    /// What it is doing. Computed, never stored.
+    pub fn status(&self) -> Status {
+        if self.turn.is_some() {
+            let asks = || self.requests.values().map(|open| &open.ask);
+            return Status::Active {
+                waits_for_approval: asks().any(Ask::is_approval),
+                waits_for_input: asks()
+                    .any(|ask| matches!(ask, Ask::Questions(_) | Ask::Elicitation(_))),
+            };
+        }
+        match &self.last_turn {
+            Some(LastTurn {
+                end: TurnEnd::Failed(_),
+                ..
+            }) => Status::Failed,
+            _ => Status::Idle,
+        }
+    }
+
+    /// Whether a client that saw everything up to `seen` can be given the rest.
+    pub fn cursor(&self, seen: Seq) -> Cursor {
+        let lost = |gap: &Gap| gap.after < seen && seen < gap.before;
+        if seen == Seq::ZERO {
+            return Cursor::Good;
+        }
+        if seen > self.head || seen < self.judged_from || self.gaps.iter().any(lost) {
+            Cursor::Expired
+        } else {
+            Cursor::Good
+        }
+    }
+
+    /// When something is to be decided although nothing comes in.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        let turn = self.turn.as_ref();
+        let retry = turn.and_then(|turn| turn.retry_at);
+        let stop = turn
+            .and_then(|turn| turn.stopping.as_ref())
+            .map(|stopping| stopping.at.plus_ms(super::closing::STOP_MS_MAX));
+        let expiry = self.requests.values().filter_map(|open| open.expires_at);
+        retry.into_iter().chain(stop).chain(expiry).min()
+    }
+
+    /// What was remembered under a key.
+    pub(crate) fn remembered(&self, key: &Key, now: Timestamp) -> Option<&Remembered> {
+        self.keys
+            .iter()
+            .find(|kept| kept.key == *key && now.since(kept.at) <= KEYS_MS_MAX)
+    }
+
+    pub(crate) fn open_item(&self, id: &ItemId) -> Option<&OpenItem> {
+        let turn = self.turn.as_ref()?;
+        turn.items.iter().find(|open| open.item.id == *id)
+    }
+}

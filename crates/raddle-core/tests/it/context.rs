@@ -1,0 +1,32 @@
+//! The model's context, where rule files cannot reach.
+
+use raddle_core::Entry;
+
+/// Every call has one output before anything else is said, and nothing cut off stands last.
+pub fn assert_well_formed(entries: &[Entry]) {
+    let mut open: Vec<&str> = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        match entry {
+            Entry::Call(call) => open.push(&call.id),
+            Entry::Output { call, .. } => {
+                let place = open.iter().position(|it| it == call);
+                let place =
+                    place.unwrap_or_else(|| panic!("an output without a call: {entries:?}"));
+                open.remove(place);
+            }
+            Entry::User(_) | Entry::Note(_) => {
+                assert!(open.is_empty(), "input before an output: {entries:?}");
+            }
+            Entry::Summary(_) => assert_eq!(at, 0, "a summary comes first: {entries:?}"),
+            // A vendor may put a message beside its calls.
+            Entry::Assistant { .. } | Entry::Reasoning(_) => {}
+        }
+    }
+    assert!(open.is_empty(), "calls without outputs: {entries:?}");
+    if let Some(Entry::Assistant { partial, .. }) = entries.last() {
+        assert!(
+            !partial,
+            "a message that was cut off stands last: {entries:?}"
+        );
+    }
+}

@@ -1,0 +1,373 @@
+//! Golden journals: what a release wrote is read for ever.
+//!
+//! A file here is never changed. New variants and members get a new file, written by hand.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use raddle_core::ports::Summary;
+use raddle_core::*;
+use serde_json::Value;
+
+use crate::context::assert_well_formed;
+use crate::life::fold;
+
+fn journals() -> Vec<(String, Vec<(Value, Record)>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut journals: Vec<_> = fs::read_dir(folder)
+        .expect("golden journals")
+        .flatten()
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let text = fs::read_to_string(entry.path()).expect("a golden journal");
+            let records = text.lines().map(|line| {
+                let value = serde_json::from_str(line).expect("JSON");
+                let record = serde_json::from_str(line);
+                (
+                    value,
+                    record.unwrap_or_else(|error| panic!("{name}: {error}: {line}")),
+                )
+            });
+            let records = records.collect();
+            (name, records)
+        })
+        .collect();
+    journals.sort_by(|a, b| a.0.cmp(&b.0));
+    journals
+}
+
+/// Nothing that was written is dropped in reading.
+#[test]
+fn every_member_is_kept() {
+    for (name, records) in journals() {
+        for (line, record) in records {
+            let again = serde_json::to_value(&record).expect("JSON");
+            assert_eq!(line, again, "{name}");
+        }
+    }
+}
+
+/// They fold to what they folded to when they were written, and the wire can be told all of it.
+#[test]
+fn they_fold_and_are_told() {
+    for (name, records) in journals() {
+        let records: Vec<Record> = records.into_iter().map(|(_, record)| record).collect();
+        let mut thread = Thread::new();
+        let mut told = 0;
+        let mut context = Context::new();
+        let mut summary = None;
+        for record in &records {
+            thread.apply(record);
+            told += tell(&thread, record).len();
+            context.apply(record);
+            Summary::fold(&mut summary, record);
+            assert_well_formed(&context.entries());
+            assert_eq!(summary, Summary::of(&thread), "{name} at {}", record.seq);
+        }
+        let state = fs::read_to_string(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("tests/folded")
+                .join(name.replace(".jsonl", ".txt")),
+        );
+        let found = format!(
+            "head {}\nepoch {}\nturns {}\ntotal tokens {}\nstatus {:?}\ntold {told}\nread by the model {}\n",
+            thread.head(),
+            thread.epoch().0,
+            thread.turns(),
+            thread.usage().total(),
+            thread.status(),
+            context.entries().len(),
+        );
+        assert_eq!(found, state.unwrap_or_default(), "{name}");
+        assert_eq!(fold(&records), thread);
+    }
+}
+
+/// Every variant that can be written has been written at least once.
+#[test]
+fn every_variant_is_there() {
+    let mut found = BTreeSet::new();
+    for (_, records) in journals() {
+        for (line, _) in records {
+            names("body", &line["body"], &mut found);
+        }
+    }
+    let mut missing = Vec::new();
+    for (parent, variants) in VARIANTS {
+        for variant in *variants {
+            if !found.contains(&format!("{parent}{variant}")) {
+                missing.push(format!("{parent}{variant}"));
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+/// Collects the names of variants by the member that holds them.
+fn names(member: &str, value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            found.insert(format!("{member}={text}"));
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                found.insert(format!("{member}={name}"));
+                names(name, value, found);
+            }
+        }
+        Value::Array(values) => {
+            for value in values {
+                names(member, value, found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The variants of each enum, under the member that holds them. [`all_are_listed`] keeps this list whole.
+const VARIANTS: &[(&str, &[&str])] = &[
+    (
+        "event=",
+        &[
+            "threadStarted",
+            "owned",
+            "reserved",
+            "released",
+            "forked",
+            "reverted",
+            "settingsChanged",
+            "renamed",
+            "archived",
+            "unarchived",
+            "deleted",
+            "turnStarted",
+            "inputAccepted",
+            "modelCalled",
+            "modelEnded",
+            "itemStarted",
+            "itemSaved",
+            "toolStarted",
+            "itemCompleted",
+            "requestOpened",
+            "requestResolved",
+            "planUpdated",
+            "diffUpdated",
+            "warned",
+            "interruptAccepted",
+            "turnEnded",
+            "compacted",
+            "remembered",
+        ],
+    ),
+    (
+        "body=",
+        &[
+            "event",
+            "delta",
+            "userMessage",
+            "hookPrompt",
+            "agentMessage",
+            "toolOutput",
+            "plan",
+            "reasoning",
+            "command",
+            "patch",
+            "mcp",
+            "clientTool",
+            "agents",
+            "agentNote",
+            "webSearch",
+            "imageView",
+            "sleep",
+            "imageMade",
+            "reviewEntered",
+            "reviewLeft",
+            "compaction",
+            "tool",
+        ],
+    ),
+    (
+        "status=",
+        &[
+            "inProgress",
+            "completed",
+            "partial",
+            "failed",
+            "declined",
+            "notRun",
+            "interrupted",
+            "unknown",
+            "pending",
+        ],
+    ),
+    ("part=", &["text", "summary", "content", "printed"]),
+    ("gate=", &["open", "approval", "answer"]),
+    (
+        "ask=",
+        &[
+            "command",
+            "patch",
+            "permissions",
+            "questions",
+            "clientTool",
+            "elicitation",
+        ],
+    ),
+    ("resolution=", &["answered", "expired", "withdrawn"]),
+    (
+        "answer=",
+        &[
+            "accept",
+            "acceptForSession",
+            "acceptWithRule",
+            "decline",
+            "cancel",
+            "permissions",
+            "answers",
+            "tool",
+            "elicitation",
+            "failed",
+        ],
+    ),
+    (
+        "kind=",
+        &["work", "review", "compaction", "add", "delete", "update"],
+    ),
+    ("purpose=", &["answer", "compact"]),
+    (
+        "end=",
+        &[
+            "done",
+            "broke",
+            "failed",
+            "cancelled",
+            "ownerLost",
+            "completed",
+            "interrupted",
+        ],
+    ),
+    (
+        "kind=",
+        &[
+            "contextFull",
+            "budgetSpent",
+            "usageLimit",
+            "rateLimit",
+            "overloaded",
+            "modelNotFound",
+            "vendorFailed",
+            "unauthorized",
+            "badRequest",
+            "policy",
+            "connection",
+            "stream",
+            "tooManyAttempts",
+            "sandbox",
+            "recoveryLimit",
+            "storageFull",
+            "internal",
+            "other",
+        ],
+    ),
+    (
+        "cause=",
+        &["client", "cancelled", "ownerLost", "shutdown", "forked"],
+    ),
+    (
+        "input=",
+        &["text", "image", "audio", "audioFile", "skill", "mention"],
+    ),
+    ("image=", &["blob", "url", "path", "file"]),
+    ("phase=", &["commentary", "partialAnswer", "finalAnswer"]),
+    ("source=", &["agent", "user", "terminal", "typed", "editor"]),
+    ("actions=", &["read", "list", "search", "other"]),
+    ("action=", &["search", "open", "find", "other"]),
+    (
+        "approval=",
+        &["untrusted", "onRequest", "never", "granular"],
+    ),
+    ("reviewer=", &["user", "agent"]),
+    (
+        "sandbox=",
+        &["fullAccess", "readOnly", "workspaceWrite", "external"],
+    ),
+    ("recovery=", &["continue", "interrupt"]),
+];
+
+/// Fails to compile when an enum that grows gets a variant that the list above may lack.
+#[test]
+fn all_are_listed() {
+    fn event(it: &Event) -> &'static str {
+        match it {
+            Event::ThreadStarted(_) => "threadStarted",
+            Event::Owned(_) => "owned",
+            Event::Reserved(_) => "reserved",
+            Event::Released => "released",
+            Event::Forked(_) => "forked",
+            Event::Reverted(_) => "reverted",
+            Event::SettingsChanged(_) => "settingsChanged",
+            Event::Renamed(_) => "renamed",
+            Event::Archived => "archived",
+            Event::Unarchived => "unarchived",
+            Event::Deleted => "deleted",
+            Event::TurnStarted(_) => "turnStarted",
+            Event::InputAccepted(_) => "inputAccepted",
+            Event::ModelCalled(_) => "modelCalled",
+            Event::ModelEnded(_) => "modelEnded",
+            Event::ItemStarted(_) => "itemStarted",
+            Event::ItemSaved(_) => "itemSaved",
+            Event::ToolStarted(_) => "toolStarted",
+            Event::ItemCompleted(_) => "itemCompleted",
+            Event::RequestOpened(_) => "requestOpened",
+            Event::RequestResolved(_) => "requestResolved",
+            Event::PlanUpdated(_) => "planUpdated",
+            Event::DiffUpdated(_) => "diffUpdated",
+            Event::Warned(_) => "warned",
+            Event::InterruptAccepted(_) => "interruptAccepted",
+            Event::TurnEnded(_) => "turnEnded",
+            Event::Compacted(_) => "compacted",
+            Event::Remembered(_) => "remembered",
+        }
+    }
+    fn body(it: &ItemBody) -> &'static str {
+        match it {
+            ItemBody::UserMessage(_) => "userMessage",
+            ItemBody::HookPrompt(_) => "hookPrompt",
+            ItemBody::AgentMessage(_) => "agentMessage",
+            ItemBody::ToolOutput(_) => "toolOutput",
+            ItemBody::Plan(_) => "plan",
+            ItemBody::Reasoning(_) => "reasoning",
+            ItemBody::Command(_) => "command",
+            ItemBody::Patch(_) => "patch",
+            ItemBody::Mcp(_) => "mcp",
+            ItemBody::ClientTool(_) => "clientTool",
+            ItemBody::Agents(_) => "agents",
+            ItemBody::AgentNote(_) => "agentNote",
+            ItemBody::WebSearch(_) => "webSearch",
+            ItemBody::ImageView(_) => "imageView",
+            ItemBody::Sleep(_) => "sleep",
+            ItemBody::ImageMade(_) => "imageMade",
+            ItemBody::ReviewEntered(_) => "reviewEntered",
+            ItemBody::ReviewLeft(_) => "reviewLeft",
+            ItemBody::Compaction => "compaction",
+            ItemBody::Tool(_) => "tool",
+        }
+    }
+    let listed = |parent: &str, name: &str| {
+        VARIANTS
+            .iter()
+            .any(|(it, variants)| *it == parent && variants.contains(&name))
+    };
+    for (_, records) in journals() {
+        for (_, record) in records {
+            let Body::Event(it) = &record.body else {
+                continue;
+            };
+            assert!(listed("event=", event(it)));
+            if let Event::ItemCompleted(it) = &**it {
+                assert!(listed("body=", body(&it.item.body)));
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Plays every rule file. A rule is a block of indented lines:
+//!
+//! ```text
+//! given    begin · own 1 a · start t1 "hi"
+//! when     interrupt t1
+//! then     InterruptAccepted client · ModelEnded 1 cancelled · TurnEnded t1 interrupted client
+//! pending  nothing
+//! status   idle
+//! ```
+//!
+//! `when` and `then` may repeat; `later 5s` lets time pass; `refused` names a refusal; `reads` is what
+//! the model would read. `then` is all that was recorded since the line before it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use raddle_core::{Record, Seq, Thread, Timestamp};
+
+use crate::words;
+
+#[test]
+fn every_rule_holds() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/rules");
+    let mut files = Vec::new();
+    find(&folder, &mut files);
+    files.sort();
+    let mut wrong = Vec::new();
+    let mut rules = 0;
+    for file in &files {
+        let text = fs::read_to_string(file).expect("a rule file");
+        for rule in text.split("\n\n").filter(|part| part.starts_with("    ")) {
+            rules += 1;
+            if let Err(what) = play(rule) {
+                let name = file.strip_prefix(&folder).unwrap_or(file).display();
+                wrong.push(format!("{name}:\n{rule}\n{what}\n"));
+            }
+        }
+    }
+    assert!(rules > 30, "only {rules} rules were found");
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+fn find(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            find(&path, files);
+        } else if path.extension().is_some_and(|it| it == "md") {
+            files.push(path);
+        }
+    }
+}
+
+/// A thread in a rule, its records and its clock.
+struct Case {
+    thread: Thread,
+    records: Vec<Record>,
+    now: Timestamp,
+    /// What was recorded since it was last looked at.
+    fresh: Vec<String>,
+}
+
+const BEGAN: Timestamp = Timestamp(1_000_000);
+
+impl Case {
+    fn take(&mut self, bodies: Vec<raddle_core::Body>) {
+        for body in bodies {
+            self.fresh.push(words::show(&body, BEGAN));
+            let seq = Seq(self.records.len() as u64 + 1);
+            let record = Record {
+                seq,
+                at: self.now,
+                body,
+            };
+            self.thread.apply(&record);
+            self.records.push(record);
+        }
+    }
+
+    fn advance(&mut self) {
+        loop {
+            let bodies = self.thread.advance(self.now);
+            if bodies.is_empty() {
+                return;
+            }
+            self.take(bodies);
+        }
+    }
+
+    fn run(&mut self, line: &str) -> Result<(), String> {
+        let command = words::command(line, &self.thread, self.now);
+        let (bodies, _) = self
+            .thread
+            .decide(command, self.now)
+            .map_err(|refusal| format!("{refusal:?}"))?;
+        self.take(bodies);
+        self.advance();
+        Ok(())
+    }
+}
+
+fn play(rule: &str) -> Result<(), String> {
+    let mut case = Case {
+        thread: Thread::new(),
+        records: Vec::new(),
+        now: BEGAN,
+        fresh: Vec::new(),
+    };
+    let mut refused = None;
+    for line in rule.lines() {
+        let line = line.trim();
+        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let rest = rest.trim();
+        match verb {
+            "given" | "and" => {
+                for step in rest.split(" · ") {
+                    case.run(step)
+                        .map_err(|why| format!("given {step}: refused, {why}"))?;
+                }
+                case.fresh.clear();
+            }
+            "when" => {
+                case.fresh.clear();
+                refused = case.run(rest).err();
+                if let Some(why) = &refused
+                    && !rule.contains("refused")
+                {
+                    return Err(format!("when {rest}: refused, {why}"));
+                }
+            }
+            "later" => {
+                let seconds: i64 = rest.trim_end_matches('s').parse().expect("seconds");
+                case.now = Timestamp(case.now.0 + seconds * 1000);
+                case.fresh.clear();
+                case.advance();
+            }
+            "then" => same("then", rest, &case.fresh.join(" · "))?,
+            "refused" => {
+                let why = refused.take().unwrap_or_else(|| "nothing".to_owned());
+                let word = why.split([' ', '{', '(']).next().unwrap_or_default();
+                same("refused", rest, word)?;
+            }
+            "pending" => same("pending", rest, &words::pending(&case.thread))?,
+            "status" => same("status", rest, words::status(&case.thread))?,
+            "reads" => same(
+                "reads",
+                rest,
+                &words::read_by_model(&case.records, &case.thread),
+            )?,
+            other => return Err(format!("no such line: {other}")),
+        }
+    }
+    Ok(())
+}
+
+fn same(what: &str, wanted: &str, found: &str) -> Result<(), String> {
+    let found = if found.is_empty() { "nothing" } else { found };
+    if wanted == found {
+        Ok(())
+    } else {
+        Err(format!("{what}\n  wanted {wanted}\n  found  {found}"))
+    }
+}

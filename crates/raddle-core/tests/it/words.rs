@@ -1,0 +1,484 @@
+//! The words of rule files: short commands in, short records out.
+
+use std::collections::BTreeMap;
+
+use raddle_core::*;
+
+/// Splits at spaces, keeping what stands in quotes together and without them.
+fn split(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut quoted = false;
+    let mut word = String::new();
+    let mut begun = false;
+    for letter in line.chars() {
+        match letter {
+            '"' => {
+                quoted = !quoted;
+                begun = true;
+            }
+            ' ' if !quoted => {
+                if begun {
+                    words.push(std::mem::take(&mut word));
+                }
+                begun = false;
+            }
+            _ => {
+                word.push(letter);
+                begun = true;
+            }
+        }
+    }
+    if begun {
+        words.push(word);
+    }
+    words
+}
+
+/// The settings of every thread in these tests.
+pub fn settings() -> Settings {
+    Settings {
+        cwd: "/w".to_owned(),
+        ..Settings::default()
+    }
+}
+
+pub fn thread_id() -> ThreadId {
+    "019a0000-0000-7000-8000-000000000001"
+        .parse()
+        .expect("an id")
+}
+
+pub fn thread_started() -> ThreadStarted {
+    ThreadStarted {
+        thread: thread_id(),
+        tenant: None,
+        principal: Some("ann".to_owned()),
+        source: Source::Editor,
+        originator: None,
+        label: None,
+        version: "1".to_owned(),
+        ephemeral: false,
+        paginated: false,
+        git: None,
+        settings: settings(),
+    }
+}
+
+fn message(item: &str, text: &str) -> Message {
+    Message {
+        item: item.into(),
+        input: if text.is_empty() {
+            Vec::new()
+        } else {
+            vec![Input::text(text)]
+        },
+        client_id: None,
+    }
+}
+
+/// A turn with one message.
+pub fn start_turn(turn: &str, kind: TurnKind, text: Option<&str>) -> Command {
+    Command::StartTurn(Box::new(StartTurn {
+        turn: turn.into(),
+        kind,
+        message: text.map(|text| message(&format!("{turn}-m"), text)),
+        settings: None,
+        principal: None,
+        root: None,
+        output_schema: None,
+    }))
+}
+
+/// The call of the model that runs, or one that does not exist.
+fn running_call(thread: &Thread) -> u32 {
+    thread
+        .pending()
+        .into_iter()
+        .find_map(|effect| match effect {
+            Effect::CallModel { call, .. } => Some(call),
+            _ => None,
+        })
+        .unwrap_or(99)
+}
+
+fn tool(item: &str, what: &str, text: &str, admission: Admission, call: u32) -> Command {
+    let body = match what {
+        "patch" => ItemBody::Patch(Patch::default()),
+        "client" => ItemBody::ClientTool(ClientTool {
+            tool: text.to_owned(),
+            namespace: None,
+            arguments: serde_json::Value::Null,
+            content: None,
+            duration_ms: None,
+        }),
+        "questions" => ItemBody::Tool(Tool {
+            name: "ask".to_owned(),
+        }),
+        _ => ItemBody::Command(CommandRun {
+            command: text.to_owned(),
+            cwd: "/w".to_owned(),
+            ..CommandRun::default()
+        }),
+    };
+    Command::CallTool(Box::new(CallTool {
+        call,
+        item: item.into(),
+        body,
+        asked: Call {
+            id: format!("call-{item}"),
+            tool: what.trim_end_matches("-alone").to_owned(),
+            arguments: text.to_owned(),
+            alone: what.ends_with("-alone"),
+        },
+        admission,
+    }))
+}
+
+fn admission(words: &[String], what: &str, text: &str, now: Timestamp) -> Admission {
+    let expires_at = words
+        .iter()
+        .position(|word| word == "until")
+        .map(|at| Timestamp(now.0 + seconds(&words[at + 1]) * 1000));
+    match words.first().map_or("run", String::as_str) {
+        "run" => Admission::Run,
+        "deny" => Admission::Deny(words[1].clone()),
+        "ask" => Admission::Ask {
+            ask: match what {
+                "patch" => Ask::Patch(AskPatch::default()),
+                "client" => Ask::ClientTool,
+                "questions" => Ask::Questions(AskQuestions { questions: vec![] }),
+                _ => Ask::Command(AskCommand {
+                    command: text.to_owned(),
+                    cwd: "/w".to_owned(),
+                    ..AskCommand::default()
+                }),
+            },
+            expires_at,
+        },
+        other => panic!("no such admission: {other}"),
+    }
+}
+
+fn seconds(word: &str) -> i64 {
+    let digits = word.trim_end_matches('s');
+    digits
+        .parse()
+        .unwrap_or_else(|_| panic!("not a time: {word}"))
+}
+
+fn failure(text: &str) -> Failure {
+    Failure {
+        message: text.to_owned(),
+        kind: FailureKind::Other,
+        details: None,
+    }
+}
+
+fn answer(words: &[String]) -> Answer {
+    match words[0].as_str() {
+        "accept" => Answer::Accept,
+        "session" => Answer::AcceptForSession,
+        "decline" => Answer::Decline,
+        "cancel" => Answer::Cancel,
+        "failed" => Answer::Failed("gone".to_owned()),
+        "tool" => Answer::Tool {
+            output: Output::text(words[1].clone()),
+            content: serde_json::json!([]),
+        },
+        "answers" => Answer::Answers(BTreeMap::from([("q".to_owned(), vec![words[1].clone()])])),
+        other => panic!("no such answer: {other}"),
+    }
+}
+
+/// Reads a command.
+pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
+    let words = split(line);
+    let word = |at: usize| words.get(at).map_or("", String::as_str);
+    let call = running_call(thread);
+    match word(0) {
+        "begin" => Command::StartThread(Box::new(thread_started())),
+        "own" => Command::Own(Own {
+            epoch: Epoch(word(1).parse().expect("an epoch")),
+            node: word(2).to_owned(),
+            found: thread.head(),
+            reserved: thread.head().plus(1000),
+            fork: None,
+        }),
+        "release" => Command::Release,
+        "start" => start_turn(word(1), TurnKind::Work, Some(word(2))),
+        "review" => start_turn(word(1), TurnKind::Review, Some(word(2))),
+        "compact" => start_turn(word(1), TurnKind::Compaction, None),
+        "steer" => Command::Steer(Steer {
+            expected: word(1).into(),
+            message: message(&format!("{}-s", word(1)), word(2)),
+        }),
+        "interrupt" => Command::Interrupt(Interrupt {
+            turn: (!word(1).is_empty()).then(|| word(1).into()),
+            cause: Cause::Client { principal: None },
+        }),
+        "message" => Command::StartItem(Box::new(StartItem {
+            call,
+            item: word(1).into(),
+            body: ItemBody::AgentMessage(AgentMessage::default()),
+        })),
+        "text" => Command::AppendText(AppendText {
+            item: word(1).into(),
+            part: Part::Text,
+            text: word(2).to_owned(),
+        }),
+        "printed" => Command::AppendText(AppendText {
+            item: word(1).into(),
+            part: Part::Printed,
+            text: word(2).to_owned(),
+        }),
+        "said" => Command::CompleteItem(Box::new(CompleteItem {
+            call: word(3).parse().unwrap_or(call),
+            item: word(1).into(),
+            body: ItemBody::AgentMessage(AgentMessage {
+                text: word(2).to_owned(),
+                phase: None,
+            }),
+            sealed: None,
+        })),
+        "call" => {
+            let admission = admission(words.get(4..).unwrap_or_default(), word(2), word(3), now);
+            tool(word(1), word(2), word(3), admission, call)
+        }
+        "done" => end_model(call, ModelEnd::Done, word(1)),
+        "broke" => {
+            let retry_at = Timestamp(now.0 + seconds(word(1)) * 1000);
+            let error = failure("it broke");
+            end_model(call, ModelEnd::Broke { error, retry_at }, "")
+        }
+        "failed" => {
+            let error = failure(word(1));
+            end_model(call, ModelEnd::Failed { error }, "")
+        }
+        "condensed" => Command::Compact(Compact {
+            call,
+            item: word(1).into(),
+            summary: word(2).to_owned(),
+        }),
+        "ended" => Command::EndTool(Box::new(EndTool {
+            item: word(1).into(),
+            status: match word(2) {
+                "ok" => ItemStatus::Completed,
+                "killed" => ItemStatus::Interrupted,
+                _ => ItemStatus::Failed,
+            },
+            body: ItemBody::Command(CommandRun::default()),
+            output: Output::text(word(3)),
+        })),
+        "asks" => Command::AskForTool(Box::new(AskForTool {
+            item: word(1).into(),
+            ask: Ask::Elicitation(AskElicitation {
+                server: "s".to_owned(),
+                body: serde_json::json!({}),
+            }),
+            expires_at: None,
+        })),
+        "answer" => Command::AnswerRequest(Box::new(AnswerRequest {
+            request: RequestNumber(word(1).parse().expect("a request")),
+            by: word(2).to_owned(),
+            answer: answer(&words[3..]),
+        })),
+        "rename" => Command::Rename(words.get(1).cloned()),
+        "archive" => Command::Archive(true),
+        "unarchive" => Command::Archive(false),
+        "delete" => Command::Delete,
+        "set" => {
+            let mut settings = thread.settings().clone();
+            match word(1) {
+                "model" => settings.model = Some(word(2).to_owned()),
+                "recovery" => settings.recovery = Recovery::Interrupt,
+                "compactAbove" => settings.compact_above = word(2).parse().ok(),
+                other => panic!("no such setting: {other}"),
+            }
+            Command::ChangeSettings(Box::new(settings))
+        }
+        "revert" => Command::Revert(Revert {
+            turn: word(1).into(),
+            at: Seq(word(2).parse().expect("a number")),
+            past: Past {
+                lineage: thread.lineage().to_vec(),
+                turns: word(3).parse().expect("a count"),
+            },
+        }),
+        "warn" => Command::Warn(word(1).to_owned()),
+        "plan" => Command::UpdatePlan(UpdatePlan {
+            explanation: None,
+            steps: vec![],
+        }),
+        "diff" => Command::UpdateDiff(word(1).to_owned()),
+        other => panic!("no such command: {other}"),
+    }
+}
+
+fn end_model(call: u32, end: ModelEnd, tokens: &str) -> Command {
+    Command::EndModel(Box::new(EndModel {
+        call,
+        end,
+        usage: tokens.parse().ok().map(|input| Usage {
+            input,
+            ..Usage::default()
+        }),
+    }))
+}
+
+/// Writes a record as rule files show it.
+pub fn show(body: &Body, began: Timestamp) -> String {
+    let event = match body {
+        Body::Delta(it) => return format!("Delta {} @{} \"{}\"", it.item, it.offset, it.text),
+        Body::Event(event) => &**event,
+    };
+    match event {
+        Event::ThreadStarted(_) => "ThreadStarted".to_owned(),
+        Event::Owned(it) => format!("Owned {} by {}", it.epoch.0, it.node),
+        Event::Reserved(_) => "Reserved".to_owned(),
+        Event::Released => "Released".to_owned(),
+        Event::Forked(_) => "Forked".to_owned(),
+        Event::Reverted(it) => format!("Reverted {} leaving {}", it.turn, it.turns),
+        Event::SettingsChanged(_) => "SettingsChanged".to_owned(),
+        Event::Renamed(it) => format!("Renamed {:?}", it.name.as_deref().unwrap_or("")),
+        Event::Archived => "Archived".to_owned(),
+        Event::Unarchived => "Unarchived".to_owned(),
+        Event::Deleted => "Deleted".to_owned(),
+        Event::TurnStarted(it) => format!("TurnStarted {}", it.turn),
+        Event::InputAccepted(it) => format!("InputAccepted {}", it.item.id),
+        Event::ModelCalled(it) => {
+            let attempt = if it.attempt > 1 {
+                format!(" attempt {}", it.attempt)
+            } else {
+                String::new()
+            };
+            let purpose = match it.purpose {
+                Purpose::Answer => "",
+                Purpose::Compact => " to condense",
+            };
+            format!("ModelCalled {}{attempt}{purpose}", it.call)
+        }
+        Event::ModelEnded(it) => {
+            let end = match &it.end {
+                ModelEnd::Done => "done".to_owned(),
+                ModelEnd::Broke { retry_at, .. } => {
+                    format!("broke until {}s", retry_at.since(began) / 1000)
+                }
+                ModelEnd::Failed { error } => format!("failed {:?}", error.message),
+                ModelEnd::Cancelled => "cancelled".to_owned(),
+                ModelEnd::OwnerLost => "ownerLost".to_owned(),
+            };
+            format!("ModelEnded {} {end}", it.call)
+        }
+        Event::ItemStarted(it) => format!("ItemStarted {}", it.item.id),
+        Event::ItemSaved(it) => format!("ItemSaved {}", it.item),
+        Event::ToolStarted(it) => format!("ToolStarted {}", it.item),
+        Event::ItemCompleted(it) => {
+            let status = format!("{:?}", it.item.status);
+            let text = match (&it.item.output, &it.item.body) {
+                (_, ItemBody::AgentMessage(message)) => format!(" {:?}", message.text),
+                _ => String::new(),
+            };
+            let mut status = status;
+            status[..1].make_ascii_lowercase();
+            format!("ItemCompleted {} {status}{text}", it.item.id)
+        }
+        Event::RequestOpened(it) => format!("RequestOpened {} for {}", it.request, it.item),
+        Event::RequestResolved(it) => {
+            let how = match &it.resolution {
+                Resolution::Answered { by, .. } => format!("by {by}"),
+                Resolution::Expired => "expired".to_owned(),
+                Resolution::Withdrawn => "withdrawn".to_owned(),
+            };
+            format!("RequestResolved {} {how}", it.request)
+        }
+        Event::PlanUpdated(_) => "PlanUpdated".to_owned(),
+        Event::DiffUpdated(_) => "DiffUpdated".to_owned(),
+        Event::Warned(it) => format!("Warned {:?}", it.message),
+        Event::InterruptAccepted(it) => format!("InterruptAccepted {}", cause(&it.cause)),
+        Event::TurnEnded(it) => {
+            let end = match &it.end {
+                TurnEnd::Completed => "completed".to_owned(),
+                TurnEnd::Interrupted(why) => format!("interrupted {}", cause(why)),
+                TurnEnd::Failed(error) => format!("failed {:?}", error.kind),
+            };
+            format!("TurnEnded {} {end}", it.turn)
+        }
+        Event::Compacted(_) => "Compacted".to_owned(),
+        Event::Remembered(_) => "Remembered".to_owned(),
+    }
+}
+
+fn cause(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::Client { .. } => "client",
+        Cause::Cancelled => "cancelled",
+        Cause::OwnerLost => "ownerLost",
+        Cause::Shutdown => "shutdown",
+        Cause::Forked => "forked",
+    }
+}
+
+/// Writes what is owed as rule files show it.
+pub fn pending(thread: &Thread) -> String {
+    let effects: Vec<String> = thread
+        .pending()
+        .iter()
+        .map(|effect| match effect {
+            Effect::CallModel { call, .. } => format!("CallModel {call}"),
+            Effect::RunTool { item, .. } => format!("RunTool {item}"),
+            Effect::StopTool { item } => format!("StopTool {item}"),
+        })
+        .collect();
+    if effects.is_empty() {
+        "nothing".to_owned()
+    } else {
+        effects.join(" · ")
+    }
+}
+
+/// Writes the status as rule files show it.
+pub fn status(thread: &Thread) -> &'static str {
+    match thread.status() {
+        Status::Idle => "idle",
+        Status::Failed => "failed",
+        Status::Active {
+            waits_for_approval: true,
+            ..
+        } => "waits for approval",
+        Status::Active {
+            waits_for_input: true,
+            ..
+        } => "waits for input",
+        Status::Active { .. } => "active",
+    }
+}
+
+/// Writes what the model reads as rule files show it.
+pub fn read_by_model(records: &[Record], thread: &Thread) -> String {
+    let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
+    let context = Context::of(records.iter().filter(counts));
+    let entries = context.entries().into_iter().map(|entry| match entry {
+        Entry::Summary(text) => format!("summary {text:?}"),
+        Entry::User(input) => {
+            let texts: Vec<_> = input
+                .iter()
+                .map(|input| match input {
+                    Input::Text { text, .. } => text.as_str(),
+                    _ => "…",
+                })
+                .collect();
+            format!("user {:?}", texts.join(" "))
+        }
+        Entry::Assistant { text, partial, .. } => {
+            format!(
+                "assistant {}{text:?}",
+                if partial { "partial " } else { "" }
+            )
+        }
+        Entry::Reasoning(_) => "reasoning".to_owned(),
+        Entry::Call(call) => format!("call {}", call.id),
+        Entry::Output { call, .. } => format!("output {call}"),
+        Entry::Note(text) => format!("note {text:?}"),
+    });
+    entries.collect::<Vec<_>>().join(" · ")
+}
