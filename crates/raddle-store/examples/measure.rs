@@ -1,0 +1,234 @@
+//! How fast the local journal is beside bare SQLite, in one run on one disk.
+//!
+//! `cargo run --release -p raddle-store --example measure -- FOLDER` writes into new folders under
+//! FOLDER (the system's one for such things if none is named) and removes them again. Both sides are
+//! measured in turns, so that what else the machine does meets both alike.
+
+use std::io::{Result, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use raddle_core::ports::Journal;
+use raddle_core::{
+    AgentMessage, Body, Call, Class, Delta, Event, Item, ItemBody, ItemCompleted, ItemStatus, Part,
+    Record, Seq, ThreadId, Timestamp,
+};
+use raddle_store::{LocalJournal, Options};
+use rusqlite::Connection;
+
+/// How much text an event of these measurements has.
+const TEXT_BYTES: usize = 500;
+
+fn main() -> Result<()> {
+    let folder = std::env::args_os().nth(1).map(PathBuf::from);
+    let folder = folder.unwrap_or_else(std::env::temp_dir);
+    let folder = tempfile::tempdir_in(folder)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()?;
+    runtime.block_on(async {
+        power(folder.path()).await?;
+        group(folder.path()).await?;
+        deltas(folder.path()).await
+    })
+}
+
+fn say(line: &str) -> Result<()> {
+    writeln!(std::io::stdout(), "{line}")
+}
+
+fn journal(folder: &Path, name: &str) -> LocalJournal {
+    let folder = folder.join(name);
+    LocalJournal::open(&Options { folder }).expect("a fresh folder can be opened")
+}
+
+/// SQLite with one table, every commit synced, and nothing else.
+fn bare(folder: &Path, name: &str) -> Connection {
+    let connection = Connection::open(folder.join(name)).expect("a fresh folder can be opened");
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = wal; PRAGMA synchronous = full;
+             CREATE TABLE event (thread BLOB, seq INTEGER, body BLOB, PRIMARY KEY (thread, seq))
+             WITHOUT ROWID;",
+        )
+        .expect("a fresh file takes a table");
+    connection
+}
+
+fn event(seq: Seq) -> Record {
+    let item = Item {
+        id: format!("item-{seq}").as_str().into(),
+        status: ItemStatus::Completed,
+        body: ItemBody::AgentMessage(AgentMessage {
+            text: "words ".repeat(TEXT_BYTES / 6),
+            phase: None,
+        }),
+        call: Some(Call {
+            id: "call".to_owned(),
+            tool: "tool".to_owned(),
+            arguments: "{}".to_owned(),
+            alone: false,
+        }),
+        output: None,
+        sealed: None,
+        started_at: Timestamp(0),
+        completed_at: None,
+    };
+    let turn = "turn".into();
+    Record {
+        seq,
+        at: Timestamp(1_700_000_000_000),
+        body: Event::ItemCompleted(ItemCompleted { turn, item }).into(),
+    }
+}
+
+fn delta(seq: Seq, offset: u64) -> Record {
+    Record {
+        seq,
+        at: Timestamp(1_700_000_000_000),
+        body: Body::Delta(Delta {
+            item: "0199c0de-0000-7000-8000-000000000000".into(),
+            part: Part::Text,
+            offset,
+            text: "8 bytes.".to_owned(),
+        }),
+    }
+}
+
+fn body(record: &Record) -> Vec<u8> {
+    serde_json::to_vec(record).expect("records are JSON")
+}
+
+async fn append(journal: &LocalJournal, thread: ThreadId, record: &Record, class: Class) {
+    let after = Seq(record.seq.0 - 1);
+    let records = std::slice::from_ref(record);
+    let head = journal.append(thread, after, records, class).await;
+    assert_eq!(head, Ok(record.seq));
+}
+
+/// One power-durable append beside one insert with a sync.
+async fn power(folder: &Path) -> Result<()> {
+    const ROUNDS: u64 = 500;
+    let journal = journal(folder, "power");
+    let bare = bare(folder, "power.sqlite");
+    let thread = ThreadId::mint();
+    let mut insert = bare
+        .prepare("INSERT INTO event VALUES (?1, ?2, ?3)")
+        .expect("the table is there");
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for seq in 1..=ROUNDS {
+        let record = event(Seq(seq));
+        let id = *thread.as_uuid().as_bytes();
+        let start = Instant::now();
+        let bytes = body(&record);
+        insert
+            .execute((id, seq as i64, bytes))
+            .expect("there is room");
+        theirs.push(start.elapsed());
+        let start = Instant::now();
+        append(&journal, thread, &record, Class::Power).await;
+        ours.push(start.elapsed());
+    }
+    let (ours, theirs) = (median(ours), median(theirs));
+    say(&format!(
+        "power append: {ours:?} (median of {ROUNDS}), bare insert with sync: {theirs:?}, ratio {:.2}",
+        ours.as_secs_f64() / theirs.as_secs_f64()
+    ))
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// Many threads at once beside inserts in batches of as many.
+async fn group(folder: &Path) -> Result<()> {
+    const THREADS: usize = 1000;
+    const ROUNDS: u64 = 5;
+    let journal = std::sync::Arc::new(journal(folder, "group"));
+    let mut bare = bare(folder, "group.sqlite");
+    let threads: Vec<ThreadId> = (0..THREADS).map(|_| ThreadId::mint()).collect();
+    let (mut ours, mut theirs) = (Duration::ZERO, Duration::ZERO);
+    for seq in 1..=ROUNDS {
+        let start = Instant::now();
+        let transaction = bare.transaction().expect("nobody else writes");
+        for thread in &threads {
+            let bytes = body(&event(Seq(seq)));
+            let id = *thread.as_uuid().as_bytes();
+            transaction
+                .prepare_cached("INSERT INTO event VALUES (?1, ?2, ?3)")
+                .and_then(|mut insert| insert.execute((id, seq as i64, bytes)))
+                .expect("there is room");
+        }
+        transaction.commit().expect("there is room");
+        theirs += start.elapsed();
+        let start = Instant::now();
+        let appends: Vec<_> = threads
+            .iter()
+            .map(|thread| {
+                let (journal, thread) = (std::sync::Arc::clone(&journal), *thread);
+                tokio::spawn(async move {
+                    append(&journal, thread, &event(Seq(seq)), Class::Power).await;
+                })
+            })
+            .collect();
+        for append in appends {
+            append.await.expect("no append panics");
+        }
+        ours += start.elapsed();
+    }
+    let count = THREADS as f64 * ROUNDS as f64;
+    let (ours, theirs) = (count / ours.as_secs_f64(), count / theirs.as_secs_f64());
+    say(&format!(
+        "group commit from {THREADS} threads: {ours:.0} appends/s, bare batches of {THREADS}: {theirs:.0} inserts/s, ratio {:.2}",
+        ours / theirs
+    ))
+}
+
+/// Streams of eight bytes at a time, at a reader's pace and as fast as they go.
+async fn deltas(folder: &Path) -> Result<()> {
+    const COUNT: u64 = 1000;
+    let journal = journal(folder, "deltas");
+    let thread = ThreadId::mint();
+    append(&journal, thread, &event(Seq(1)), Class::Power).await;
+    let before = written()?;
+    let mut pace = tokio::time::interval(Duration::from_millis(10));
+    for seq in 2..2 + COUNT {
+        pace.tick().await;
+        let record = delta(Seq(seq), (seq - 2) * 8);
+        append(&journal, thread, &record, Class::Process).await;
+    }
+    let after = written()?;
+    say(&format!(
+        "8-byte deltas at 100/s: {} bytes written for each, {} of them to pages of the disk's cache",
+        (after.0 - before.0) / COUNT,
+        (after.1 - before.1) / COUNT
+    ))?;
+    const FAST: u64 = 20_000;
+    let thread = ThreadId::mint();
+    append(&journal, thread, &event(Seq(1)), Class::Power).await;
+    let start = Instant::now();
+    let streaming = async {
+        for seq in 2..2 + FAST {
+            let record = delta(Seq(seq), (seq - 2) * 8);
+            append(&journal, thread, &record, Class::Process).await;
+        }
+    };
+    streaming.await;
+    let rate = FAST as f64 / start.elapsed().as_secs_f64();
+    say(&format!(
+        "deltas one after another: {rate:.0} rows/s, {:.0} text bytes/s",
+        rate * 8.0
+    ))
+}
+
+/// Bytes that this process has handed to the system, and bytes of pages it made dirty.
+fn written() -> Result<(u64, u64)> {
+    let text = std::fs::read_to_string("/proc/self/io")?;
+    let value = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|it| it.trim().parse().ok()).unwrap_or(0)
+    };
+    Ok((value("wchar:"), value("write_bytes:")))
+}

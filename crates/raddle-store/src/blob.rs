@@ -1,0 +1,72 @@
+//! Bytes beside the journal: their names, and which records name them.
+
+use raddle_core::{Blob, Event, Image, Input, Item, ItemBody};
+use sha2::{Digest, Sha256};
+
+/// A blob's name as bytes.
+pub(crate) type Hash = [u8; 32];
+
+pub(crate) fn hash(bytes: &[u8]) -> Hash {
+    Sha256::digest(bytes).into()
+}
+
+pub(crate) fn hex(hash: &Hash) -> String {
+    use std::fmt::Write;
+    hash.iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+/// A name as records spell it; nothing for what is no name.
+pub(crate) fn parse(text: &str) -> Option<Hash> {
+    let digits = text.as_bytes();
+    if digits.len() != 64 {
+        return None;
+    }
+    let mut hash = [0; 32];
+    for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
+        let high = char::from(pair[0]).to_digit(16)?;
+        let low = char::from(pair[1]).to_digit(16)?;
+        *byte = u8::try_from(high * 16 + low).ok()?;
+    }
+    Some(hash)
+}
+
+/// The blobs that an event names.
+pub(crate) fn named(event: &Event) -> Vec<&Blob> {
+    match event {
+        Event::InputAccepted(it) => of_item(&it.item),
+        Event::ItemStarted(it) => of_item(&it.item),
+        Event::ItemCompleted(it) => of_item(&it.item),
+        Event::DiffUpdated(it) => it.full.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn of_item(item: &Item) -> Vec<&Blob> {
+    let output = item.output.iter();
+    let images = output.clone().flat_map(|output| &output.images);
+    let mut blobs: Vec<&Blob> = images.filter_map(of_image).collect();
+    blobs.extend(output.filter_map(|output| output.full.as_ref()));
+    match &item.body {
+        ItemBody::UserMessage(message) => {
+            blobs.extend(message.input.iter().filter_map(|input| match input {
+                Input::Image { image, .. } => of_image(image),
+                _ => None,
+            }));
+        }
+        ItemBody::ImageMade(made) => blobs.extend(made.image.iter().filter_map(of_image)),
+        _ => {}
+    }
+    blobs
+}
+
+fn of_image(image: &Image) -> Option<&Blob> {
+    match image {
+        Image::Blob(blob) => Some(blob),
+        Image::Url(_) | Image::Path(_) | Image::File(_) => None,
+    }
+}

@@ -1,0 +1,49 @@
+//! Which part of a journal no longer counts, because the thread went back.
+
+use raddle_core::Seq;
+
+/// Stretches that do not count, in rising order and apart from each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cuts(Vec<Cut>);
+
+/// From its first number up to, not including, the record that cut it away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub(crate) from: Seq,
+    pub(crate) until: Seq,
+}
+
+impl Cuts {
+    pub(crate) fn new(cuts: Vec<Cut>) -> Self {
+        Self(cuts)
+    }
+
+    /// Everything from a number on was cut away by the record `by`.
+    pub(crate) fn cut(&mut self, from: Seq, by: Seq) {
+        self.0.retain(|cut| cut.from < from);
+        match self.0.last_mut() {
+            Some(last) if last.until >= from => last.until = by,
+            _ => self.0.push(Cut { from, until: by }),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Cut> + '_ {
+        self.0.iter().copied()
+    }
+
+    pub(crate) fn holds(&self, seq: Seq) -> bool {
+        self.0.iter().any(|cut| cut.from <= seq && seq < cut.until)
+    }
+
+    /// What counts, in rising order: from the first number to before the second.
+    pub(crate) fn kept(&self) -> Vec<(Seq, Seq)> {
+        let mut kept = Vec::with_capacity(self.0.len() + 1);
+        let mut from = Seq::ZERO;
+        for cut in &self.0 {
+            kept.push((from, cut.from));
+            from = cut.until;
+        }
+        kept.push((from, Seq(u64::MAX)));
+        kept
+    }
+}

@@ -1,0 +1,20 @@
+//! Journals: where the records of threads are kept.
+//!
+//! [`MemoryJournal`] keeps them in memory, for tests and for threads that need not outlive the process.
+//! [`LocalJournal`] keeps them in one SQLite file. Both honour the same ports and pass the same suite.
+//! A journal never knows who asks.
+//!
+//! Below: `raddle-core`. Above: `raddle`, which picks one.
+
+mod blob;
+mod cuts;
+mod local;
+mod memory;
+mod node;
+mod page;
+mod records;
+mod text;
+
+pub use local::{LocalJournal, Options};
+pub use memory::MemoryJournal;
+pub use node::{NodeError, NodeLock};

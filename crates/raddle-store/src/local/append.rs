@@ -1,0 +1,338 @@
+//! One append, inside the writer's transaction.
+
+use std::collections::BTreeMap;
+
+use raddle_core::ports::AppendError;
+use raddle_core::{Body, Class, Delta, Event, ItemId, Record, Seq, ThreadId};
+use rusqlite::{Connection, Error, params};
+
+use super::chain;
+use super::fence::{self, as_i64};
+use super::files::Files;
+use super::key::{self, key};
+use super::known::{Closed, Known, State};
+use super::project;
+use crate::blob::{self, Hash};
+use crate::records::rise;
+use crate::text::searchable;
+
+/// A body that is longer than this is kept in a file of its own.
+const BODY_BYTES_MAX: usize = 64 << 10;
+
+/// How many deltas go in one transaction; the rest go later.
+pub(super) const DELTAS_MAX: usize = 1000;
+
+/// What an append brings, made ready by its caller.
+#[derive(Debug)]
+pub(super) struct Append {
+    pub(super) thread: ThreadId,
+    pub(super) after: Seq,
+    pub(super) class: Class,
+    pub(super) records: Vec<Record>,
+    /// One for each record; nothing for deltas.
+    bodies: Vec<Option<Stored>>,
+}
+
+/// An event's body as its row holds it.
+#[derive(Debug)]
+struct Stored {
+    form: Form,
+    body: Vec<u8>,
+}
+
+/// How a row holds a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As JSON.
+    Inline,
+    /// As the name of a file that holds the JSON.
+    Beside,
+}
+
+impl Form {
+    pub(super) fn number(self) -> i64 {
+        match self {
+            Self::Inline => 0,
+            Self::Beside => 1,
+        }
+    }
+
+    pub(super) fn of(number: i64) -> Option<Self> {
+        match number {
+            0 => Some(Self::Inline),
+            1 => Some(Self::Beside),
+            _ => None,
+        }
+    }
+}
+
+/// What came of an append.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Appended {
+    /// The new head.
+    pub(super) head: Seq,
+    /// Whether there were more deltas to delete than one transaction should.
+    pub(super) leftovers: bool,
+    /// The thread's number, if something was written that can be searched for.
+    pub(super) words: Option<i64>,
+}
+
+/// What is written beside the journal before the append is.
+pub(super) type Beside = Vec<(Hash, Vec<u8>)>;
+
+impl Append {
+    /// Makes an append ready, with the bodies that must be in files before it happens.
+    pub(super) fn new(
+        thread: ThreadId,
+        after: Seq,
+        records: &[Record],
+        class: Class,
+    ) -> Result<(Self, Beside), serde_json::Error> {
+        let mut beside = Beside::new();
+        let mut bodies = Vec::with_capacity(records.len());
+        for record in records {
+            let Body::Event(event) = &record.body else {
+                bodies.push(None);
+                continue;
+            };
+            let body = serde_json::to_vec(event)?;
+            if body.len() <= BODY_BYTES_MAX {
+                let form = Form::Inline;
+                bodies.push(Some(Stored { form, body }));
+                continue;
+            }
+            let hash = blob::hash(&body);
+            beside.push((hash, body));
+            bodies.push(Some(Stored {
+                form: Form::Beside,
+                body: hash.to_vec(),
+            }));
+        }
+        let append = Self {
+            thread,
+            after,
+            class,
+            records: records.to_vec(),
+            bodies,
+        };
+        Ok((append, beside))
+    }
+
+    /// About how much it adds to a transaction.
+    pub(super) fn bytes(&self) -> usize {
+        let records = self.records.iter().zip(&self.bodies);
+        let bytes = records.map(|(record, stored)| match (&record.body, stored) {
+            (Body::Delta(delta), _) => delta.text.len() + 100,
+            (Body::Event(_), Some(stored)) => stored.body.len() + 100,
+            (Body::Event(_), None) => 0,
+        });
+        bytes.sum()
+    }
+
+    /// Appends, or says why not. It is refused before anything is written or not at all.
+    pub(super) fn run(
+        &self,
+        transaction: &Connection,
+        files: &Files,
+        known: &mut Known,
+    ) -> Result<Result<Appended, AppendError>, Error> {
+        let mut state = match known.thread(transaction, self.thread)? {
+            Ok(state) => state,
+            Err(Closed::Going) => return Ok(Err(AppendError::Conflict)),
+            Err(Closed::Damaged(head)) => {
+                let what = format!("the thread is damaged after record {head}");
+                return Ok(Err(AppendError::ReadOnly(what)));
+            }
+        };
+        if state.head() != self.after || !rise(self.after, &self.records) {
+            return Ok(Err(AppendError::Conflict));
+        }
+        let Some(last) = self.records.last().map(|record| record.seq) else {
+            return Ok(Ok(Appended {
+                head: self.after,
+                leftovers: false,
+                words: None,
+            }));
+        };
+        if last > key::SEQ_MAX {
+            let what = "the thread has no numbers left".to_owned();
+            return Ok(Err(AppendError::Full(what)));
+        }
+        if let Some(name) = self.missing(files) {
+            let what = format!("the file {name} vanished");
+            return Ok(Err(AppendError::Unavailable(what)));
+        }
+        let number = match state.number {
+            Some(number) => number,
+            None => fence::begin(transaction, self.thread)?,
+        };
+        if number > key::NUMBER_MAX {
+            return Err(Error::IntegralValueOutOfRange(0, number));
+        }
+        state.number = Some(number);
+        let leftovers = self.write(transaction, number, &mut state)?;
+        known.remember(self.thread, state);
+        Ok(Ok(Appended {
+            head: last,
+            leftovers,
+            words: self.has_words().then_some(number),
+        }))
+    }
+
+    fn has_words(&self) -> bool {
+        self.records.iter().any(|record| match &record.body {
+            Body::Event(event) => searchable(event).is_some(),
+            Body::Delta(_) => false,
+        })
+    }
+
+    /// A file that was written for this append and that someone who deleted its like has taken away.
+    fn missing(&self, files: &Files) -> Option<String> {
+        let mut beside = self.bodies.iter().flatten();
+        beside.find_map(|stored| {
+            let hash = hash_of(stored)?;
+            (!files.holds(&hash)).then(|| blob::hex(&hash))
+        })
+    }
+
+    /// Writes everything, and says whether there are deltas left over.
+    fn write(
+        &self,
+        transaction: &Connection,
+        number: i64,
+        state: &mut State,
+    ) -> Result<bool, Error> {
+        let before = state.event;
+        let had_deltas = state.delta.is_some();
+        let settled = self.settled();
+        let mut leftovers = false;
+        let mut insert = transaction.prepare_cached(
+            "INSERT INTO event (at, time, form, chain, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?;
+        for (record, stored) in self.records.iter().zip(&self.bodies) {
+            match (&record.body, stored) {
+                (Body::Event(event), Some(stored)) => {
+                    let form = stored.form.number();
+                    state.link =
+                        chain::link(&state.link, record.seq, record.at, form, &stored.body);
+                    let at = key(number, record.seq);
+                    insert.execute(params![at, record.at.0, form, state.link, stored.body])?;
+                    state.event = record.seq;
+                    use_blobs(transaction, number, event, hash_of(stored))?;
+                    if let Some(item) = event.settles().filter(|_| had_deltas) {
+                        leftovers |= settle(transaction, number, item, record.seq)?;
+                    }
+                }
+                (Body::Delta(delta), _) => {
+                    // What is settled further on in the same append is not worth a row.
+                    if settled.get(&delta.item).is_none_or(|at| *at < record.seq) {
+                        self.write_delta(transaction, number, record, delta)?;
+                        state.delta = Some(record.seq);
+                    }
+                }
+                (Body::Event(_), None) => {}
+            }
+        }
+        if !settled.is_empty() && had_deltas {
+            state.delta = fence::newest_delta(transaction, number)?;
+        }
+        if state.event != before {
+            fence::move_fence(transaction, number, before, state.event)?;
+            project::follow(transaction, number, self.thread, &self.records)?;
+        }
+        Ok(leftovers)
+    }
+
+    /// The items that this append settles, and where.
+    fn settled(&self) -> BTreeMap<&ItemId, Seq> {
+        let settled = self.records.iter().filter_map(|record| match &record.body {
+            Body::Event(event) => event.settles().map(|item| (item, record.seq)),
+            Body::Delta(_) => None,
+        });
+        settled.collect()
+    }
+
+    fn write_delta(
+        &self,
+        transaction: &Connection,
+        number: i64,
+        record: &Record,
+        delta: &Delta,
+    ) -> Result<(), Error> {
+        let sum = chain::sum(self.thread, record.seq, record.at, delta);
+        transaction
+            .prepare_cached(
+                "INSERT INTO delta (at, time, item, part, offset, sum, text)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .execute(params![
+                key(number, record.seq),
+                record.at.0,
+                delta.item.as_str(),
+                chain::part(delta.part),
+                i64::try_from(delta.offset).unwrap_or(i64::MAX),
+                sum,
+                delta.text,
+            ])?;
+        Ok(())
+    }
+}
+
+fn hash_of(stored: &Stored) -> Option<Hash> {
+    match stored.form {
+        Form::Inline => None,
+        Form::Beside => stored.body.as_slice().try_into().ok(),
+    }
+}
+
+/// Deletes the deltas of an item that is settled, or notes that they are to go.
+fn settle(
+    transaction: &Connection,
+    number: i64,
+    item: &ItemId,
+    before: Seq,
+) -> Result<bool, Error> {
+    let upto = key(number, before);
+    let more = forget(transaction, upto, item.as_str())?;
+    if more {
+        transaction
+            .prepare_cached("INSERT INTO leftover (at, item) VALUES (?1, ?2)")?
+            .execute(params![upto, item.as_str()])?;
+    }
+    Ok(more)
+}
+
+/// Deletes some deltas of an item up to a key, and says whether there may be more.
+pub(super) fn forget(transaction: &Connection, upto: i64, item: &str) -> Result<bool, Error> {
+    let first = upto - as_i64(key::seq(upto));
+    let gone = transaction
+        .prepare_cached(
+            "DELETE FROM delta WHERE at IN
+             (SELECT at FROM delta WHERE at BETWEEN ?1 AND ?2 AND item = ?3 LIMIT ?4)",
+        )?
+        .execute(params![first, upto, item, DELTAS_MAX as i64])?;
+    Ok(gone == DELTAS_MAX)
+}
+
+/// Notes which blobs the thread uses, so that they go when it does.
+fn use_blobs(
+    transaction: &Connection,
+    number: i64,
+    event: &Event,
+    body: Option<Hash>,
+) -> Result<(), Error> {
+    let named = blob::named(event);
+    let named = named.iter().filter_map(|it| blob::parse(&it.hash));
+    for hash in named.chain(body) {
+        let fresh = transaction
+            .prepare_cached("INSERT OR IGNORE INTO blob_use (hash, number) VALUES (?1, ?2)")?
+            .execute(params![hash, number])?;
+        if fresh == 1 {
+            // It is kept for its own sake no longer.
+            transaction
+                .prepare_cached("DELETE FROM blob_put WHERE hash = ?1")?
+                .execute([hash])?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! What makes damage visible: a hash chained over a thread's events, and a checksum on each delta.
+
+use raddle_core::{Delta, Part, Seq, ThreadId, Timestamp};
+use sha2::{Digest, Sha256};
+
+/// A link of the chain: the first half of a SHA-256 over everything in the thread up to here.
+pub(super) type Link = [u8; 16];
+
+/// Before a thread's first event. The thread's id is in it, so a row cannot move between threads.
+pub(super) fn origin(thread: ThreadId) -> Link {
+    short(Sha256::new().chain_update(thread.as_uuid().as_bytes()))
+}
+
+/// The link of an event that follows another.
+pub(super) fn link(before: &Link, seq: Seq, at: Timestamp, form: i64, body: &[u8]) -> Link {
+    let hash = Sha256::new()
+        .chain_update(before)
+        .chain_update(seq.0.to_le_bytes())
+        .chain_update(at.0.to_le_bytes())
+        .chain_update(form.to_le_bytes())
+        .chain_update(body);
+    short(hash)
+}
+
+/// The checksum of a delta.
+pub(super) fn sum(thread: ThreadId, seq: Seq, at: Timestamp, delta: &Delta) -> [u8; 8] {
+    let item = delta.item.as_str();
+    let hash = Sha256::new()
+        .chain_update(thread.as_uuid().as_bytes())
+        .chain_update(seq.0.to_le_bytes())
+        .chain_update(at.0.to_le_bytes())
+        .chain_update((item.len() as u64).to_le_bytes())
+        .chain_update(item)
+        .chain_update(part(delta.part).to_le_bytes())
+        .chain_update(delta.offset.to_le_bytes())
+        .chain_update(&delta.text);
+    short(hash)
+}
+
+/// The checksum of a base.
+pub(super) fn sum_of_base(thread: ThreadId, head: Seq, body: &[u8]) -> [u8; 8] {
+    let hash = Sha256::new()
+        .chain_update(thread.as_uuid().as_bytes())
+        .chain_update(head.0.to_le_bytes())
+        .chain_update(body);
+    short(hash)
+}
+
+fn short<const BYTES: usize>(hash: Sha256) -> [u8; BYTES] {
+    let hash: [u8; 32] = hash.finalize().into();
+    let mut short = [0; BYTES];
+    short.copy_from_slice(&hash[..BYTES]);
+    short
+}
+
+/// A part of an item as a number.
+pub(super) fn part(part: Part) -> i64 {
+    match part {
+        Part::Text => 0,
+        Part::Printed => 1,
+        Part::Summary(at) => 2 + 2 * i64::from(at),
+        Part::Content(at) => 3 + 2 * i64::from(at),
+    }
+}
+
+/// The part that a number stands for.
+pub(super) fn part_of(number: i64) -> Option<Part> {
+    let at = || u32::try_from((number - 2) / 2).ok();
+    match number {
+        0 => Some(Part::Text),
+        1 => Some(Part::Printed),
+        ..0 => None,
+        _ if number % 2 == 0 => at().map(Part::Summary),
+        _ => at().map(Part::Content),
+    }
+}

@@ -1,0 +1,129 @@
+//! Threads that read, each with its own connection and short transactions, so that no read holds up a write.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use raddle_core::ports::ReadError;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{error, schema};
+
+/// How many reads may wait. Who comes then waits to be let in.
+const WAITING_MAX: usize = 1024;
+
+/// How many threads read.
+const THREADS: usize = 2;
+
+/// The way to the readers.
+#[derive(Debug)]
+pub(super) struct Readers {
+    sender: Option<mpsc::Sender<Work>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+type Work = Box<dyn FnOnce(&mut Desk) + Send>;
+
+type Queue = Arc<Mutex<mpsc::Receiver<Work>>>;
+
+/// What a reader has before it.
+struct Desk {
+    folder: PathBuf,
+    connection: Option<Connection>,
+}
+
+impl Readers {
+    pub(super) fn start(folder: &std::path::Path) -> std::io::Result<Self> {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let queue: Queue = Arc::new(Mutex::new(receiver));
+        let mut threads = Vec::with_capacity(THREADS);
+        for _ in 0..THREADS {
+            let queue = Arc::clone(&queue);
+            let mut desk = Desk {
+                folder: folder.to_owned(),
+                connection: None,
+            };
+            let builder = std::thread::Builder::new().name("journal-reader".to_owned());
+            threads.push(builder.spawn(move || {
+                while let Some(work) = next(&queue) {
+                    work(&mut desk);
+                }
+            })?);
+        }
+        Ok(Self {
+            sender: Some(sender),
+            threads,
+        })
+    }
+
+    /// Reads in one transaction.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        self.run(move |desk| desk.read(read)).await?
+    }
+
+    /// Does something that waits for the disk.
+    pub(super) async fn wait<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ReadError> {
+        self.run(move |_| work()).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Desk) -> T + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let gone = || ReadError::Unavailable("the readers have stopped".to_owned());
+        let (answer, outcome) = oneshot::channel();
+        let work: Work = Box::new(move |desk| {
+            // Whoever no longer waits for the answer does not need it.
+            let _ = answer.send(work(desk));
+        });
+        let sender = self.sender.as_ref().ok_or_else(gone)?;
+        sender.send(work).await.map_err(|_| gone())?;
+        outcome.await.map_err(|_| gone())
+    }
+}
+
+fn next(queue: &Queue) -> Option<Work> {
+    let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+    queue.blocking_recv()
+}
+
+impl Desk {
+    fn read<T>(
+        &mut self,
+        read: impl FnOnce(&Connection) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => {
+                let opened = schema::open_to_read(&self.folder).map_err(error::open)?;
+                schema::check_version(&opened)?;
+                none.insert(opened)
+            }
+        };
+        let transaction = connection.transaction().map_err(error::open)?;
+        let outcome = read(&transaction);
+        drop(transaction);
+        if matches!(outcome, Err(ReadError::Unavailable(_))) {
+            // The next read begins with a fresh one.
+            self.connection = None;
+        }
+        outcome
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        self.sender = None;
+        for thread in self.threads.drain(..) {
+            // If it panicked, its caller knows already.
+            let _ = thread.join();
+        }
+    }
+}

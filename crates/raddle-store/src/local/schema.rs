@@ -1,0 +1,176 @@
+//! The file: how it is opened, laid out and brought up to date.
+
+use std::path::Path;
+use std::time::Duration;
+
+use raddle_core::ports::ReadError;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::error;
+
+/// The file's name in its folder.
+pub(super) const FILE: &str = "journal.sqlite";
+
+/// The layout that this version writes. A file with a higher one is refused whole.
+const VERSION: i64 = 1;
+
+/// Small pages: an append changes two or three of them, and each is written whole to the log.
+const PAGE_BYTES: u32 = 1024;
+
+/// How many pages the log holds before they are moved into the file: 4 MiB.
+const LOG_PAGES_MAX: u32 = 4096;
+
+/// How much of the file the writer keeps in memory at most, in KiB: the ends of a few thousand threads.
+const CACHE_KIB: i32 = 8 << 10;
+
+/// How long to wait while another process writes.
+const BUSY_MAX: Duration = Duration::from_secs(5);
+
+/// Each step brings the file from the version before to the next, in a transaction of its own.
+const STEPS: [&str; VERSION as usize] = ["
+    -- Rows of a thread are keyed by its number and the record's, in one integer: see `key.rs`.
+    CREATE TABLE thread (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given again
+        id     BLOB NOT NULL UNIQUE,
+        head   INTEGER NOT NULL,            -- its newest event: half of the fence
+        going  INTEGER NOT NULL DEFAULT 0   -- whether it is being deleted
+    ) STRICT;
+    CREATE TABLE event (
+        at    INTEGER PRIMARY KEY,
+        time  INTEGER NOT NULL,
+        form  INTEGER NOT NULL,
+        chain BLOB NOT NULL,
+        body  BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE delta (
+        at     INTEGER PRIMARY KEY,
+        time   INTEGER NOT NULL,
+        item   TEXT NOT NULL,
+        part   INTEGER NOT NULL,
+        offset INTEGER NOT NULL,
+        sum    BLOB NOT NULL,
+        text   TEXT NOT NULL
+    ) STRICT;
+    -- Deltas that are no longer needed and were too many to delete at once.
+    CREATE TABLE leftover (at INTEGER PRIMARY KEY, item TEXT NOT NULL) STRICT;
+    CREATE TABLE base (
+        at      INTEGER PRIMARY KEY,
+        version INTEGER NOT NULL,
+        sum     BLOB NOT NULL,
+        body    BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE blob_use (
+        hash   BLOB NOT NULL,
+        number INTEGER NOT NULL,
+        PRIMARY KEY (hash, number)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX blob_use_number ON blob_use (number);
+    -- Blobs that were put and that no record names yet.
+    CREATE TABLE blob_put (hash BLOB PRIMARY KEY, time INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+    -- What follows is made from the records and can be made again.
+    CREATE TABLE summary (
+        number     INTEGER PRIMARY KEY,
+        id         BLOB NOT NULL,
+        shelf      INTEGER NOT NULL,
+        recency_at INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        turns      INTEGER NOT NULL,
+        cwd        TEXT NOT NULL,
+        name       TEXT,
+        preview    TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX summary_recent ON summary (shelf, recency_at, id);
+    CREATE INDEX summary_folder ON summary (shelf, cwd, recency_at, id);
+    CREATE TABLE turn (
+        at         INTEGER PRIMARY KEY,
+        number     INTEGER NOT NULL,
+        id         TEXT NOT NULL,
+        started_at INTEGER NOT NULL,
+        ended_at   INTEGER,
+        ended      TEXT
+    ) STRICT;
+    CREATE INDEX turn_id ON turn (number, id);
+    CREATE TABLE item (at INTEGER PRIMARY KEY) STRICT;
+    CREATE TABLE cut (at INTEGER PRIMARY KEY, until INTEGER NOT NULL) STRICT;
+"];
+
+/// Opens the file for writing; makes it if it is not there, brings it up to date if it is old.
+///
+/// The caller holds the folder's lock, because several processes may start on an empty home at once.
+pub(super) fn open_or_create(folder: &Path) -> Result<Connection, ReadError> {
+    let mut connection = open_to_write(folder).map_err(error::open)?;
+    let found = version(&connection).map_err(error::open)?;
+    refuse_newer(found)?;
+    if found < VERSION {
+        migrate(&mut connection, found).map_err(error::open)?;
+        // The file's name must survive the power too.
+        let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| ReadError::Unavailable(error.to_string()))?;
+    }
+    Ok(connection)
+}
+
+/// Opens the file for writing as it is.
+pub(super) fn open_to_write(folder: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(folder.join(FILE), flags)?;
+    connection.busy_timeout(BUSY_MAX)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    // What is deleted is overwritten: a deleted thread leaves no text behind.
+    connection.pragma_update(None, "secure_delete", true)?;
+    guard(&connection)?;
+    Ok(connection)
+}
+
+/// Opens the file for reading only.
+pub(super) fn open_to_read(folder: &Path) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(folder.join(FILE), flags)?;
+    connection.busy_timeout(BUSY_MAX)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    guard(&connection)?;
+    Ok(connection)
+}
+
+/// A file that was tampered with or damaged must not be believed.
+fn guard(connection: &Connection) -> Result<(), rusqlite::Error> {
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)
+}
+
+/// Refuses a file that a newer version wrote.
+pub(super) fn check_version(connection: &Connection) -> Result<(), ReadError> {
+    refuse_newer(version(connection).map_err(error::open)?)
+}
+
+fn refuse_newer(found: i64) -> Result<(), ReadError> {
+    if found > VERSION {
+        let what = format!("layout {found}, and this version knows layouts up to {VERSION}");
+        return Err(ReadError::Newer(what));
+    }
+    Ok(())
+}
+
+fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn migrate(connection: &mut Connection, found: i64) -> Result<(), rusqlite::Error> {
+    connection.pragma_update(None, "synchronous", "full")?;
+    let done = usize::try_from(found).unwrap_or(0);
+    for (at, step) in STEPS.iter().enumerate().skip(done) {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "user_version", (at + 1) as i64)?;
+        transaction.commit()?;
+    }
+    connection.pragma_update(None, "synchronous", "normal")
+}

@@ -1,0 +1,349 @@
+//! A journal in memory, for tests and for threads that need not outlive the process.
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use raddle_core::ports::{
+    AppendError, Blobs, Journal, ListQuery, Page, PageQuery, Pages, ReadError, Summary, TurnEntry,
+    Waiting,
+};
+use raddle_core::{Base, Blob, Body, Class, Event, Item, ItemId, Record, Seq, ThreadId, TurnId};
+
+use crate::blob::{self, Hash};
+use crate::cuts::Cuts;
+use crate::page::{self, ListCursor};
+use crate::records::{item_of, rise};
+use crate::text::searchable;
+
+/// A journal in memory.
+#[derive(Debug, Default)]
+pub struct MemoryJournal {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    threads: BTreeMap<ThreadId, Log>,
+    blobs: BTreeMap<Hash, Vec<u8>>,
+}
+
+/// One thread.
+#[derive(Debug, Default)]
+struct Log {
+    head: Seq,
+    /// The newest record that is no delta.
+    event_head: Seq,
+    records: BTreeMap<Seq, Record>,
+    bases: BTreeMap<Seq, Base>,
+    summary: Option<Summary>,
+    turns: BTreeMap<Seq, TurnEntry>,
+    cuts: Cuts,
+}
+
+impl MemoryJournal {
+    /// An empty journal.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // What a panic left behind is still a journal: every change below is made after its checks.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn append_now(
+        &self,
+        thread: ThreadId,
+        after: Seq,
+        records: &[Record],
+    ) -> Result<Seq, AppendError> {
+        let mut kept = self.kept();
+        let log = kept.threads.get(&thread);
+        if !fence_opens(log, after) || !rise(after, records) {
+            return Err(AppendError::Conflict);
+        }
+        if records.is_empty() {
+            return Ok(after);
+        }
+        let log = kept.threads.entry(thread).or_default();
+        for record in records {
+            log.append(record);
+        }
+        Ok(log.head)
+    }
+}
+
+/// Whether the head is where the writer thinks it is.
+fn fence_opens(log: Option<&Log>, after: Seq) -> bool {
+    #[cfg(feature = "planted")]
+    {
+        use raddle_core::Bug;
+        if Bug::TwoWriters.is_planted() {
+            return true;
+        }
+        if Bug::ZombieAfterDeltas.is_planted() {
+            return log.map_or(Seq::ZERO, |log| log.event_head) <= after;
+        }
+    }
+    log.map_or(Seq::ZERO, |log| log.head) == after
+}
+
+impl Log {
+    fn append(&mut self, record: &Record) {
+        self.head = record.seq;
+        Summary::fold(&mut self.summary, record);
+        if let Body::Event(event) = &record.body {
+            self.event_head = record.seq;
+            if let Some(item) = event.settles() {
+                self.forget_deltas(item);
+            }
+            self.turn(event, record);
+        }
+        self.records.insert(record.seq, record.clone());
+    }
+
+    fn forget_deltas(&mut self, item: &ItemId) {
+        self.records
+            .retain(|_, record| !matches!(&record.body, Body::Delta(delta) if delta.item == *item));
+    }
+
+    fn turn(&mut self, event: &Event, record: &Record) {
+        match event {
+            Event::TurnStarted(it) => {
+                let entry = TurnEntry {
+                    turn: it.turn.clone(),
+                    from: record.seq,
+                    started_at: record.at,
+                    ended: None,
+                };
+                self.turns.insert(record.seq, entry);
+            }
+            Event::TurnEnded(it) => {
+                let last = self.turns.values_mut().next_back();
+                if let Some(turn) = last.filter(|turn| turn.turn == it.turn) {
+                    turn.ended = Some((it.end.clone(), record.at));
+                }
+            }
+            Event::Reverted(it) => self.cuts.cut(it.at, record.seq),
+            _ => {}
+        }
+    }
+
+    fn items(&self, turn: Option<&TurnId>) -> Vec<(Seq, Item)> {
+        let records = self.records.values();
+        let items = records.filter_map(|record| {
+            let Body::Event(event) = &record.body else {
+                return None;
+            };
+            let (of, item) = item_of(event)?;
+            let counts = turn.is_none_or(|turn| turn == of) && !self.cuts.holds(record.seq);
+            counts.then(|| (record.seq, item.clone()))
+        });
+        items.collect()
+    }
+}
+
+/// About how much a record weighs on a page of records.
+fn weight(record: &Record) -> usize {
+    serde_json::to_vec(record).map_or(0, |bytes| bytes.len())
+}
+
+fn numbered<T>(mut all: Vec<(Seq, T)>, query: &PageQuery) -> Result<Page<T>, ReadError> {
+    let cursor = page::seq_cursor(query.cursor.as_deref())?;
+    if query.newest_first {
+        all.reverse();
+    }
+    all.retain(|(seq, _)| match cursor {
+        Some(cursor) if query.newest_first => *seq < cursor,
+        Some(cursor) => *seq > cursor,
+        None => true,
+    });
+    let limit = page::limit(query.limit);
+    all.truncate(limit + 1);
+    Ok(page::of_numbered(all, limit))
+}
+
+impl Kept {
+    fn log(&self, thread: ThreadId) -> Result<&Log, ReadError> {
+        self.threads.get(&thread).ok_or(ReadError::NotFound)
+    }
+
+    fn list(
+        &self,
+        query: &ListQuery,
+        wanted: impl Fn(&Log) -> bool,
+    ) -> Result<Page<Summary>, ReadError> {
+        let cursor = ListCursor::parse(query.cursor.as_deref())?;
+        let threads = self.threads.iter().filter(|(_, log)| wanted(log));
+        let summaries = threads.filter_map(|(id, log)| {
+            let summary = log.summary.as_ref()?;
+            // Before its own first record, a copy still has the other thread's name on it.
+            (summary.thread == *id).then_some(summary)
+        });
+        let mut found: Vec<Summary> = summaries
+            .filter(|it| it.archived == query.archived)
+            .filter(|it| query.cwd.as_ref().is_none_or(|cwd| *cwd == it.cwd))
+            .filter(|it| cursor.is_none_or(|cursor| ListCursor::of(it) < cursor))
+            .cloned()
+            .collect();
+        found.sort_by_key(|it| std::cmp::Reverse(ListCursor::of(it)));
+        let limit = page::limit(query.limit);
+        found.truncate(limit + 1);
+        Ok(page::of_threads(found, limit))
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn append<'a>(
+        &'a self,
+        thread: ThreadId,
+        after: Seq,
+        records: &'a [Record],
+        _class: Class,
+    ) -> Waiting<'a, Result<Seq, AppendError>> {
+        Box::pin(ready(self.append_now(thread, after, records)))
+    }
+
+    fn head(&self, thread: ThreadId) -> Waiting<'_, Result<Seq, ReadError>> {
+        let kept = self.kept();
+        let head = kept.threads.get(&thread).map_or(Seq::ZERO, |log| log.head);
+        Box::pin(ready(Ok(head)))
+    }
+
+    fn read(
+        &self,
+        thread: ThreadId,
+        after: Seq,
+        bytes_max: usize,
+    ) -> Waiting<'_, Result<Vec<Record>, ReadError>> {
+        let kept = self.kept();
+        let records = kept.log(thread).map(|log| {
+            let mut bytes = 0;
+            let rest = log.records.range((Excluded(after), Unbounded));
+            let records = rest.map(|(_, record)| record).take_while(|record| {
+                let first = bytes == 0;
+                bytes += weight(record);
+                first || bytes <= bytes_max
+            });
+            records.cloned().collect()
+        });
+        Box::pin(ready(records))
+    }
+
+    fn base(
+        &self,
+        thread: ThreadId,
+        at: Option<Seq>,
+    ) -> Waiting<'_, Result<Option<Base>, ReadError>> {
+        let kept = self.kept();
+        let base = kept.threads.get(&thread).and_then(|log| {
+            let bases = log.bases.range(..=at.unwrap_or(Seq(u64::MAX)));
+            bases.map(|(_, base)| base).next_back().cloned()
+        });
+        Box::pin(ready(Ok(base)))
+    }
+
+    fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>> {
+        if let Some(log) = self.kept().threads.get_mut(&thread) {
+            log.bases.insert(base.thread.head(), base);
+        }
+        Box::pin(ready(Ok(())))
+    }
+
+    fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
+        let mut kept = self.kept();
+        if let Some(log) = kept.threads.remove(&thread) {
+            for hash in log.blobs() {
+                if !kept.threads.values().any(|log| log.blobs().contains(&hash)) {
+                    kept.blobs.remove(&hash);
+                }
+            }
+        }
+        Box::pin(ready(Ok(())))
+    }
+}
+
+impl Log {
+    fn blobs(&self) -> Vec<Hash> {
+        let events = self.records.values().filter_map(|it| match &it.body {
+            Body::Event(event) => Some(event),
+            Body::Delta(_) => None,
+        });
+        let named = events.flat_map(|event| blob::named(event));
+        named.filter_map(|it| blob::parse(&it.hash)).collect()
+    }
+}
+
+impl Pages for MemoryJournal {
+    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+        Box::pin(ready(self.kept().list(&query, |_| true)))
+    }
+
+    fn turns(
+        &self,
+        thread: ThreadId,
+        query: PageQuery,
+    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
+        let kept = self.kept();
+        let page = kept.log(thread).and_then(|log| {
+            let turns = log.turns.iter().filter(|(from, _)| !log.cuts.holds(**from));
+            numbered(
+                turns.map(|(from, it)| (*from, it.clone())).collect(),
+                &query,
+            )
+        });
+        Box::pin(ready(page))
+    }
+
+    fn items(
+        &self,
+        thread: ThreadId,
+        turn: Option<TurnId>,
+        query: PageQuery,
+    ) -> Waiting<'_, Result<Page<Item>, ReadError>> {
+        let kept = self.kept();
+        let log = kept.log(thread);
+        let page = log.and_then(|log| numbered(log.items(turn.as_ref()), &query));
+        Box::pin(ready(page))
+    }
+
+    fn search(
+        &self,
+        text: String,
+        query: ListQuery,
+    ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+        let text = text.to_lowercase();
+        let short = text.chars().count() < page::LETTERS_MIN;
+        let holds = |log: &Log| {
+            !short
+                && log.records.values().any(|record| match &record.body {
+                    Body::Event(event) => {
+                        searchable(event).is_some_and(|it| it.to_lowercase().contains(&text))
+                    }
+                    Body::Delta(_) => false,
+                })
+        };
+        Box::pin(ready(self.kept().list(&query, holds)))
+    }
+}
+
+impl Blobs for MemoryJournal {
+    fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>> {
+        let hash = blob::hash(&bytes);
+        let name = Blob {
+            hash: blob::hex(&hash),
+            bytes: bytes.len() as u64,
+            media,
+        };
+        self.kept().blobs.insert(hash, bytes);
+        Box::pin(ready(Ok(name)))
+    }
+
+    fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>> {
+        let hash = blob::parse(&blob.hash);
+        let bytes = hash.and_then(|hash| self.kept().blobs.get(&hash).cloned());
+        Box::pin(ready(bytes.ok_or(ReadError::NotFound)))
+    }
+}

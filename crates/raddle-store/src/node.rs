@@ -1,0 +1,89 @@
+//! Who is alive: a lock file per node, which the system lets go of when the node dies.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// How often taking a lock is tried while others only look whether it is held.
+const ATTEMPTS_MAX: u32 = 100;
+
+/// A node's own lock, held as long as this lives.
+#[derive(Debug)]
+pub struct NodeLock {
+    path: PathBuf,
+    /// Closing it lets go of the lock, also when the process is killed.
+    _file: File,
+}
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// A live node has this name.
+    #[error("a live node has the name {0}")]
+    Alive(String),
+    /// A name is one part of a path.
+    #[error("{0:?} is no name for a node")]
+    BadName(String),
+    /// The file cannot be made or locked.
+    #[error("the lock of a node cannot be taken")]
+    Io(#[from] io::Error),
+}
+
+impl NodeLock {
+    /// Takes the lock of a name in a journal's folder.
+    pub fn take(folder: &Path, name: &str) -> Result<Self, NodeError> {
+        let path = path(folder, name)?;
+        fs::create_dir_all(folder.join("nodes"))?;
+        for _ in 0..ATTEMPTS_MAX {
+            let mut options = fs::OpenOptions::new();
+            options.create(true).truncate(false).write(true);
+            let file = options.open(&path)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                // A file that was removed meanwhile locks nobody out.
+                Ok(()) if is_at(&file, &path) => return Ok(Self { path, _file: file }),
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => std::thread::yield_now(),
+                Err(error) => return Err(NodeError::Io(error.into())),
+            }
+        }
+        Err(NodeError::Alive(name.to_owned()))
+    }
+
+    /// Whether a node of this name is alive.
+    pub fn is_alive(folder: &Path, name: &str) -> Result<bool, NodeError> {
+        let file = match File::open(path(folder, name)?) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            file => file?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(false),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+            Err(error) => Err(NodeError::Io(error.into())),
+        }
+    }
+}
+
+impl Drop for NodeLock {
+    fn drop(&mut self) {
+        // While it is still held, so that nobody can have taken it. Left behind it does no harm.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn path(folder: &Path, name: &str) -> Result<PathBuf, NodeError> {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    if name.is_empty() || name.len() > 100 || !name.chars().all(plain) {
+        return Err(NodeError::BadName(name.to_owned()));
+    }
+    Ok(folder.join("nodes").join(format!("{name}.lock")))
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let (Ok(held), Ok(named)) = (file.metadata(), fs::metadata(path)) else {
+        return false;
+    };
+    (held.dev(), held.ino()) == (named.dev(), named.ino())
+}

@@ -1,0 +1,153 @@
+//! Files of other versions, and a folder that several open at once.
+
+use raddle_core::ports::{Journal, ListQuery, Pages, ReadError};
+use raddle_store::{LocalJournal, Options};
+use rusqlite::Connection;
+
+use crate::records::Script;
+use crate::suite::local;
+
+#[tokio::test]
+async fn a_newer_file_is_refused_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut script = Script::new();
+    script.start(&local(folder.path()), "/w").await;
+    let file = folder.path().join("journal.sqlite");
+    let set = |version: i64| {
+        let connection = Connection::open(&file).unwrap();
+        let old: i64 = connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .unwrap();
+        connection
+            .pragma_update(None, "user_version", version)
+            .unwrap();
+        old
+    };
+    let ours = set(1_000_000);
+    let options = Options {
+        folder: folder.path().to_owned(),
+    };
+    let refused = LocalJournal::open(&options);
+    assert!(matches!(refused, Err(ReadError::Newer(_))), "{refused:?}");
+    // Nothing was changed by trying.
+    assert_eq!(set(ours), 1_000_000);
+    let journal = local(folder.path());
+    assert_eq!(journal.head(script.thread).await, Ok(script.head));
+}
+
+#[tokio::test]
+async fn what_is_no_journal_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("journal.sqlite");
+    let text = "someone's notes, which are no database at all\n".repeat(100);
+    std::fs::write(&file, &text).unwrap();
+    let options = Options {
+        folder: folder.path().to_owned(),
+    };
+    let refused = LocalJournal::open(&options);
+    assert!(
+        matches!(refused, Err(ReadError::Corrupt { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+}
+
+#[tokio::test]
+async fn everything_is_there_after_opening_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut script = Script::new();
+    let journal = local(folder.path());
+    script.start(&journal, "/w").await;
+    script.turn(&journal, "t1", "one").await;
+    let before = journal.read(script.thread, raddle_core::Seq::ZERO, usize::MAX);
+    let before = before.await.unwrap();
+    drop(journal);
+    let journal = local(folder.path());
+    let after = journal.read(script.thread, raddle_core::Seq::ZERO, usize::MAX);
+    assert_eq!(after.await, Ok(before));
+    script.turn(&journal, "t2", "two").await;
+}
+
+#[test]
+fn many_open_an_empty_folder_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let threads: Vec<_> = (0..16)
+        .map(|_| {
+            let path = folder.path().join("new");
+            std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread();
+                let runtime = { runtime }.build().unwrap();
+                runtime.block_on(async {
+                    let journal = local(&path);
+                    let mut script = Script::new();
+                    script.start(&journal, "/w").await;
+                    script.turn(&journal, "t", "go").await;
+                    script.thread
+                })
+            })
+        })
+        .collect();
+    let mut begun: Vec<_> = threads.into_iter().map(|it| it.join().unwrap()).collect();
+    begun.sort();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.build().unwrap();
+    runtime.block_on(async {
+        let journal = local(&folder.path().join("new"));
+        let query = ListQuery {
+            limit: 100,
+            ..ListQuery::default()
+        };
+        let page = journal.list(query).await.unwrap();
+        let mut listed: Vec<_> = page.entries.iter().map(|it| it.thread).collect();
+        listed.sort();
+        assert_eq!(listed, begun);
+    });
+}
+
+#[tokio::test]
+async fn a_deleted_thread_leaves_nothing_in_the_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = local(folder.path());
+    let marker = "c41f7e0b9d2a4e6f8b1c3d5e7f9a0b2c";
+    let mut other = Script::new();
+    other.start(&journal, "/w").await;
+    let mut script = Script::new();
+    script.start(&journal, marker).await;
+    script.turn(&journal, "t1", marker).await;
+    let long = "0123456789".repeat(20_000) + marker;
+    let bodies = vec![
+        crate::records::completed("t1", "long", &long),
+        crate::records::renamed(marker),
+        crate::records::item_started("t1", "i"),
+    ];
+    script.append(&journal, bodies).await;
+    let bodies = vec![crate::records::delta("i", 0, marker)];
+    script.append(&journal, bodies).await;
+    assert!(found(folder.path(), marker.as_bytes()));
+    journal.delete(script.thread).await.unwrap();
+    drop(journal);
+    assert!(!found(folder.path(), marker.as_bytes()));
+    assert!(!found(folder.path(), script.thread.as_uuid().as_bytes()));
+    assert!(found(folder.path(), other.thread.as_uuid().as_bytes()));
+}
+
+fn found(folder: &std::path::Path, marker: &[u8]) -> bool {
+    std::fs::read_dir(folder).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return found(&path, marker);
+        }
+        let bytes = std::fs::read(path).unwrap();
+        bytes.windows(marker.len()).any(|window| window == marker)
+    })
+}
+
+#[tokio::test]
+async fn the_folder_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("threads");
+    let _journal = local(&folder);
+    let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}

@@ -1,0 +1,10 @@
+//! What every journal does, and what only the local one can get wrong.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod crash;
+mod damage;
+mod layout;
+mod model;
+mod node;
+mod records;
+mod suite;

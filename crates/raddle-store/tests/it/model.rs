@@ -1,0 +1,271 @@
+//! Whatever is done to both, the local journal says what the one in memory says.
+
+use proptest::prelude::*;
+use raddle_core::ports::{Journal, ListQuery, PageQuery, Pages};
+use raddle_core::{Base, Body, Event, Record, Seq, Thread};
+use raddle_store::{LocalJournal, MemoryJournal};
+
+use crate::records::{
+    Script, begin_turn, class_of, completed, delta, item_started, owned, renamed, reverted, saved,
+    started, turn_ended,
+};
+use crate::suite::local;
+
+/// Something that is done to a thread.
+#[derive(Clone, Debug)]
+enum Act {
+    /// An append of some of these.
+    Append(Vec<Piece>),
+    /// An append by someone who is behind or ahead by so much.
+    Stale(i64),
+    /// A snapshot is kept.
+    Base,
+    /// The thread goes.
+    Delete,
+    /// The file is closed and opened.
+    Reopen,
+}
+
+/// A record of an append.
+#[derive(Clone, Debug)]
+enum Piece {
+    Turn,
+    EndTurn,
+    Start(u8),
+    Grow(u8, usize),
+    Save(u8, usize),
+    Complete(u8, usize),
+    Rename(u8),
+    Archive(bool),
+    Revert(u8),
+    Skip(u16),
+}
+
+fn piece() -> impl Strategy<Value = Piece> {
+    let item = 0..4_u8;
+    let bytes = prop_oneof![20 => 0..200_usize, 1 => 60_000..140_000_usize];
+    prop_oneof![
+        2 => Just(Piece::Turn),
+        2 => Just(Piece::EndTurn),
+        4 => item.clone().prop_map(Piece::Start),
+        12 => (item.clone(), 1..50_usize).prop_map(|(item, bytes)| Piece::Grow(item, bytes)),
+        2 => (item.clone(), bytes.clone()).prop_map(|(item, bytes)| Piece::Save(item, bytes)),
+        4 => (item, bytes).prop_map(|(item, bytes)| Piece::Complete(item, bytes)),
+        1 => any::<u8>().prop_map(Piece::Rename),
+        1 => any::<bool>().prop_map(Piece::Archive),
+        1 => any::<u8>().prop_map(Piece::Revert),
+        1 => any::<u16>().prop_map(Piece::Skip),
+    ]
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        20 => prop::collection::vec(piece(), 1..8).prop_map(Act::Append),
+        2 => (-3..4_i64).prop_filter("not stale", |by| *by != 0).prop_map(Act::Stale),
+        1 => Just(Act::Base),
+        1 => Just(Act::Delete),
+        1 => Just(Act::Reopen),
+    ]
+}
+
+/// Both journals and the threads in them.
+struct Both {
+    folder: tempfile::TempDir,
+    local: Option<LocalJournal>,
+    memory: MemoryJournal,
+    scripts: Vec<Script>,
+    turns: u64,
+}
+
+impl Both {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self {
+            local: Some(local(folder.path())),
+            folder,
+            memory: MemoryJournal::new(),
+            scripts: vec![Script::new(), Script::new()],
+            turns: 0,
+        }
+    }
+
+    fn local(&self) -> &LocalJournal {
+        self.local.as_ref().unwrap()
+    }
+
+    async fn act(&mut self, which: usize, act: Act) {
+        match act {
+            Act::Append(pieces) => {
+                let after = self.scripts[which].head;
+                let records = self.records(which, pieces).await;
+                self.append(which, after, &records).await;
+            }
+            Act::Stale(by) => {
+                let head = self.scripts[which].head.0;
+                let after = Seq(head.saturating_add_signed(by));
+                let records = Script {
+                    head: after,
+                    ..self.scripts[which].clone()
+                }
+                .records(vec![renamed("stale")]);
+                if after.0 != head {
+                    self.append(which, after, &records).await;
+                }
+            }
+            Act::Base => {
+                let thread = self.scripts[which].thread;
+                let records = self.memory.read(thread, Seq::ZERO, usize::MAX).await;
+                let mut folded = Thread::new();
+                for record in records.unwrap_or_default() {
+                    folded.apply(&record);
+                }
+                let base = Base::of(&folded);
+                let saved = self.local().save_base(thread, base.clone()).await;
+                assert_eq!(saved, self.memory.save_base(thread, base).await);
+            }
+            Act::Delete => {
+                let thread = self.scripts[which].thread;
+                let gone = self.local().delete(thread).await;
+                assert_eq!(gone, self.memory.delete(thread).await);
+                self.scripts[which] = Script::new();
+            }
+            Act::Reopen => {
+                self.local = None;
+                self.local = Some(local(self.folder.path()));
+            }
+        }
+    }
+
+    async fn append(&self, which: usize, after: Seq, records: &[Record]) {
+        let thread = self.scripts[which].thread;
+        let class = class_of(records);
+        let local = self.local().append(thread, after, records, class).await;
+        let memory = self.memory.append(thread, after, records, class).await;
+        assert_eq!(local, memory);
+    }
+
+    /// Makes records of pieces, as far as the thread is such that they make sense.
+    async fn records(&mut self, which: usize, pieces: Vec<Piece>) -> Vec<Record> {
+        let mut records = Vec::new();
+        if self.scripts[which].head == Seq::ZERO {
+            let bodies = vec![started(self.scripts[which].thread, "/w"), owned()];
+            records.extend(self.scripts[which].records(bodies));
+        }
+        for piece in pieces {
+            let bodies = self.bodies(which, piece).await;
+            records.extend(self.scripts[which].records(bodies));
+        }
+        records
+    }
+
+    async fn bodies(&mut self, which: usize, piece: Piece) -> Vec<Body> {
+        let turn = format!("t{}", self.turns);
+        let name = |item: u8| format!("i{item}");
+        match piece {
+            Piece::Turn => {
+                self.turns += 1;
+                begin_turn(&format!("t{}", self.turns), "words")
+            }
+            Piece::EndTurn => vec![turn_ended(&turn)],
+            Piece::Start(item) => vec![item_started(&turn, &name(item))],
+            Piece::Grow(item, bytes) => vec![delta(&name(item), 0, &"x".repeat(bytes))],
+            Piece::Save(item, bytes) => vec![saved(&name(item), &"y".repeat(bytes))],
+            Piece::Complete(item, bytes) => {
+                vec![completed(&turn, &name(item), &"z".repeat(bytes))]
+            }
+            Piece::Rename(letter) => vec![renamed(&format!("name {letter}"))],
+            Piece::Archive(true) => vec![Event::Archived.into()],
+            Piece::Archive(false) => vec![Event::Unarchived.into()],
+            Piece::Revert(pick) => {
+                let thread = self.scripts[which].thread;
+                let query = PageQuery {
+                    limit: 1000,
+                    ..PageQuery::default()
+                };
+                let page = self.memory.turns(thread, query).await;
+                let turns = page.map(|page| page.entries).unwrap_or_default();
+                match turns.get(usize::from(pick) % turns.len().max(1)) {
+                    Some(turn) => {
+                        let rest = turns.iter().filter(|it| it.from < turn.from).count();
+                        vec![reverted(turn.turn.as_str(), turn.from, rest as u64)]
+                    }
+                    None => Vec::new(),
+                }
+            }
+            Piece::Skip(numbers) => {
+                let head = self.scripts[which].head;
+                self.scripts[which].head = head.plus(u64::from(numbers));
+                vec![renamed("after a gap")]
+            }
+        }
+    }
+
+    /// Both say the same of everything.
+    async fn compare(&self) {
+        for script in &self.scripts {
+            let thread = script.thread;
+            let (local, memory) = (self.local(), &self.memory);
+            assert_eq!(local.head(thread).await, memory.head(thread).await);
+            for after in [Seq::ZERO, Seq(script.head.0 / 2)] {
+                let read = local.read(thread, after, usize::MAX).await;
+                assert_eq!(read, memory.read(thread, after, usize::MAX).await);
+            }
+            for at in [None, Some(Seq(script.head.0 / 2))] {
+                assert_eq!(local.base(thread, at).await, memory.base(thread, at).await);
+            }
+            for newest_first in [false, true] {
+                let mut query = PageQuery {
+                    limit: 2,
+                    newest_first,
+                    cursor: None,
+                };
+                loop {
+                    let turns = local.turns(thread, query.clone()).await;
+                    assert_eq!(turns, memory.turns(thread, query.clone()).await);
+                    query.cursor = turns.ok().and_then(|page| page.next);
+                    if query.cursor.is_none() {
+                        break;
+                    }
+                }
+                query.limit = 3;
+                loop {
+                    let items = local.items(thread, None, query.clone()).await;
+                    assert_eq!(items, memory.items(thread, None, query.clone()).await);
+                    query.cursor = items.ok().and_then(|page| page.next);
+                    if query.cursor.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+        for archived in [false, true] {
+            let query = ListQuery {
+                archived,
+                limit: 10,
+                ..ListQuery::default()
+            };
+            let listed = self.local().list(query.clone()).await;
+            assert_eq!(listed, self.memory.list(query).await);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_journals_agree(acts in prop::collection::vec((0..2_usize, act()), 1..40)) {
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.build().unwrap();
+        runtime.block_on(async {
+            let mut both = Both::new();
+            for (at, (which, act)) in acts.into_iter().enumerate() {
+                both.act(which, act).await;
+                if at % 5 == 0 {
+                    both.compare().await;
+                }
+            }
+            both.compare().await;
+        });
+    }
+}

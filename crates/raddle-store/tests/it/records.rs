@@ -1,0 +1,209 @@
+//! Records as an owner would write them.
+
+use raddle_core::ports::Journal;
+use raddle_core::{
+    AgentMessage, Body, Class, Delta, Epoch, Event, Input, InputAccepted, Item, ItemBody,
+    ItemCompleted, ItemSaved, ItemStarted, ItemStatus, Owned, Part, Record, Renamed, Reverted, Seq,
+    Settings, Source, Span, ThreadId, ThreadStarted, Timestamp, TurnEnd, TurnEnded, TurnId,
+    TurnKind, TurnStarted, UserMessage,
+};
+
+/// A thread and the number of its newest record.
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub thread: ThreadId,
+    pub head: Seq,
+    pub now: i64,
+}
+
+impl Script {
+    pub fn new() -> Self {
+        Self {
+            thread: ThreadId::mint(),
+            head: Seq::ZERO,
+            now: 1_000,
+        }
+    }
+
+    /// Gives bodies their numbers and times.
+    pub fn records(&mut self, bodies: Vec<Body>) -> Vec<Record> {
+        let numbered = bodies.into_iter().map(|body| {
+            self.head = self.head.next();
+            self.now += 1;
+            Record {
+                seq: self.head,
+                at: Timestamp(self.now),
+                body,
+            }
+        });
+        numbered.collect()
+    }
+
+    /// Appends bodies as one append, and gives back the records.
+    pub async fn append(&mut self, journal: &impl Journal, bodies: Vec<Body>) -> Vec<Record> {
+        let after = self.head;
+        let records = self.records(bodies);
+        let class = class_of(&records);
+        let head = journal.append(self.thread, after, &records, class).await;
+        assert_eq!(head, Ok(self.head));
+        records
+    }
+
+    /// Begins the thread.
+    pub async fn start(&mut self, journal: &impl Journal, cwd: &str) -> Vec<Record> {
+        let bodies = vec![started(self.thread, cwd), owned()];
+        self.append(journal, bodies).await
+    }
+
+    /// A whole turn with one message each way.
+    pub async fn turn(&mut self, journal: &impl Journal, turn: &str, says: &str) -> Vec<Record> {
+        let mut records = self.append(journal, begin_turn(turn, says)).await;
+        let item = format!("{turn}-answer");
+        let answer = vec![
+            item_started(turn, &item),
+            delta(&item, 0, "so "),
+            delta(&item, 3, "be it"),
+        ];
+        self.append(journal, answer).await;
+        let end = vec![completed(turn, &item, "so be it"), turn_ended(turn)];
+        records.extend(self.append(journal, end).await);
+        records
+    }
+}
+
+pub fn class_of(records: &[Record]) -> Class {
+    let classes = records.iter().map(|record| record.body.class());
+    classes.max().unwrap_or(Class::Process)
+}
+
+pub fn started(thread: ThreadId, cwd: &str) -> Body {
+    Event::ThreadStarted(ThreadStarted {
+        thread,
+        tenant: None,
+        principal: None,
+        source: Source::Cli,
+        originator: None,
+        label: None,
+        version: "0.1.0".to_owned(),
+        ephemeral: false,
+        paginated: false,
+        git: None,
+        settings: Settings {
+            cwd: cwd.to_owned(),
+            ..Settings::default()
+        },
+    })
+    .into()
+}
+
+pub fn owned() -> Body {
+    Event::Owned(Owned {
+        epoch: Epoch(1),
+        node: "one".to_owned(),
+        found: Seq::ZERO,
+        reserved: Seq(10_000),
+    })
+    .into()
+}
+
+pub fn begin_turn(turn: &str, says: &str) -> Vec<Body> {
+    let item = item(
+        &format!("{turn}-input"),
+        ItemBody::UserMessage(UserMessage {
+            input: vec![Input::text(says)],
+            client_id: None,
+        }),
+        ItemStatus::Completed,
+    );
+    let turn = TurnId::from(turn);
+    vec![
+        Event::TurnStarted(TurnStarted {
+            turn: turn.clone(),
+            kind: TurnKind::Work,
+            principal: None,
+            root: None,
+            output_schema: None,
+        })
+        .into(),
+        Event::InputAccepted(InputAccepted { turn, item }).into(),
+    ]
+}
+
+pub fn turn_ended(turn: &str) -> Body {
+    let end = TurnEnd::Completed;
+    let turn = turn.into();
+    Event::TurnEnded(TurnEnded { turn, end }).into()
+}
+
+pub fn item(id: &str, body: ItemBody, status: ItemStatus) -> Item {
+    Item {
+        id: id.into(),
+        status,
+        body,
+        call: None,
+        output: None,
+        sealed: None,
+        started_at: Timestamp(1),
+        completed_at: None,
+    }
+}
+
+pub fn message(text: &str) -> ItemBody {
+    ItemBody::AgentMessage(AgentMessage {
+        text: text.to_owned(),
+        phase: None,
+    })
+}
+
+pub fn item_started(turn: &str, id: &str) -> Body {
+    Event::ItemStarted(ItemStarted {
+        turn: turn.into(),
+        item: item(id, message(""), ItemStatus::InProgress),
+        gate: None,
+    })
+    .into()
+}
+
+pub fn delta(item: &str, offset: u64, text: &str) -> Body {
+    Delta {
+        item: item.into(),
+        part: Part::Text,
+        offset,
+        text: text.to_owned(),
+    }
+    .into()
+}
+
+pub fn saved(id: &str, text: &str) -> Body {
+    Event::ItemSaved(ItemSaved {
+        item: id.into(),
+        texts: vec![(Part::Text, text.to_owned())],
+    })
+    .into()
+}
+
+pub fn completed(turn: &str, id: &str, text: &str) -> Body {
+    Event::ItemCompleted(ItemCompleted {
+        turn: turn.into(),
+        item: item(id, message(text), ItemStatus::Completed),
+    })
+    .into()
+}
+
+pub fn renamed(name: &str) -> Body {
+    let name = Some(name.to_owned());
+    Event::Renamed(Renamed { name }).into()
+}
+
+pub fn reverted(turn: &str, at: Seq, turns: u64) -> Body {
+    Event::Reverted(Reverted {
+        turn: turn.into(),
+        at,
+        lineage: vec![Span {
+            from: Seq::ZERO,
+            until: Some(at),
+        }],
+        turns,
+    })
+    .into()
+}

@@ -1,0 +1,36 @@
+//! What every journal does. Each of these runs against each journal.
+
+mod blobs;
+mod fence;
+mod lists;
+mod reading;
+mod turns;
+
+/// Makes a test of each function for each journal.
+macro_rules! for_each_journal {
+    ($($name:ident),* $(,)?) => {
+        mod memory {
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    super::$name(raddle_store::MemoryJournal::new()).await;
+                }
+            )*
+        }
+        mod local {
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    let folder = tempfile::tempdir().unwrap();
+                    super::$name(crate::suite::local(folder.path())).await;
+                }
+            )*
+        }
+    };
+}
+use for_each_journal;
+
+pub fn local(folder: &std::path::Path) -> raddle_store::LocalJournal {
+    let folder = folder.to_owned();
+    raddle_store::LocalJournal::open(&raddle_store::Options { folder }).unwrap()
+}

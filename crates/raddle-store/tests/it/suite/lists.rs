@@ -1,0 +1,231 @@
+//! Lists of threads follow the records.
+
+use raddle_core::ports::{Journal, ListQuery, Page, Pages, ReadError, Summary};
+use raddle_core::{Event, Forked, Seq, Settings, Span, Thread, ThreadId};
+
+use crate::records::{Script, delta, item_started, renamed};
+
+super::for_each_journal!(
+    newest_first,
+    pages_of_a_list_meet,
+    archived_threads_have_their_own_list,
+    only_those_of_a_folder,
+    a_summary_is_that_of_the_thread,
+    a_deleted_thread_is_not_listed,
+    a_copy_is_listed_once_it_is_its_own,
+    a_cursor_that_no_page_gave_is_refused,
+    threads_that_hold_a_text,
+);
+
+fn query(limit: usize) -> ListQuery {
+    ListQuery {
+        limit,
+        ..ListQuery::default()
+    }
+}
+
+fn ids(page: &Page<Summary>) -> Vec<ThreadId> {
+    page.entries.iter().map(|summary| summary.thread).collect()
+}
+
+async fn threads(journal: &impl Journal, count: usize) -> Vec<Script> {
+    let mut scripts = Vec::new();
+    for at in 0..count {
+        let mut script = Script::new();
+        // Some share a moment, so that the order needs the id too.
+        script.now = 1_000 * (at as i64 / 2);
+        script.start(journal, &format!("/w{}", at % 3)).await;
+        scripts.push(script);
+    }
+    scripts
+}
+
+async fn newest_first(journal: impl Journal + Pages) {
+    assert_eq!(journal.list(query(10)).await.unwrap().entries, []);
+    let mut scripts = threads(&journal, 4).await;
+    let order: Vec<ThreadId> = scripts.iter().rev().map(|it| it.thread).collect();
+    let page = journal.list(query(10)).await.unwrap();
+    assert_eq!(ids(&page), order);
+    assert_eq!(page.next, None);
+    // A turn makes the oldest the newest.
+    scripts[0].now = 100_000;
+    scripts[0].turn(&journal, "t", "again").await;
+    let page = journal.list(query(10)).await.unwrap();
+    assert_eq!(ids(&page)[0], scripts[0].thread);
+}
+
+async fn pages_of_a_list_meet(journal: impl Journal + Pages) {
+    let scripts = threads(&journal, 11).await;
+    let order: Vec<ThreadId> = scripts.iter().rev().map(|it| it.thread).collect();
+    for limit in [1, 2, 3, 11, 12] {
+        let mut found = Vec::new();
+        let mut query = query(limit);
+        loop {
+            let page = journal.list(query.clone()).await.unwrap();
+            assert!(page.entries.len() <= limit);
+            found.extend(ids(&page));
+            query.cursor = page.next;
+            if query.cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, order, "in pages of {limit}");
+    }
+}
+
+async fn archived_threads_have_their_own_list(journal: impl Journal + Pages) {
+    let mut scripts = threads(&journal, 2).await;
+    let archived = ListQuery {
+        archived: true,
+        ..query(10)
+    };
+    scripts[1]
+        .append(&journal, vec![Event::Archived.into()])
+        .await;
+    let page = journal.list(query(10)).await.unwrap();
+    assert_eq!(ids(&page), [scripts[0].thread]);
+    let page = journal.list(archived.clone()).await.unwrap();
+    assert_eq!(ids(&page), [scripts[1].thread]);
+    assert!(page.entries[0].archived);
+    scripts[1]
+        .append(&journal, vec![Event::Unarchived.into()])
+        .await;
+    assert_eq!(journal.list(archived).await.unwrap().entries, []);
+}
+
+async fn only_those_of_a_folder(journal: impl Journal + Pages) {
+    let scripts = threads(&journal, 7).await;
+    let mut query = ListQuery {
+        cwd: Some("/w0".to_owned()),
+        ..query(2)
+    };
+    let first = journal.list(query.clone()).await.unwrap();
+    assert_eq!(ids(&first), [scripts[6].thread, scripts[3].thread]);
+    query.cursor = first.next;
+    let second = journal.list(query).await.unwrap();
+    assert_eq!(ids(&second), [scripts[0].thread]);
+    assert_eq!(second.next, None);
+}
+
+async fn a_summary_is_that_of_the_thread(journal: impl Journal + Pages) {
+    let mut script = Script::new();
+    script.start(&journal, "/w").await;
+    script.turn(&journal, "t1", "first words").await;
+    script.turn(&journal, "t2", "other words").await;
+    script.append(&journal, vec![renamed("a name")]).await;
+    script.append(&journal, vec![item_started("t", "i")]).await;
+    script.append(&journal, vec![delta("i", 0, "x")]).await;
+    let mut thread = Thread::new();
+    let records = journal.read(script.thread, Seq::ZERO, usize::MAX).await;
+    for record in records.unwrap() {
+        thread.apply(&record);
+    }
+    let page = journal.list(query(10)).await.unwrap();
+    assert_eq!(page.entries, [Summary::of(&thread).unwrap()]);
+    assert_eq!(page.entries[0].preview, "first words");
+    assert_eq!(page.entries[0].head, script.head);
+}
+
+async fn a_deleted_thread_is_not_listed(journal: impl Journal + Pages) {
+    let mut scripts = threads(&journal, 3).await;
+    // It goes from the list when it says so, and stays away when it is gone.
+    scripts[1]
+        .append(&journal, vec![Event::Deleted.into()])
+        .await;
+    let rest = [scripts[2].thread, scripts[0].thread];
+    assert_eq!(ids(&journal.list(query(10)).await.unwrap()), rest);
+    journal.delete(scripts[1].thread).await.unwrap();
+    journal.delete(scripts[2].thread).await.unwrap();
+    let page = journal.list(query(10)).await.unwrap();
+    assert_eq!(ids(&page), [scripts[0].thread]);
+}
+
+async fn a_copy_is_listed_once_it_is_its_own(journal: impl Journal + Pages) {
+    let mut script = Script::new();
+    let mut records = script.start(&journal, "/w").await;
+    records.extend(script.turn(&journal, "t1", "one").await);
+    let mut copy = Script {
+        thread: ThreadId::mint(),
+        ..script.clone()
+    };
+    let copied = journal.append(copy.thread, Seq::ZERO, &records, raddle_core::Class::Power);
+    assert_eq!(copied.await, Ok(script.head));
+    let page = journal.list(query(10)).await.unwrap();
+    assert_eq!(ids(&page), [script.thread]);
+    let forked = Event::Forked(Forked {
+        thread: copy.thread,
+        from: script.thread,
+        at: script.head,
+        principal: None,
+        lineage: vec![Span {
+            from: Seq::ZERO,
+            until: None,
+        }],
+        turns: 1,
+        settings: Settings {
+            cwd: "/copy".to_owned(),
+            ..Settings::default()
+        },
+        ephemeral: false,
+    });
+    copy.append(&journal, vec![forked.into()]).await;
+    let page = journal.list(query(10)).await.unwrap();
+    let mut both = [script.thread, copy.thread];
+    both.sort_by(|one, other| other.cmp(one));
+    assert_eq!(ids(&page), both);
+    journal.delete(script.thread).await.unwrap();
+    let page = journal.list(query(10)).await.unwrap();
+    assert_eq!(ids(&page), [copy.thread]);
+    assert_eq!(page.entries[0].cwd, "/copy");
+}
+
+async fn a_cursor_that_no_page_gave_is_refused(journal: impl Journal + Pages) {
+    for cursor in ["", "x", "1.x", "x.y", "99999999999999999999.1"] {
+        let query = ListQuery {
+            cursor: Some(cursor.to_owned()),
+            ..query(1)
+        };
+        assert_eq!(journal.list(query).await, Err(ReadError::BadCursor));
+    }
+}
+
+async fn threads_that_hold_a_text(journal: impl Journal + Pages) {
+    let mut scripts = threads(&journal, 3).await;
+    scripts[0].turn(&journal, "t", "Where is the Ägäis?").await;
+    scripts[1].turn(&journal, "t", "a needle in the hay").await;
+    scripts[2].append(&journal, vec![renamed("Needles")]).await;
+    for (text, found) in [
+        ("needle", vec![scripts[2].thread, scripts[1].thread]),
+        ("is the äg", vec![scripts[0].thread]),
+        ("in the hay", vec![scripts[1].thread]),
+        ("\"in\" the", vec![]),
+        ("nothing of it", vec![]),
+    ] {
+        let found_now = settled_search(&journal, text, found.len()).await;
+        let mut sorted = found_now.clone();
+        sorted.sort();
+        let mut expected = found.clone();
+        expected.sort();
+        assert_eq!(sorted, expected, "{text}");
+    }
+    journal.delete(scripts[1].thread).await.unwrap();
+    let found = settled_search(&journal, "needle", 1).await;
+    assert_eq!(found, [scripts[2].thread]);
+}
+
+/// Search lags behind, so it is asked until it has found as many as there are.
+async fn settled_search(
+    journal: &(impl Journal + Pages),
+    text: &str,
+    count: usize,
+) -> Vec<ThreadId> {
+    let mut found = Vec::new();
+    for _ in 0..1000 {
+        let page = journal.search(text.to_owned(), query(10)).await.unwrap();
+        found = ids(&page);
+        if found.len() == count {
+            break;
+        }
+    }
+    found
+}

@@ -1,0 +1,192 @@
+//! Pages of turns and items show what counts.
+
+use raddle_core::ports::{Journal, Page, PageQuery, Pages, ReadError, TurnEntry};
+use raddle_core::{Item, Seq, ThreadId, TurnEnd, TurnId};
+
+use crate::records::{Script, begin_turn, reverted};
+
+super::for_each_journal!(
+    turns_in_both_directions,
+    items_in_both_directions,
+    items_of_one_turn,
+    what_was_reverted_does_not_count,
+    reverting_twice,
+    a_thread_that_is_not_there_has_no_pages,
+);
+
+fn pages(limit: usize, newest_first: bool) -> PageQuery {
+    PageQuery {
+        cursor: None,
+        limit,
+        newest_first,
+    }
+}
+
+async fn all_turns(
+    journal: &impl Pages,
+    thread: ThreadId,
+    limit: usize,
+    newest_first: bool,
+) -> Vec<TurnEntry> {
+    let mut found = Vec::new();
+    let mut query = pages(limit, newest_first);
+    loop {
+        let page: Page<TurnEntry> = journal.turns(thread, query.clone()).await.unwrap();
+        assert!(page.entries.len() <= limit);
+        found.extend(page.entries);
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            return found;
+        }
+    }
+}
+
+async fn all_items(
+    journal: &impl Pages,
+    thread: ThreadId,
+    turn: Option<&str>,
+    limit: usize,
+    newest_first: bool,
+) -> Vec<Item> {
+    let mut found = Vec::new();
+    let mut query = pages(limit, newest_first);
+    loop {
+        let turn = turn.map(TurnId::from);
+        let page = journal.items(thread, turn, query.clone()).await.unwrap();
+        assert!(page.entries.len() <= limit);
+        found.extend(page.entries);
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            return found;
+        }
+    }
+}
+
+fn names(turns: &[TurnEntry]) -> Vec<&str> {
+    turns.iter().map(|entry| entry.turn.as_str()).collect()
+}
+
+fn items(items: &[Item]) -> Vec<&str> {
+    items.iter().map(|item| item.id.as_str()).collect()
+}
+
+async fn thread(journal: &impl Journal, turns: usize) -> Script {
+    let mut script = Script::new();
+    script.start(journal, "/w").await;
+    for turn in 1..=turns {
+        script.turn(journal, &format!("t{turn}"), "go").await;
+    }
+    script
+}
+
+async fn turns_in_both_directions(journal: impl Journal + Pages) {
+    // Another thread's rows lie before and after these.
+    thread(&journal, 2).await;
+    let mut script = thread(&journal, 3).await;
+    thread(&journal, 2).await;
+    let from = script.head.next();
+    script.append(&journal, begin_turn("t4", "still on")).await;
+    for limit in [1, 2, 3, 4, 5] {
+        let forwards = all_turns(&journal, script.thread, limit, false).await;
+        assert_eq!(names(&forwards), ["t1", "t2", "t3", "t4"]);
+        let backwards = all_turns(&journal, script.thread, limit, true).await;
+        assert_eq!(names(&backwards), ["t4", "t3", "t2", "t1"]);
+        assert_eq!(forwards[3].from, from);
+        assert_eq!(forwards[3].ended, None);
+        let ended = forwards[0].ended.as_ref().map(|(end, _)| end);
+        assert_eq!(ended, Some(&TurnEnd::Completed));
+        assert!(forwards[0].started_at < forwards[1].started_at);
+    }
+}
+
+async fn items_in_both_directions(journal: impl Journal + Pages) {
+    thread(&journal, 1).await;
+    let script = thread(&journal, 2).await;
+    thread(&journal, 1).await;
+    let order = ["t1-input", "t1-answer", "t2-input", "t2-answer"];
+    for limit in [1, 2, 3, 4, 5] {
+        let forwards = all_items(&journal, script.thread, None, limit, false).await;
+        assert_eq!(items(&forwards), order);
+        let mut backwards = all_items(&journal, script.thread, None, limit, true).await;
+        backwards.reverse();
+        assert_eq!(items(&backwards), order);
+    }
+}
+
+async fn items_of_one_turn(journal: impl Journal + Pages) {
+    let script = thread(&journal, 3).await;
+    for limit in [1, 2, 3] {
+        let found = all_items(&journal, script.thread, Some("t2"), limit, false).await;
+        assert_eq!(items(&found), ["t2-input", "t2-answer"]);
+    }
+    let found = all_items(&journal, script.thread, Some("t3"), 1, true).await;
+    assert_eq!(items(&found), ["t3-answer", "t3-input"]);
+    let found = all_items(&journal, script.thread, Some("t9"), 1, true).await;
+    assert_eq!(items(&found), [""; 0]);
+}
+
+async fn revert(journal: &(impl Journal + Pages), script: &mut Script, turn: &str, turns: u64) {
+    let found = all_turns(journal, script.thread, 10, false).await;
+    let entry = found.iter().find(|entry| entry.turn.as_str() == turn);
+    let at = entry.unwrap().from;
+    script
+        .append(journal, vec![reverted(turn, at, turns)])
+        .await;
+}
+
+async fn what_was_reverted_does_not_count(journal: impl Journal + Pages) {
+    let mut script = thread(&journal, 3).await;
+    revert(&journal, &mut script, "t2", 1).await;
+    script.turn(&journal, "t4", "go").await;
+    for limit in [1, 2, 3] {
+        let turns = all_turns(&journal, script.thread, limit, false).await;
+        assert_eq!(names(&turns), ["t1", "t4"]);
+        let turns = all_turns(&journal, script.thread, limit, true).await;
+        assert_eq!(names(&turns), ["t4", "t1"]);
+        let found = all_items(&journal, script.thread, None, limit, false).await;
+        assert_eq!(
+            items(&found),
+            ["t1-input", "t1-answer", "t4-input", "t4-answer"]
+        );
+        let found = all_items(&journal, script.thread, Some("t3"), limit, false).await;
+        assert_eq!(items(&found), [""; 0]);
+        let found = all_items(&journal, script.thread, Some("t1"), limit, false).await;
+        assert_eq!(items(&found), ["t1-input", "t1-answer"]);
+    }
+    // The records are all there.
+    let records = journal.read(script.thread, Seq::ZERO, usize::MAX).await;
+    assert_eq!(records.unwrap().last().unwrap().seq, script.head);
+}
+
+async fn reverting_twice(journal: impl Journal + Pages) {
+    let mut script = thread(&journal, 3).await;
+    revert(&journal, &mut script, "t3", 2).await;
+    script.turn(&journal, "t4", "go").await;
+    revert(&journal, &mut script, "t4", 2).await;
+    script.turn(&journal, "t5", "go").await;
+    let turns = all_turns(&journal, script.thread, 1, false).await;
+    assert_eq!(names(&turns), ["t1", "t2", "t5"]);
+    revert(&journal, &mut script, "t2", 1).await;
+    script.turn(&journal, "t6", "go").await;
+    let turns = all_turns(&journal, script.thread, 1, true).await;
+    assert_eq!(names(&turns), ["t6", "t1"]);
+    revert(&journal, &mut script, "t1", 0).await;
+    let turns = all_turns(&journal, script.thread, 1, true).await;
+    assert_eq!(names(&turns), [""; 0]);
+}
+
+async fn a_thread_that_is_not_there_has_no_pages(journal: impl Journal + Pages) {
+    let thread = ThreadId::mint();
+    let turns = journal.turns(thread, pages(1, false)).await;
+    assert_eq!(turns, Err(ReadError::NotFound));
+    let items = journal.items(thread, None, pages(1, false)).await;
+    assert_eq!(items, Err(ReadError::NotFound));
+    let mut script = Script::new();
+    script.start(&journal, "/w").await;
+    let bad = PageQuery {
+        cursor: Some("x".to_owned()),
+        ..pages(1, false)
+    };
+    let turns = journal.turns(script.thread, bad).await;
+    assert_eq!(turns, Err(ReadError::BadCursor));
+}
