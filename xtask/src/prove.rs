@@ -24,6 +24,10 @@ const PROOFS: &[(&str, &str)] = &[
         "1,000 dripping sockets and a client that never reads, beside ordinary clients",
     ),
     (
+        "simulator",
+        "200,000 simulated lives, then every planted bug within 10,000",
+    ),
+    (
         "speed",
         "the release binary, or `--raddle BIN`, as ratios to the least possible server",
     ),
@@ -63,6 +67,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("hostile") => hostile(&root, &cache),
         Some("contract") => contract(&root, &cache),
         Some("slow-sockets") => slow_sockets(&root, &cache),
+        Some("simulator") => simulator(&root, &cache),
         Some("speed") => speed(&root, &cache, raddle),
         _ => bail!("name a proof; `cargo xtask prove --list` lists them"),
     }
@@ -86,18 +91,34 @@ fn slow_sockets(root: &Path, cache: &Cache) -> Result<()> {
 fn raddle_tests(root: &Path, cache: &Cache) -> Result<Run> {
     Ok(Run::new(tools::cargo_nextest(cache)?)
         .directory(root)
-        .args([
-            "nextest",
-            "run",
-            "--package",
-            "raddle",
-            "--all-features",
-            "--locked",
-        ])
+        .args(["nextest", "run", "--package", "raddle", "--locked"])
         // The second profile is that of .config/nextest.toml.
         .args(["--cargo-profile", "ci", "--profile", "prove"])
         .env("CARGO_TARGET_DIR", cache.target())
         .minutes(60))
+}
+
+fn simulator(root: &Path, cache: &Cache) -> Result<()> {
+    for size in [
+        &["--seeds", "200000"][..],
+        &["--seeds", "10000", "--bug", "all"],
+    ] {
+        cargo(root)
+            .args([
+                "run",
+                "--locked",
+                "--profile",
+                "sim",
+                "--package",
+                "raddle-sim",
+                "--",
+            ])
+            .args(size)
+            .env("CARGO_TARGET_DIR", cache.target())
+            .minutes(60)
+            .go()?;
+    }
+    Ok(())
 }
 
 fn speed(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {

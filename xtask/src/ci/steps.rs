@@ -16,6 +16,8 @@ pub const MUSL: &str = "x86_64-unknown-linux-musl";
 
 const BINARY_BYTES_MAX: u64 = 15_000_000;
 const CRATES_MAX: usize = 320;
+const SIMULATOR: &str = "raddle-sim";
+const SIMULATED_SEEDS: &str = "10000";
 const FUZZ_EACH: Duration = Duration::from_secs(30);
 
 /// In the order they are run: what fails often and fast comes early.
@@ -49,6 +51,12 @@ pub const STEPS: &[Step] = &[
         about: "all tests, then the examples in docs",
         needs: &[],
         run: tests,
+    },
+    Step {
+        name: "simulator",
+        about: "10,000 simulated lives of threads, and planted bugs that must be caught",
+        needs: &[],
+        run: simulator,
     },
     Step {
         name: "tidy",
@@ -138,28 +146,28 @@ fn clippy(ci: &Ci) -> Result<()> {
     .go()
 }
 
+/// Not all features, and without the simulator: one of them plants bugs, and what is built together
+/// with it has them too.
 fn tests(ci: &Ci) -> Result<()> {
     ci.run(tools::cargo_nextest(&ci.cache)?)
-        .args([
-            "nextest",
-            "run",
-            "--workspace",
-            "--all-features",
-            "--locked",
-        ])
-        .args(["--cargo-profile", "ci"])
+        .args(["nextest", "run", "--locked", "--cargo-profile", "ci"])
+        .args(["--workspace", "--exclude", SIMULATOR])
         .go()?;
     // nextest does not run the examples in doc comments.
-    ci.cargo(&[
-        "test",
-        "--doc",
-        "--workspace",
-        "--all-features",
-        "--locked",
-        "--profile",
-        "ci",
-    ])
-    .go()
+    ci.cargo(&["test", "--doc", "--locked", "--profile", "ci"])
+        .args(["--workspace", "--exclude", SIMULATOR])
+        .go()
+}
+
+/// Thousands of seeds, and those of the regression file.
+fn simulator(ci: &Ci) -> Result<()> {
+    ci.run(tools::cargo_nextest(&ci.cache)?)
+        .args(["nextest", "run", "--locked", "--cargo-profile", "sim"])
+        .args(["--package", SIMULATOR])
+        .go()?;
+    ci.cargo(&["run", "--locked", "--profile", "sim"])
+        .args(["--package", SIMULATOR, "--", "--seeds", SIMULATED_SEEDS])
+        .go()
 }
 
 pub fn release(ci: &Ci) -> Result<()> {

@@ -13,10 +13,12 @@ const FILE: &str = "ARCHITECTURE.md";
 const OPEN: &str = "```layers";
 const CLOSE: &str = "```";
 
-/// A crate of the workspace and the crates of the workspace that it names, for whatever use.
+/// A crate of the workspace and the crates of the workspace that it names.
 pub struct Package {
     pub name: String,
     pub depends_on: BTreeSet<String>,
+    /// Those that only its tests need.
+    pub tests_need: BTreeSet<String>,
 }
 
 /// Reads the crates from cargo. Nothing is resolved, so this works in a broken workspace too.
@@ -36,16 +38,20 @@ fn from_metadata(metadata: &Value) -> Vec<Package> {
     let ours: BTreeSet<String> = packages.iter().map(name).collect();
     packages
         .iter()
-        .map(|package| Package {
-            name: name(package),
+        .map(|package| {
             // Normal, dev and build dependencies stand in one list.
-            depends_on: package["dependencies"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(name)
-                .filter(|it| ours.contains(it) && *it != name(package))
-                .collect(),
+            let below = |for_tests: bool| {
+                let all = package["dependencies"].as_array().into_iter().flatten();
+                all.filter(|it| (it["kind"] == "dev") == for_tests)
+                    .map(name)
+                    .filter(|it| ours.contains(it) && *it != name(package))
+                    .collect()
+            };
+            Package {
+                name: name(package),
+                depends_on: below(false),
+                tests_need: below(true),
+            }
         })
         .collect()
 }
@@ -62,11 +68,13 @@ pub fn check(tree: &Tree, packages: &[Package]) -> Vec<String> {
     };
     let mut problems = Vec::new();
     for package in packages {
-        for below in &package.depends_on {
-            if !layers
-                .get(&package.name)
-                .is_some_and(|allowed| allowed.contains(below))
-            {
+        let allowed = layers.get(&package.name);
+        let allowed_for_tests = format!("{}{TESTS}", package.name);
+        let allowed_for_tests = layers.get(&allowed_for_tests);
+        let wanted = package.depends_on.iter().map(|it| (it, false));
+        for (below, for_tests) in wanted.chain(package.tests_need.iter().map(|it| (it, true))) {
+            let has = |list: Option<&BTreeSet<String>>| list.is_some_and(|it| it.contains(below));
+            if !(has(allowed) || for_tests && has(allowed_for_tests)) {
                 problems.push(format!(
                     "{0} depends on {below}, but {FILE} has no such arrow; drop the \
                      dependency, or add `{below}` to the line `{0}:` of the {OPEN} block in a \
@@ -81,7 +89,8 @@ pub fn check(tree: &Tree, packages: &[Package]) -> Vec<String> {
         .flat_map(|(it, below)| below.iter().chain([it]))
         .collect();
     for name in named {
-        if !packages.iter().any(|package| package.name == *name) {
+        let name = name.strip_suffix(TESTS).unwrap_or(name);
+        if !packages.iter().any(|package| package.name == name) {
             problems.push(format!(
                 "the {OPEN} block of {FILE} names {name}, but the workspace has no such crate; \
                  take it out or mend its name"
@@ -90,6 +99,9 @@ pub fn check(tree: &Tree, packages: &[Package]) -> Vec<String> {
     }
     problems
 }
+
+/// Follows the name of a crate on the line of the arrows that only its tests have.
+const TESTS: &str = " (tests)";
 
 type Layers = BTreeMap<String, BTreeSet<String>>;
 
@@ -129,7 +141,20 @@ mod tests {
         Package {
             name: name.to_owned(),
             depends_on: depends_on.iter().map(|it| (*it).to_owned()).collect(),
+            tests_need: BTreeSet::new(),
         }
+    }
+
+    #[test]
+    fn tests_may_have_arrows_of_their_own() {
+        let mut a = package("a", &[]);
+        a.tests_need.insert("b".to_owned());
+        let packages = [a, package("b", &[])];
+        assert!(problems("a:\na (tests): b\nb:", &packages).is_empty());
+        assert!(problems("a: b\nb:", &packages).is_empty());
+        assert_eq!(problems("a:\nb:", &packages).len(), 1);
+        let product = [package("a", &["b"]), package("b", &[])];
+        assert_eq!(problems("a:\na (tests): b\nb:", &product).len(), 1);
     }
 
     fn problems(block: &str, packages: &[Package]) -> Vec<String> {
@@ -197,9 +222,10 @@ mod tests {
             .flat_map(|it| {
                 it.depends_on
                     .iter()
+                    .chain(&it.tests_need)
                     .map(move |below| format!("{}>{below}", it.name))
             })
             .collect();
-        assert_eq!(found, ["a>b", "a>c", "c>b"]);
+        assert_eq!(found, ["a>c", "a>b", "c>b"]);
     }
 }

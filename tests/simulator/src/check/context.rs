@@ -1,0 +1,85 @@
+//! What the model reads.
+
+use std::rc::Rc;
+
+use raddle_core::{Body, Context, Entry, Event, Input, Purpose, Record, Thread};
+
+use super::{Check, Oracle, broken};
+use crate::store::Row;
+
+const CONTEXT: &str = "the context is well-formed";
+
+/// Whatever was cut where, the model can read what it is given, and all input is in it.
+pub fn well_formed(oracle: &Oracle, rows: &[Rc<Row>]) -> Check {
+    let called = rows.iter().find_map(|row| match &row.record.body {
+        Body::Event(event) => match &**event {
+            Event::ModelCalled(it) => Some(it.clone()),
+            _ => None,
+        },
+        Body::Delta(_) => None,
+    });
+    let asked = rows.iter().any(|row| match &row.record.body {
+        Body::Event(event) => matches!(&**event, Event::ItemStarted(it) if it.item.call.is_some()),
+        Body::Delta(_) => false,
+    });
+    if called.is_none() && !asked {
+        return Ok(());
+    }
+    let entries = Context::of(in_lineage(&oracle.fold, oracle)).entries();
+    calls_have_outputs(&entries)?;
+    match called {
+        Some(called) if called.purpose == Purpose::Answer => all_input_is_read(oracle, &entries),
+        _ => Ok(()),
+    }
+}
+
+/// The records that count.
+fn in_lineage<'a>(thread: &'a Thread, oracle: &'a Oracle) -> impl Iterator<Item = &'a Record> {
+    let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
+    oracle.ever.values().map(|row| &row.record).filter(counts)
+}
+
+fn calls_have_outputs(entries: &[Entry]) -> Check {
+    let mut open: Vec<&str> = Vec::new();
+    for entry in entries {
+        match entry {
+            Entry::Call(call) => open.push(&call.id),
+            Entry::Output { call, .. } => match open.iter().position(|open| open == call) {
+                Some(index) => {
+                    open.remove(index);
+                }
+                None => return broken(CONTEXT, format!("an output without its call: {call}")),
+            },
+            Entry::User(_) | Entry::Assistant { .. } | Entry::Note(_) if !open.is_empty() => {
+                return broken(CONTEXT, format!("{open:?} has no output before {entry:?}"));
+            }
+            _ => {}
+        }
+    }
+    if !open.is_empty() {
+        return broken(CONTEXT, format!("{open:?} has no output"));
+    }
+    if let Some(Entry::Assistant { partial: true, .. }) = entries.last() {
+        return broken(CONTEXT, "it ends with a message that was cut off");
+    }
+    Ok(())
+}
+
+/// What the user said is read, each once and in order: all that counts, and nothing that does not.
+fn all_input_is_read(oracle: &Oracle, entries: &[Entry]) -> Check {
+    let read = entries.iter().filter_map(|entry| match entry {
+        Entry::User(inputs) => match inputs.first() {
+            Some(Input::Text { text, .. }) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    });
+    if read.clone().ne(oracle.heard.iter()) {
+        let read: Vec<_> = read.collect();
+        return broken(
+            CONTEXT,
+            format!("{read:?} is read, and {:?} was said", oracle.heard),
+        );
+    }
+    Ok(())
+}

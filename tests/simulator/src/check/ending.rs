@@ -1,0 +1,112 @@
+//! Turns and items: everything that begins ends, once and in order.
+
+use raddle_core::{Body, Event, Record};
+
+use super::{Check, Oracle, broken, text_of};
+
+const I5: &str = "I5 ending";
+
+/// I5: every turn ends exactly once, and every item of it before it.
+pub fn i5_ending(oracle: &Oracle, record: &Record) -> Check {
+    let event = match &record.body {
+        Body::Delta(delta) => {
+            let open = oracle.items.get(&delta.item).is_some_and(|item| item.open);
+            if !open {
+                return broken(
+                    I5,
+                    format!("{} grows {}, which is not open", record.seq, delta.item),
+                );
+            }
+            return grows_where_it_ends(oracle, record);
+        }
+        Body::Event(event) => event,
+    };
+    let open = oracle
+        .items
+        .iter()
+        .find(|(_, item)| item.open)
+        .map(|(id, _)| id);
+    let turn = oracle.open_turn.as_ref();
+    match &**event {
+        Event::TurnStarted(it) => match turn {
+            Some(turn) => broken(I5, format!("{} begins inside {turn}", it.turn)),
+            None if oracle.turns.iter().any(|(old, _)| *old == it.turn) => {
+                broken(I5, format!("{} begins again", it.turn))
+            }
+            None => Ok(()),
+        },
+        Event::TurnEnded(it) if turn != Some(&it.turn) => {
+            broken(I5, format!("{} ends and does not run", it.turn))
+        }
+        Event::TurnEnded(it) => match (open, oracle.requests.keys().next()) {
+            (Some(open), _) => broken(I5, format!("{} ends before {open}", it.turn)),
+            (_, Some(request)) => broken(I5, format!("{} ends before request {request}", it.turn)),
+            (None, None) => Ok(()),
+        },
+        Event::ItemStarted(it) if oracle.items.contains_key(&it.item.id) => {
+            broken(I5, format!("{} begins again", it.item.id))
+        }
+        Event::ItemStarted(it) if turn != Some(&it.turn) => {
+            broken(I5, format!("{} begins outside its turn", it.item.id))
+        }
+        Event::ItemCompleted(it)
+            if !oracle.items.get(&it.item.id).is_some_and(|item| item.open) =>
+        {
+            broken(I5, format!("{} ends and is not open", it.item.id))
+        }
+        Event::ItemCompleted(it) if it.item.call.is_some() && it.item.output.is_none() => broken(
+            I5,
+            format!("{} ends without a word for the model", it.item.id),
+        ),
+        Event::ModelCalled(_) if open.is_some() => broken(
+            I5,
+            format!("{} calls the model while something is open", record.seq),
+        ),
+        Event::InputAccepted(it) => match text_of(&it.item.body) {
+            _ if turn != Some(&it.turn) => broken(I5, "input for a turn that does not run"),
+            // Every message of the clients is unlike every other.
+            Some(text) if !text.is_empty() && oracle.inputs.contains(&text) => broken(
+                "I3 no silent run",
+                format!("the input {text:?} is taken twice"),
+            ),
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Text is stored where the text before it ends.
+fn grows_where_it_ends(oracle: &Oracle, record: &Record) -> Check {
+    let Body::Delta(delta) = &record.body else {
+        return Ok(());
+    };
+    let items = oracle.fold.turn().map(|turn| turn.items.iter());
+    let open = items.and_then(|mut items| items.find(|open| open.item.id == delta.item));
+    let length = open.map(|open| open.texts.get(&delta.part).map_or(0, String::len) as u64);
+    if length != Some(delta.offset) {
+        return broken(
+            I5,
+            format!(
+                "{} says {} and the text is {length:?} long",
+                record.seq, delta.offset
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// I5, once all is well again: nothing goes on.
+pub fn i5_all_ended(oracle: &Oracle) -> Check {
+    match &oracle.open_turn {
+        Some(turn) => broken(
+            I5,
+            format!("{turn} has not ended, long after all is well again"),
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Whether no turn runs.
+pub fn is_idle(oracle: &Oracle) -> bool {
+    oracle.open_turn.is_none()
+}

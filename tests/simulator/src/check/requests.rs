@@ -1,0 +1,130 @@
+//! Requests: open until the first answer that is stored, and settled once.
+
+use std::rc::Rc;
+
+use raddle_core::{
+    Answer, AnswerRequest, Body, Event, Outcome, Record, Refusal, RequestNumber, Resolution,
+};
+
+use super::{Check, Oracle, broken};
+use crate::store::Row;
+
+const I4: &str = "I4 requests";
+
+/// Whether something may run now.
+pub fn is_yes(resolution: &Resolution) -> bool {
+    match resolution {
+        Resolution::Answered { answer, .. } => matches!(
+            **answer,
+            Answer::Accept | Answer::AcceptForSession | Answer::AcceptWithRule(_)
+        ),
+        Resolution::Expired | Resolution::Withdrawn => false,
+    }
+}
+
+/// I4: a request opens once and is settled once.
+pub fn i4_requests(oracle: &Oracle, record: &Record) -> Check {
+    let Body::Event(event) = &record.body else {
+        return Ok(());
+    };
+    match &**event {
+        Event::RequestOpened(it) => {
+            let known = oracle.requests.contains_key(&it.request)
+                || oracle.resolved.contains_key(&it.request);
+            if known {
+                return broken(I4, format!("request {} opens again", it.request));
+            }
+            if !oracle.items.get(&it.item).is_some_and(|item| item.open) {
+                return broken(I4, format!("request {} is about nothing open", it.request));
+            }
+            Ok(())
+        }
+        Event::RequestResolved(it) if !oracle.requests.contains_key(&it.request) => broken(
+            I4,
+            format!("request {} is settled and not open", it.request),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// I4: nobody withdraws a request whose item goes on.
+pub fn withdrawn_with_their_items(oracle: &Oracle, rows: &[Rc<Row>]) -> Check {
+    for row in rows {
+        let Body::Event(event) = &row.record.body else {
+            continue;
+        };
+        let Event::RequestResolved(it) = &**event else {
+            continue;
+        };
+        if it.resolution != Resolution::Withdrawn {
+            continue;
+        }
+        let opened = oracle.ever.values().find_map(|row| match &row.record.body {
+            Body::Event(event) => match &**event {
+                Event::RequestOpened(opened) if opened.request == it.request => {
+                    Some(opened.clone())
+                }
+                _ => None,
+            },
+            Body::Delta(_) => None,
+        });
+        let open = opened.and_then(|opened| oracle.items.get(&opened.item));
+        if open.is_some_and(|item| item.open) {
+            return broken(
+                I4,
+                format!("request {} was withdrawn and is still needed", it.request),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// I4: who is told that the answer counts, answered; who is told otherwise, was late.
+pub fn i4_answer_told(
+    oracle: &Oracle,
+    asked: &AnswerRequest,
+    told: &Result<Outcome, Refusal>,
+) -> Check {
+    let settled = oracle.resolved.get(&asked.request);
+    match (told, settled) {
+        (Ok(_), Some(Resolution::Answered { by, answer }))
+            if *by == asked.by && **answer == asked.answer =>
+        {
+            Ok(())
+        }
+        (Ok(_), other) => broken(
+            I4,
+            format!(
+                "{} was told its answer to {} counts: {other:?}",
+                asked.by, asked.request
+            ),
+        ),
+        (Err(Refusal::AlreadyResolved { .. }), None) => broken(
+            I4,
+            format!(
+                "{} was told {} is settled, and it is open",
+                asked.by, asked.request
+            ),
+        ),
+        (
+            Err(Refusal::AlreadyResolved {
+                resolution: Some(told),
+            }),
+            Some(settled),
+        ) if **told != *settled => broken(
+            I4,
+            format!("{} was settled otherwise than told", asked.request),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// I4: what is asked of a client is stored as open, or was.
+pub fn i4_asked(oracle: &Oracle, request: RequestNumber) -> Check {
+    let known = oracle.requests.contains_key(&request) || oracle.resolved.contains_key(&request);
+    if known {
+        Ok(())
+    } else {
+        broken(I4, format!("request {request} is asked and not stored"))
+    }
+}

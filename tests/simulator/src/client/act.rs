@@ -1,0 +1,303 @@
+//! What clients do and what they make of what they hear.
+
+use raddle_core::{Answer, AnswerRequest, Ask, Key, Outcome, Output, Refusal, Seq};
+
+use super::{Asking, Link, State, ToClient, ToNode, Wish};
+use crate::check::{Check, broken, rejoin};
+use crate::rng::Rng;
+use crate::world::{AtNode, Next, World};
+
+impl World {
+    /// A client does something, and will do something again.
+    pub fn client_step(&mut self, thread: usize, client: usize) -> Check {
+        if self.lanes[thread].gone {
+            return Ok(());
+        }
+        let wait = self.lanes[thread].rng.range(10, 350);
+        self.push(wait, Next::Step(thread, client));
+        let (now, cuts) = (self.now, self.scenario.cuts);
+        let healed = self.healed;
+        let lane = &mut self.lanes[thread];
+        let it = &mut lane.clients[client];
+        match it.state {
+            State::Off => {
+                self.join(thread, client);
+                return Ok(());
+            }
+            State::Trying(since) => {
+                if now > since + 2_500 {
+                    it.state = State::Off;
+                }
+                return Ok(());
+            }
+            State::On => {}
+        }
+        let silent = now > it.last_heard + 6_000;
+        if silent || (!healed && lane.rng.percent(cuts)) {
+            it.state = State::Off;
+            it.link.count += 1;
+            self.reach.hit("connection cut");
+            return Ok(());
+        }
+        self.ask_again(thread, client);
+        let lane = &mut self.lanes[thread];
+        if lane.clients[client].asking.len() < 6 && lane.rng.percent(40) {
+            self.answer_something(thread, client);
+        }
+        let lane = &mut self.lanes[thread];
+        let burst = if lane.rng.percent(3) { 7 } else { 1 };
+        for _ in 0..burst {
+            if let Some(wish) = self.wish(thread, client) {
+                let last = matches!(wish, Wish::Delete);
+                self.ask(thread, client, wish);
+                if last {
+                    self.ask(thread, client, Wish::Rename(None));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, thread: usize, client: usize) {
+        let nodes = self.nodes.len();
+        let lane = &mut self.lanes[thread];
+        let node = match lane.clients[client].moved.take() {
+            Some(node) => node,
+            None => lane.rng.index(nodes),
+        };
+        let it = &mut lane.clients[client];
+        let count = it.link.count + 1;
+        it.link = Link {
+            node,
+            life: self.nodes[node].life,
+            count,
+        };
+        it.state = State::Trying(self.now);
+        it.heard_until = 0;
+        it.said_until = 0;
+        let subscribe = ToNode::Subscribe(it.seen);
+        self.tell_node(thread, client, subscribe);
+    }
+
+    fn tell_node(&mut self, thread: usize, client: usize, message: ToNode) {
+        let lane = &mut self.lanes[thread];
+        let wait = if lane.rng.percent(3) {
+            lane.rng.range(50, 500)
+        } else {
+            lane.rng.range(1, 12)
+        };
+        let it = &mut lane.clients[client];
+        let at = it.said_until.max(self.now + wait);
+        it.said_until = at;
+        let link = it.link;
+        let at_node = AtNode::Message(thread, client, link, message);
+        self.push_at(at, Next::Node(link.node, link.life, at_node));
+    }
+
+    fn ask(&mut self, thread: usize, client: usize, wish: Wish) {
+        let now = self.now;
+        let lane = &mut self.lanes[thread];
+        let safe = !matches!(wish, Wish::Fork) && lane.rng.percent(75);
+        let it = &mut lane.clients[client];
+        it.next += 1;
+        let number = it.next;
+        let id = if safe && number > 1 && lane.rng.percent(2) {
+            number - 1
+        } else {
+            number
+        };
+        let key = safe.then(|| {
+            let key = Key {
+                principal: it.name.clone(),
+                method: "do".to_owned(),
+                id: id.to_string(),
+            };
+            (key, format!("{wish:?}"))
+        });
+        // What must not happen twice is not asked twice without a key.
+        let once = matches!(wish, Wish::Turn { .. } | Wish::Steer { .. }) && key.is_none();
+        let times = if once { u32::MAX } else { 0 };
+        it.asking.insert(
+            number,
+            Asking {
+                wish: wish.clone(),
+                key: key.clone(),
+                at: now,
+                times,
+            },
+        );
+        self.tell_node(thread, client, ToNode::Wish { number, wish, key });
+    }
+
+    /// What was not answered is asked again, with the same key.
+    fn ask_again(&mut self, thread: usize, client: usize) {
+        let now = self.now;
+        let it = &mut self.lanes[thread].clients[client];
+        let mut again = Vec::new();
+        it.asking.retain(|number, asking| {
+            let patience = if matches!(asking.wish, Wish::Interrupt(_)) {
+                4_000
+            } else {
+                900
+            };
+            if now < asking.at + patience {
+                return true;
+            }
+            asking.at = now;
+            if asking.times >= 20 {
+                return false;
+            }
+            asking.times += 1;
+            again.push((*number, asking.wish.clone(), asking.key.clone()));
+            true
+        });
+        for (number, wish, key) in again {
+            self.reach.hit("same request again");
+            self.tell_node(thread, client, ToNode::Wish { number, wish, key });
+        }
+    }
+
+    fn answer_something(&mut self, thread: usize, client: usize) {
+        let lane = &mut self.lanes[thread];
+        let it = &mut lane.clients[client];
+        let Some(believed) = &it.believes else {
+            return;
+        };
+        it.asked
+            .retain(|number| believed.requests().any(|(open, _)| open == *number));
+        let Some(request) = it.asked.iter().nth(lane.rng.index(it.asked.len())).copied() else {
+            return;
+        };
+        let open = believed.requests().find(|(number, _)| *number == request);
+        let Some((_, open)) = open else {
+            return;
+        };
+        let answer = answer(&mut lane.rng, &open.ask);
+        let answer = AnswerRequest {
+            request,
+            by: it.name.clone(),
+            answer,
+        };
+        self.ask(thread, client, Wish::Answer(Box::new(answer)));
+    }
+
+    /// What a client hears.
+    pub fn at_client(
+        &mut self,
+        thread: usize,
+        client: usize,
+        link: Link,
+        message: ToClient,
+    ) -> Check {
+        let now = self.now;
+        // What a node sent before the power went left out deltas of items that were settled then. If
+        // that was lost, they are back; the next owner completes those items, and all is whole again.
+        let sender_lives = self.nodes[link.node].life == link.life;
+        let lane = &mut self.lanes[thread];
+        let checks = sender_lives && !lane.gone;
+        let it = &mut lane.clients[client];
+        if it.link != link {
+            return Ok(());
+        }
+        it.last_heard = now;
+        match message {
+            ToClient::Joined => it.state = State::On,
+            ToClient::Snapshot(believed) => {
+                it.state = State::On;
+                if believed.head() == self.store.log(thread).head && checks {
+                    rejoin::i1_fold(&lane.oracle, &believed)?;
+                }
+                it.seen = Some(believed.head());
+                it.believes = Some(*believed);
+                it.asked.clear();
+            }
+            ToClient::Record(record) => {
+                let log = self.store.log(thread);
+                let seen = it.seen.unwrap_or(Seq::ZERO);
+                if checks {
+                    rejoin::i1_next(log, seen, &record)?;
+                }
+                it.seen = Some(record.seq);
+                let believed = it.believes.get_or_insert_default();
+                believed.apply(&record);
+                if record.seq == log.head && checks {
+                    rejoin::i1_fold(&lane.oracle, believed)?;
+                }
+            }
+            ToClient::Ask(request) => {
+                it.asked.insert(request);
+            }
+            ToClient::Reply(number, result) => return self.replied(thread, client, number, result),
+            ToClient::Moved(node) => {
+                it.state = State::Off;
+                it.moved = Some(node);
+            }
+            ToClient::Closed => it.state = State::Off,
+        }
+        Ok(())
+    }
+
+    fn replied(
+        &mut self,
+        thread: usize,
+        client: usize,
+        number: u64,
+        result: Result<Outcome, Refusal>,
+    ) -> Check {
+        let it = &mut self.lanes[thread].clients[client];
+        match result {
+            Ok(outcome) => {
+                let asking = it.asking.remove(&number);
+                let keyed = asking.is_some_and(|asking| asking.key.is_some());
+                let before = it.outcomes.insert(number, outcome.clone());
+                // The same request has the same outcome, however often it is sent.
+                if keyed && before.is_some_and(|before| before != outcome) {
+                    return broken(
+                        "I3 no silent run",
+                        format!("request {number} had two outcomes"),
+                    );
+                }
+            }
+            // These are worth another try.
+            Err(Refusal::OwnedElsewhere | Refusal::NotStored(_) | Refusal::Busy) => {
+                if it
+                    .asking
+                    .get(&number)
+                    .is_some_and(|asking| asking.times >= 20)
+                {
+                    it.asking.remove(&number);
+                }
+            }
+            Err(refusal) => {
+                if matches!(refusal, Refusal::AlreadyResolved { .. }) {
+                    self.reach.hit("two answers");
+                }
+                self.lanes[thread].clients[client].asking.remove(&number);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An answer that fits, most of the time.
+fn answer(rng: &mut Rng, ask: &Ask) -> Answer {
+    match rng.below(20) {
+        0 => return Answer::Cancel,
+        1..=3 => return Answer::Decline,
+        4 => return Answer::Failed("cannot".to_owned()),
+        5 => return Answer::Elicitation(serde_json::json!("odd")),
+        _ => {}
+    }
+    match ask {
+        Ask::Command(_) if rng.percent(20) => Answer::AcceptWithRule(serde_json::json!(["make"])),
+        Ask::Command(_) | Ask::Patch(_) if rng.percent(30) => Answer::AcceptForSession,
+        Ask::Command(_) | Ask::Patch(_) => Answer::Accept,
+        Ask::Permissions(_) => Answer::Permissions(serde_json::json!({"network": true})),
+        Ask::Questions(_) => Answer::Answers([("q".to_owned(), vec!["so".to_owned()])].into()),
+        Ask::ClientTool => Answer::Tool {
+            output: Output::text("seen"),
+            content: serde_json::json!("seen"),
+        },
+        Ask::Elicitation(_) => Answer::Elicitation(serde_json::json!("this one")),
+    }
+}

@@ -1,0 +1,203 @@
+//! What a node does: it asks for threads, opens them, and carries out what the core's task says.
+
+mod append;
+mod open;
+mod tell;
+
+use raddle_core::{Ended, Envelope, Outcome, Refusal, Step, Token};
+
+use crate::check::{Check, broken};
+use crate::client::{Link, ToClient, ToNode, Wish};
+use crate::reach::ended_name;
+use crate::store::Append;
+use crate::world::{Asked, AtNode, Caller, Live, Next, Waiting, World};
+
+impl World {
+    /// Something comes to a node that runs.
+    pub fn at_node(&mut self, node: usize, it: AtNode) -> Check {
+        match it {
+            AtNode::Granted(thread, epoch) => self.granted(thread, node, epoch),
+            AtNode::Read(thread, epoch) => self.open(thread, node, epoch),
+            AtNode::Renew(thread, opening) => self.renew(thread, node, opening),
+            AtNode::Drive(thread, opening) => {
+                if let Some(live) = self.live(thread, node, opening) {
+                    live.wake = None;
+                }
+                self.drive(thread, node)
+            }
+            AtNode::Answer(thread, opening, result) => self.answer(thread, node, opening, result),
+            AtNode::Head(thread, opening, head) => self.head(thread, node, opening, head),
+            AtNode::Model(thread, opening, call) => self.model_goes_on(thread, node, opening, call),
+            AtNode::Tool(thread, opening, item, plan) => {
+                self.tool_goes_on(thread, node, opening, &item, plan)
+            }
+            AtNode::Late(thread, opening, command) => {
+                if self.live(thread, node, opening).is_some() {
+                    self.report(thread, node, command)?;
+                }
+                Ok(())
+            }
+            AtNode::CatchUp(thread, opening, client, link) => {
+                self.catch_up(thread, node, opening, client, link);
+                Ok(())
+            }
+            AtNode::Message(thread, client, link, message) => {
+                self.message(thread, node, client, link, message)
+            }
+        }
+    }
+
+    /// Something comes to a node that is gone.
+    pub fn nobody_there(&mut self, it: AtNode) -> Check {
+        if let AtNode::Message(thread, client, link, _) = it {
+            self.tell_client(thread, client, link, ToClient::Closed);
+        }
+        Ok(())
+    }
+
+    /// A thread that is open here, if it is this opening.
+    pub fn live(&mut self, thread: usize, node: usize, opening: u64) -> Option<&mut Live> {
+        let live = self.nodes[node].live.get_mut(&thread)?;
+        (live.opening == opening).then_some(live)
+    }
+
+    fn message(
+        &mut self,
+        thread: usize,
+        node: usize,
+        client: usize,
+        link: Link,
+        message: ToNode,
+    ) -> Check {
+        if !self.nodes[node].live.contains_key(&thread) {
+            match message {
+                ToNode::Subscribe(seen) => self.want(thread, node, Waiting { client, link, seen }),
+                ToNode::Wish { number, .. } => {
+                    let refused = Err(Refusal::OwnedElsewhere);
+                    self.tell_client(thread, client, link, ToClient::Reply(number, refused));
+                }
+            }
+            return Ok(());
+        }
+        let token = self.token(thread);
+        let (asked, envelope) = match message {
+            ToNode::Subscribe(seen) => {
+                (Asked::Subscribe(seen), Envelope::Subscribe { token, seen })
+            }
+            ToNode::Wish {
+                wish: Wish::Fork,
+                number,
+                ..
+            } => {
+                self.fork(thread, node);
+                let done = Ok(Outcome::Done);
+                self.tell_client(thread, client, link, ToClient::Reply(number, done));
+                return Ok(());
+            }
+            ToNode::Wish { number, wish, key } => {
+                let command = self.command_of(thread, &wish);
+                let envelope = Envelope::Command {
+                    command,
+                    token: Some(token),
+                    key,
+                };
+                (Asked::Wish(number, wish), envelope)
+            }
+        };
+        let caller = Caller {
+            client,
+            link,
+            asked,
+        };
+        let Some(live) = self.nodes[node].live.get_mut(&thread) else {
+            return Ok(());
+        };
+        match live.owner.offer(envelope) {
+            Ok(()) => {
+                live.tokens.insert(token, caller);
+                self.drive(thread, node)
+            }
+            Err(_) => self.reply(thread, caller, Err(Refusal::Busy)),
+        }
+    }
+
+    fn token(&mut self, thread: usize) -> Token {
+        self.lanes[thread].minted += 1;
+        Token(self.lanes[thread].minted)
+    }
+
+    /// Does what the core's task says, until it waits.
+    pub fn drive(&mut self, thread: usize, node: usize) -> Check {
+        let now = self.clock(node);
+        for _ in 0..200 {
+            let Some(live) = self.nodes[node]
+                .live
+                .get_mut(&thread)
+                .filter(|live| !live.busy)
+            else {
+                return Ok(());
+            };
+            let (opening, copy) = (live.opening, live.copy.clone());
+            match live.owner.step(now) {
+                Step::Append {
+                    after,
+                    records,
+                    class,
+                } => {
+                    live.busy = true;
+                    let append = Append {
+                        thread,
+                        copy,
+                        after,
+                        records,
+                        class,
+                    };
+                    self.send(node, opening, append);
+                    return Ok(());
+                }
+                Step::ReadHead => {
+                    live.busy = true;
+                    let wait = self.lanes[thread].rng.range(1, 5);
+                    self.push(wait, Next::AskHead(thread, node, opening));
+                    return Ok(());
+                }
+                Step::Do(outs) => self.carry_out(thread, node, outs)?,
+                Step::Wait(None) => return self.all_are_answered(thread, node),
+                Step::Wait(Some(at)) if at <= now => {
+                    return broken("I5 ending", "a task waits for a time that has passed");
+                }
+                Step::Wait(Some(at)) => {
+                    let wait = u64::try_from(at.since(now)).unwrap_or(1);
+                    let wake = self.now + wait;
+                    if live.wake != Some(wake) {
+                        live.wake = Some(wake);
+                        self.push_node(wait, node, AtNode::Drive(thread, opening));
+                    }
+                    return self.all_are_answered(thread, node);
+                }
+                Step::Ended(ended) => {
+                    self.ended(thread, node, &ended);
+                    return Ok(());
+                }
+            }
+        }
+        broken("I5 ending", "a task never comes to rest")
+    }
+
+    fn ended(&mut self, thread: usize, node: usize, ended: &Ended) {
+        self.say(|| format!("thread {thread}: node {node} has ended: {ended:?}"));
+        self.reach.hit(ended_name(ended));
+        let me = (node, self.nodes[node].life);
+        let epoch = self.nodes[node].live.get(&thread).map(|live| live.epoch.0);
+        let lane = &mut self.lanes[thread];
+        if lane.lease.holder == Some(me) && Some(lane.lease.epoch) == epoch {
+            lane.lease.until = self.now;
+        }
+        if *ended == Ended::Deleted {
+            self.push(5, Next::Remove(thread));
+        }
+        self.close(thread, node);
+    }
+}
+
+const ONE_ANSWER: &str = "every request has exactly one answer";

@@ -1,0 +1,188 @@
+//! Appends: they set out, arrive, and are answered or not.
+
+use raddle_core::ports::AppendError;
+use raddle_core::{Body, Event, Record, Seq};
+
+use crate::check::{Check, broken};
+use crate::store::Append;
+use crate::world::{Arrival, AtNode, Next, Trouble, World};
+
+impl World {
+    /// An append sets out. It, or its answer, may lose its way.
+    pub(super) fn send(&mut self, node: usize, opening: u64, append: Append) {
+        let lane = &mut self.lanes[append.thread];
+        let thread = append.thread;
+        // Barriers are few, and what becomes of them matters most.
+        let barrier = append.records.iter().any(is_barrier);
+        let chance = self.scenario.lost * if barrier { 4 } else { 1 };
+        let lost = !self.healed && lane.rng.percent(chance);
+        let fate = if lost { 1 + lane.rng.below(3) } else { 0 };
+        let (short, long) = (lane.rng.range(1, 8), lane.rng.range(60, 300));
+        let later = lane.rng.range(100, 3_000);
+        let life = self.nodes[node].life;
+        let mut arrival = Box::new(Arrival {
+            node,
+            life,
+            opening,
+            append,
+            answers: true,
+        });
+        let wait = match fate {
+            0 => return self.push(short, Next::Arrive(arrival)),
+            1 => {
+                self.reach.hit("append lost");
+                None
+            }
+            2 => {
+                self.reach.hit("append answer lost");
+                Some(short)
+            }
+            _ => {
+                self.reach.hit("append slow");
+                Some(later)
+            }
+        };
+        if let Some(wait) = wait {
+            arrival.answers = false;
+            self.push(wait, Next::Arrive(arrival));
+        }
+        let unknown = Err(AppendError::Unknown("no answer".to_owned()));
+        self.push_node(long, node, AtNode::Answer(thread, opening, unknown));
+    }
+
+    /// An append is at the store.
+    pub fn arrive(&mut self, arrival: Arrival) -> Check {
+        let Arrival {
+            node,
+            life,
+            opening,
+            append,
+            answers,
+        } = arrival;
+        let thread = append.thread;
+        let result = match self.trouble(thread) {
+            Some(Trouble::Unavailable) => Err(AppendError::Unavailable("away".to_owned())),
+            Some(Trouble::Full) => Err(AppendError::Full("no room".to_owned())),
+            Some(Trouble::ReadOnly) => Err(AppendError::ReadOnly("sealed".to_owned())),
+            None if self.lanes[thread].gone => Err(AppendError::Conflict),
+            None => self.store.append(&append),
+        };
+        let answer = match result {
+            Ok(rows) => {
+                for row in &rows {
+                    self.trace.eat(row.json.as_bytes());
+                    self.reach.record(&row.record);
+                    self.say(|| {
+                        format!(
+                            "thread {thread}: {} {}",
+                            row.record.seq,
+                            short(&row.record.body)
+                        )
+                    });
+                }
+                let oracle = &mut self.lanes[thread].oracle;
+                if let Some(copy) = &append.copy {
+                    oracle.copied(copy);
+                    oracle.stored((node, opening), append.after, &rows)?;
+                    self.start_clients(thread);
+                } else {
+                    oracle.stored((node, opening), append.after, &rows)?;
+                }
+                Ok(rows.last().map_or(append.after, |row| row.record.seq))
+            }
+            Err(error) => {
+                if error == AppendError::Conflict {
+                    self.reach.hit("conflict");
+                }
+                Err(error)
+            }
+        };
+        if answers {
+            let wait = self.lanes[thread].rng.range(1, 8);
+            let at_node = AtNode::Answer(thread, opening, answer);
+            self.push(wait, Next::Node(node, life, at_node));
+        }
+        Ok(())
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        thread: usize,
+        node: usize,
+        opening: u64,
+        result: Result<Seq, AppendError>,
+    ) -> Check {
+        let Some(live) = self.live(thread, node, opening).filter(|live| live.busy) else {
+            return Ok(());
+        };
+        live.busy = false;
+        if result.is_ok() {
+            live.copy = None;
+        }
+        let again = matches!(result, Err(AppendError::Unavailable(_)));
+        let outs = live.owner.appended(result);
+        self.live_is_the_fold(thread, node)?;
+        self.carry_out(thread, node, outs)?;
+        if again {
+            let wait = self.lanes[thread].rng.range(20, 200);
+            self.push_node(wait, node, AtNode::Drive(thread, opening));
+            return Ok(());
+        }
+        self.drive(thread, node)
+    }
+
+    pub(super) fn head(
+        &mut self,
+        thread: usize,
+        node: usize,
+        opening: u64,
+        head: Option<Seq>,
+    ) -> Check {
+        let Some(live) = self.live(thread, node, opening) else {
+            return Ok(());
+        };
+        live.busy = false;
+        let Some(head) = head else {
+            self.push_node(50, node, AtNode::Drive(thread, opening));
+            return Ok(());
+        };
+        let outs = live.owner.head_is(head);
+        self.live_is_the_fold(thread, node)?;
+        self.carry_out(thread, node, outs)?;
+        self.drive(thread, node)
+    }
+
+    /// I8: once its append is stored, the live thread is the fold of the log.
+    pub(super) fn live_is_the_fold(&self, thread: usize, node: usize) -> Check {
+        let Some(live) = self.nodes[node].live.get(&thread) else {
+            return Ok(());
+        };
+        let oracle = &self.lanes[thread].oracle;
+        let at = live.owner.thread().head();
+        if at == live.owner.stored()
+            && at == oracle.fold.head()
+            && *live.owner.thread() != oracle.fold
+        {
+            return broken(
+                "I8 the live thread is the fold",
+                format!("they differ at {at}"),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn is_barrier(record: &Record) -> bool {
+    match &record.body {
+        Body::Event(event) => matches!(**event, Event::Owned(_)),
+        Body::Delta(_) => false,
+    }
+}
+
+fn short(body: &Body) -> String {
+    let mut text = format!("{body:?}");
+    if let Some((cut, _)) = text.char_indices().nth(150) {
+        text.truncate(cut);
+    }
+    text
+}

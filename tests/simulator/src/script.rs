@@ -1,0 +1,349 @@
+//! What the scripted model says and what tools do. Times in it are waits, until they are [said](said_at).
+
+pub mod tool;
+
+use std::collections::VecDeque;
+
+use raddle_core::{
+    Admission, AgentMessage, AppendText, Ask, AskCommand, AskElicitation, AskPatch, AskPermissions,
+    AskQuestions, Call, CallTool, ClientTool, Command, CommandRun, Compact, CompleteItem, EndModel,
+    Failure, FailureKind, ItemBody, ItemId, ModelEnd, Part, Patch, PlanStep, PlanText, Question,
+    Reasoning, Sealed, StartItem, StepStatus, Timestamp, Tool, UpdatePlan, Usage,
+};
+
+use crate::rng::Rng;
+
+/// What happens and how long it takes.
+pub type Steps = VecDeque<(u64, Command)>;
+
+/// What a call of the model says.
+pub struct Saying<'a> {
+    /// Chance.
+    pub rng: &'a mut Rng,
+    /// The number of the call.
+    pub call: u32,
+    /// The beginning of all names it gives.
+    pub prefix: String,
+    /// Whether things may go wrong.
+    pub faults: bool,
+}
+
+impl Saying<'_> {
+    fn id(&self, index: usize) -> ItemId {
+        ItemId::from(format!("{}-{index}", self.prefix).as_str())
+    }
+
+    /// An answer: thinking, talk, tools, and an end.
+    pub fn answer(mut self) -> Steps {
+        let mut steps = Steps::new();
+        let mut items = 0;
+        if self.rng.percent(30) {
+            self.think(&mut steps, &mut items);
+        }
+        if self.rng.percent(80) {
+            self.talk(&mut steps, &mut items);
+        }
+        if self.rng.percent(10) {
+            let step = PlanStep {
+                step: "go on".to_owned(),
+                status: StepStatus::Pending,
+            };
+            let plan = UpdatePlan {
+                explanation: None,
+                steps: vec![step],
+            };
+            steps.push_back((3, Command::UpdatePlan(plan)));
+        }
+        // Sooner or later it has nothing more to do.
+        let chance = 70u64.saturating_sub(u64::from(self.call) * 9);
+        if self.call < 7 && self.rng.percent(chance) {
+            for _ in 0..self.rng.range(1, 4) {
+                self.tool(&mut steps, &mut items);
+            }
+        }
+        self.break_in(&mut steps);
+        self.end(&mut steps);
+        steps
+    }
+
+    /// A summary of the history.
+    pub fn summary(mut self) -> Steps {
+        let mut steps = Steps::new();
+        if !self.faults || self.rng.percent(90) {
+            let compact = Compact {
+                call: self.call,
+                item: self.id(0),
+                summary: "so far".to_owned(),
+            };
+            steps.push_back((self.rng.range(5, 200), Command::Compact(compact)));
+        }
+        self.end(&mut steps);
+        steps
+    }
+
+    fn think(&mut self, steps: &mut Steps, items: &mut usize) {
+        let item = self.id(*items);
+        *items += 1;
+        let body = ItemBody::Reasoning(Reasoning::default());
+        let start = StartItem {
+            call: self.call,
+            item: item.clone(),
+            body,
+        };
+        steps.push_back((self.wait(), Command::StartItem(Box::new(start))));
+        for index in 0..self.rng.range(1, 4) {
+            let index = u32::try_from(index).unwrap_or(0);
+            let part = if self.rng.percent(70) {
+                Part::Summary(index)
+            } else {
+                Part::Content(index)
+            };
+            steps.push_back((self.wait(), self.text(&item, part)));
+        }
+        let sealed = Sealed {
+            vendor: "v".to_owned(),
+            value: serde_json::json!("opaque"),
+        };
+        let body = Reasoning {
+            summary: vec!["thought".to_owned()],
+            content: Vec::new(),
+        };
+        let complete = CompleteItem {
+            call: self.call,
+            item,
+            body: ItemBody::Reasoning(body),
+            sealed: Some(sealed),
+        };
+        steps.push_back((self.wait(), Command::CompleteItem(Box::new(complete))));
+    }
+
+    fn talk(&mut self, steps: &mut Steps, items: &mut usize) {
+        let item = self.id(*items);
+        *items += 1;
+        let plan = self.rng.percent(10);
+        let body = |text: &str| {
+            let text = text.to_owned();
+            if plan {
+                ItemBody::Plan(PlanText { text })
+            } else {
+                ItemBody::AgentMessage(AgentMessage { text, phase: None })
+            }
+        };
+        let start = StartItem {
+            call: self.call,
+            item: item.clone(),
+            body: body(""),
+        };
+        steps.push_back((self.wait(), Command::StartItem(Box::new(start.clone()))));
+        if self.rng.percent(12) {
+            steps.push_back((12, Command::StartItem(Box::new(start))));
+        }
+        let mut said = String::new();
+        for _ in 0..self.rng.range(1, 14) {
+            let text = self.text(&item, Part::Text);
+            if let Command::AppendText(it) = &text {
+                said.push_str(&it.text);
+            }
+            steps.push_back((self.wait(), text));
+        }
+        // Some vendors never say that a message is whole.
+        if self.rng.percent(80) {
+            let complete = CompleteItem {
+                call: self.call,
+                item: item.clone(),
+                body: body(&said),
+                sealed: None,
+            };
+            steps.push_back((self.wait(), Command::CompleteItem(Box::new(complete))));
+            if self.rng.percent(5) {
+                steps.push_back((2, self.text(&item, Part::Text)));
+            }
+        }
+    }
+
+    fn text(&mut self, item: &ItemId, part: Part) -> Command {
+        let length = if self.rng.percent(6) {
+            self.rng.range(200, 900)
+        } else {
+            self.rng.range(1, 20)
+        };
+        let letter = char::from(b'a' + u8::try_from(self.rng.below(26)).unwrap_or(0));
+        let text = letter
+            .to_string()
+            .repeat(usize::try_from(length).unwrap_or(1));
+        Command::AppendText(AppendText {
+            item: item.clone(),
+            part,
+            text,
+        })
+    }
+
+    fn tool(&mut self, steps: &mut Steps, items: &mut usize) {
+        let item = self.id(*items);
+        *items += 1;
+        let command = || {
+            ItemBody::Command(CommandRun {
+                command: "make".to_owned(),
+                ..CommandRun::default()
+            })
+        };
+        let plain = || {
+            ItemBody::Tool(Tool {
+                name: "ask".to_owned(),
+            })
+        };
+        let (body, ask) = match self.rng.below(12) {
+            0..=4 => (command(), None),
+            5..=6 => (command(), Some(Ask::Command(AskCommand::default()))),
+            7 => (
+                ItemBody::Patch(Patch::default()),
+                Some(Ask::Patch(AskPatch::default())),
+            ),
+            8 => (
+                plain(),
+                Some(Ask::Questions(AskQuestions {
+                    questions: vec![question()],
+                })),
+            ),
+            9 => {
+                let tool = ClientTool {
+                    tool: "look".to_owned(),
+                    namespace: None,
+                    arguments: serde_json::json!({}),
+                    content: None,
+                    duration_ms: None,
+                };
+                (ItemBody::ClientTool(tool), Some(Ask::ClientTool))
+            }
+            10 => {
+                let rights = AskPermissions {
+                    cwd: "/w".to_owned(),
+                    reason: None,
+                    permissions: serde_json::json!({"network": true}),
+                };
+                (plain(), Some(Ask::Permissions(rights)))
+            }
+            _ => {
+                let body = serde_json::json!({"message": "which?"});
+                let ask = AskElicitation {
+                    server: "s".to_owned(),
+                    body,
+                };
+                (plain(), Some(Ask::Elicitation(ask)))
+            }
+        };
+        let admission = match ask {
+            None if self.rng.percent(10) => Admission::Deny("not allowed".to_owned()),
+            None => Admission::Run,
+            Some(ask) => {
+                let soon = self.rng.percent(25);
+                let expires_at = soon.then(|| Timestamp(200 + self.rng.below(4_000).cast_signed()));
+                Admission::Ask { ask, expires_at }
+            }
+        };
+        // Some vendors count their calls from one in every answer, and some give two the same name.
+        let id = if self.rng.percent(10) {
+            "call".to_owned()
+        } else {
+            format!("c-{item}")
+        };
+        let asked = Call {
+            id,
+            tool: "tool".to_owned(),
+            arguments: "{}".to_owned(),
+            alone: self.rng.percent(30),
+        };
+        let call = CallTool {
+            call: self.call,
+            item,
+            body,
+            asked,
+            admission,
+        };
+        steps.push_back((self.wait(), Command::CallTool(Box::new(call))));
+    }
+
+    /// An answer may be cut off anywhere, or stop for a long time.
+    fn break_in(&mut self, steps: &mut Steps) {
+        if self.faults && self.rng.percent(12) {
+            steps.truncate(self.rng.index(steps.len() + 1));
+        }
+        if self.faults && self.rng.percent(8) && !steps.is_empty() {
+            let index = self.rng.index(steps.len());
+            steps[index].0 = self.rng.range(2_000, 12_000);
+        }
+    }
+
+    fn end(&mut self, steps: &mut Steps) {
+        let error = |kind| Failure {
+            message: "no".to_owned(),
+            kind,
+            details: None,
+        };
+        let end = match self.rng.below(100) {
+            0..=11 if self.faults => ModelEnd::Broke {
+                error: error(FailureKind::Stream { status: None }),
+                retry_at: Timestamp(self.rng.below(3_000).cast_signed()),
+            },
+            12..=15 if self.faults => ModelEnd::Failed {
+                error: error(FailureKind::BadRequest),
+            },
+            _ => ModelEnd::Done,
+        };
+        let usage = self.rng.percent(85).then(|| Usage {
+            input: self.rng.below(1_150),
+            output: self.rng.below(100),
+            ..Usage::default()
+        });
+        let end = EndModel {
+            call: self.call,
+            end,
+            usage,
+        };
+        steps.push_back((self.wait(), Command::EndModel(Box::new(end))));
+    }
+
+    fn wait(&mut self) -> u64 {
+        if self.rng.percent(5) {
+            self.rng.range(50, 900)
+        } else {
+            self.rng.range(0, 25)
+        }
+    }
+}
+
+/// A step as it is reported: what waits, waits from now on.
+pub fn said_at(command: &Command, now: Timestamp) -> Command {
+    let mut command = command.clone();
+    let from_now = |wait: &mut Timestamp| *wait = now.plus_ms(wait.0);
+    match &mut command {
+        Command::EndModel(it) => {
+            if let ModelEnd::Broke { retry_at, .. } = &mut it.end {
+                from_now(retry_at);
+            }
+        }
+        Command::CallTool(it) => {
+            if let Admission::Ask {
+                expires_at: Some(wait),
+                ..
+            } = &mut it.admission
+            {
+                from_now(wait);
+            }
+        }
+        Command::AskForTool(it) => it.expires_at.iter_mut().for_each(from_now),
+        _ => {}
+    }
+    command
+}
+
+fn question() -> Question {
+    Question {
+        id: "q".to_owned(),
+        header: "h".to_owned(),
+        question: "why?".to_owned(),
+        options: None,
+        other: false,
+        secret: false,
+    }
+}

@@ -1,0 +1,88 @@
+//! What tools do.
+
+use raddle_core::{
+    AppendText, Ask, AskForTool, AskQuestions, Command, EndTool, ItemBody, ItemId, ItemStatus,
+    Output, Part, Timestamp,
+};
+
+use super::{Steps, question};
+use crate::rng::Rng;
+
+/// What a tool does.
+pub fn running(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
+    let mut steps = Steps::new();
+    for _ in 0..rng.below(6) {
+        let length = if rng.percent(8) {
+            400
+        } else {
+            rng.range(1, 30)
+        };
+        let text = "x".repeat(usize::try_from(length).unwrap_or(1));
+        let print = AppendText {
+            item: item.clone(),
+            part: Part::Printed,
+            text,
+        };
+        steps.push_back((rng.range(1, 120), Command::AppendText(print)));
+    }
+    if rng.percent(12) {
+        let ask = Ask::Questions(AskQuestions {
+            questions: vec![question()],
+        });
+        let expires_at = rng.percent(30).then_some(Timestamp(1_500));
+        let ask = AskForTool {
+            item: item.clone(),
+            ask,
+            expires_at,
+        };
+        steps.push_back((rng.range(1, 50), Command::AskForTool(Box::new(ask))));
+    }
+    if rng.percent(15) {
+        steps.push_back((rng.range(1, 50), Command::UpdateDiff("+a".to_owned())));
+    }
+    if rng.percent(8) {
+        steps.push_back((1, Command::Warn("careful".to_owned())));
+    }
+    let status = if rng.percent(85) {
+        ItemStatus::Completed
+    } else {
+        ItemStatus::Failed
+    };
+    let wait = if rng.percent(6) {
+        rng.range(3_000, 20_000)
+    } else {
+        rng.range(1, 700)
+    };
+    steps.push_back((wait, end(item, body, status)));
+    steps
+}
+
+/// What a tool does that was told to stop. Not every tool does as it is told.
+pub fn stopping(rng: &mut Rng, item: &ItemId, body: &ItemBody) -> Steps {
+    let mut steps = Steps::new();
+    if rng.percent(50) {
+        let text = "bye".to_owned();
+        let print = AppendText {
+            item: item.clone(),
+            part: Part::Printed,
+            text,
+        };
+        steps.push_back((rng.range(1, 100), Command::AppendText(print)));
+    }
+    let wait = if rng.percent(20) {
+        rng.range(9_000, 16_000)
+    } else {
+        rng.range(1, 2_000)
+    };
+    steps.push_back((wait, end(item, body, ItemStatus::Interrupted)));
+    steps
+}
+
+fn end(item: &ItemId, body: &ItemBody, status: ItemStatus) -> Command {
+    Command::EndTool(Box::new(EndTool {
+        item: item.clone(),
+        status,
+        body: body.clone(),
+        output: Output::text("done"),
+    }))
+}

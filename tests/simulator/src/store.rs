@@ -1,0 +1,258 @@
+//! A model of the journal: logs with a conditional append, and a disk that forgets what was not synced.
+
+use std::rc::Rc;
+
+use raddle_core::ports::AppendError;
+use raddle_core::{Base, Body, Bug, Class, Record, Seq, Thread};
+
+use crate::scenario::Medium;
+
+/// A record as it lies in the log.
+#[derive(Debug)]
+pub struct Row {
+    /// The record.
+    pub record: Record,
+    /// The same as it is written.
+    pub json: String,
+}
+
+/// One thread's log.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// What is in it, in order.
+    pub rows: Vec<Rc<Row>>,
+    /// The fence.
+    pub head: Seq,
+    /// Snapshots, oldest first, as they are written.
+    bases: Vec<Rc<(Seq, String)>>,
+}
+
+/// What an owner asks of the store.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// Which thread.
+    pub thread: usize,
+    /// What is copied in front of it from another thread's log, in the same step.
+    pub copy: Option<Rc<Vec<Rc<Row>>>>,
+    /// The head it must follow.
+    pub after: Seq,
+    /// What is appended.
+    pub records: Vec<Record>,
+    /// What it must survive.
+    pub class: Class,
+}
+
+#[derive(Clone, Debug)]
+enum Transaction {
+    Append {
+        thread: usize,
+        rows: Vec<Rc<Row>>,
+    },
+    Base {
+        thread: usize,
+        base: Rc<(Seq, String)>,
+    },
+    Delete {
+        thread: usize,
+    },
+}
+
+/// All logs.
+#[derive(Debug)]
+pub struct Store {
+    medium: Medium,
+    logs: Vec<Log>,
+    /// The logs as the disk has them for certain.
+    synced: Vec<Log>,
+    /// What has happened since.
+    unsynced: Vec<Transaction>,
+}
+
+impl Store {
+    /// With this many empty logs.
+    pub fn new(medium: Medium, threads: usize) -> Self {
+        Self {
+            medium,
+            logs: vec![Log::default(); threads],
+            synced: vec![Log::default(); threads],
+            unsynced: Vec::new(),
+        }
+    }
+
+    /// Makes room for one more thread and says which it is.
+    pub fn add(&mut self) -> usize {
+        self.logs.push(Log::default());
+        self.synced.push(Log::default());
+        self.logs.len() - 1
+    }
+
+    /// A thread's log.
+    pub fn log(&self, thread: usize) -> &Log {
+        &self.logs[thread]
+    }
+
+    /// Appends if the head is where the writer thinks; answers with the rows that were written.
+    pub fn append(&mut self, append: &Append) -> Result<Vec<Rc<Row>>, AppendError> {
+        let log = &self.logs[append.thread];
+        let mut rows = Vec::new();
+        if let Some(copy) = &append.copy {
+            if log.head != Seq::ZERO {
+                return Err(AppendError::Conflict);
+            }
+            rows.extend(copy.iter().cloned());
+        } else if !log.admits(append.after) {
+            return Err(AppendError::Conflict);
+        }
+        let written: Vec<Rc<Row>> = append.records.iter().map(Row::of).collect();
+        rows.extend(written.iter().cloned());
+        let synced = append.class == Class::Power || self.medium == Medium::Fleet;
+        self.commit(
+            Transaction::Append {
+                thread: append.thread,
+                rows,
+            },
+            synced,
+        );
+        Ok(written)
+    }
+
+    /// Keeps a snapshot. Nothing waits for it to be durable.
+    pub fn save_base(&mut self, thread: usize, base: &Base) {
+        let head = base.thread.head();
+        let json = serde_json::to_string(base).unwrap_or_default();
+        // One that was made by a former owner and comes late says nothing about what is stored now.
+        if head <= self.logs[thread].head {
+            let base = Rc::new((head, json));
+            self.commit(Transaction::Base { thread, base }, false);
+        }
+    }
+
+    /// Removes a thread.
+    pub fn delete(&mut self, thread: usize) {
+        self.commit(Transaction::Delete { thread }, true);
+    }
+
+    fn commit(&mut self, transaction: Transaction, sync: bool) {
+        transaction.apply(&mut self.logs);
+        self.unsynced.push(transaction);
+        if sync {
+            for transaction in self.unsynced.drain(..) {
+                transaction.apply(&mut self.synced);
+            }
+        }
+    }
+
+    /// The power goes. Of what was not synced, some first part is there all the same.
+    pub fn lose_power(&mut self, kept_percent: u64) {
+        let kept = self.unsynced.len() as u64 * kept_percent / 100;
+        let kept = usize::try_from(kept).unwrap_or(0);
+        for transaction in self.unsynced.drain(..).take(kept) {
+            transaction.apply(&mut self.synced);
+        }
+        self.logs.clone_from(&self.synced);
+    }
+}
+
+impl Transaction {
+    fn apply(&self, logs: &mut [Log]) {
+        match self {
+            Self::Append { thread, rows } => logs[*thread].extend(rows),
+            Self::Base { thread, base } => {
+                let bases = &mut logs[*thread].bases;
+                bases.push(base.clone());
+                bases.sort_by_key(|base| base.0);
+            }
+            Self::Delete { thread } => {
+                // The fence stays, so that nobody who still believes in the thread can write it anew.
+                let log = &mut logs[*thread];
+                log.rows.clear();
+                log.bases.clear();
+            }
+        }
+    }
+}
+
+impl Log {
+    fn admits(&self, after: Seq) -> bool {
+        if Bug::TwoWriters.is_planted() {
+            return true;
+        }
+        after == self.head || (Bug::ZombieAfterDeltas.is_planted() && after >= self.newest_event())
+    }
+
+    /// The head, as a store that only fences events would know it.
+    fn newest_event(&self) -> Seq {
+        let mut events = self.rows.iter().rev();
+        let event = events.find(|row| matches!(row.record.body, Body::Event(_)));
+        event.map_or(Seq::ZERO, |row| row.record.seq)
+    }
+
+    /// The fence as a reader sees it.
+    pub fn fence(&self) -> Seq {
+        if Bug::ZombieAfterDeltas.is_planted() {
+            self.newest_event()
+        } else {
+            self.head
+        }
+    }
+
+    fn extend(&mut self, rows: &[Rc<Row>]) {
+        for row in rows {
+            if let Body::Event(event) = &row.record.body
+                && let Some(item) = event.settles()
+            {
+                self.rows
+                    .retain(|old| !matches!(&old.record.body, Body::Delta(it) if it.item == *item));
+            }
+            self.rows.push(row.clone());
+            self.head = row.record.seq;
+        }
+    }
+
+    /// Whether it was begun and not removed.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Whether there is a snapshot to open it from.
+    pub fn has_base(&self) -> bool {
+        !self.bases.is_empty()
+    }
+
+    /// The thread as a node opens it: the newest base not above a number, and what follows up to it.
+    /// Everything is read from its written form.
+    pub fn open(&self, upto: Seq) -> Thread {
+        let base = self.bases.iter().rev().find(|base| base.0 <= upto);
+        let base = base.and_then(|base| serde_json::from_str::<Base>(&base.1).ok());
+        let mut thread = base.map(|base| base.thread).unwrap_or_default();
+        let head = thread.head();
+        let rest = self
+            .rows
+            .iter()
+            .filter(|row| row.record.seq > head && row.record.seq <= upto);
+        for row in rest {
+            if let Ok(record) = serde_json::from_str(&row.json) {
+                thread.apply(&record);
+            }
+        }
+        thread
+    }
+
+    /// The thread folded from all its records up to a number.
+    pub fn fold(&self, upto: Seq) -> Thread {
+        let mut thread = Thread::new();
+        for row in self.rows.iter().take_while(|row| row.record.seq <= upto) {
+            thread.apply(&row.record);
+        }
+        thread
+    }
+}
+
+impl Row {
+    fn of(record: &Record) -> Rc<Self> {
+        Rc::new(Self {
+            record: record.clone(),
+            json: serde_json::to_string(record).unwrap_or_default(),
+        })
+    }
+}

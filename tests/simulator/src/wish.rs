@@ -1,0 +1,214 @@
+//! What clients come to want, and the commands that nodes make of it.
+
+use raddle_core::{
+    Answer, AnswerRequest, Cause, Command, Input, Interrupt, ItemId, Message, Past, Recovery,
+    RequestNumber, Revert, Seq, Settings, Source, StartTurn, Steer, ThreadStarted, TurnId,
+    TurnKind,
+};
+
+use crate::client::Wish;
+use crate::world::World;
+
+impl World {
+    /// What a client wants next, if anything.
+    pub fn wish(&mut self, thread: usize, client: usize) -> Option<Wish> {
+        let deletes = self.scenario.deletes;
+        let lane = &mut self.lanes[thread];
+        let it = &lane.clients[client];
+        let believed = it.believes.as_ref()?;
+        let running = believed.turn().map(|turn| turn.id.clone());
+        let rng = &mut lane.rng;
+        if lane.turns_left > 0 && running.is_none() && rng.percent(20) {
+            lane.turns_left -= 1;
+            let kind = match rng.below(20) {
+                0 => TurnKind::Compaction,
+                1..=2 => TurnKind::Review,
+                _ => TurnKind::Work,
+            };
+            let settings = rng
+                .percent(15)
+                .then(|| Box::new(other(believed.settings(), rng)));
+            let text =
+                (kind != TurnKind::Compaction && rng.percent(97)).then(|| word(&mut lane.minted));
+            return Some(Wish::Turn {
+                text,
+                kind,
+                settings,
+            });
+        }
+        if it.commands_left == 0 || !rng.percent(25) {
+            return None;
+        }
+        lane.clients[client].commands_left -= 1;
+        let believed = lane.clients[client].believes.as_ref()?;
+        let known = running.clone().unwrap_or_else(|| TurnId::from("t0"));
+        Some(match rng.below(31) {
+            0..=4 => {
+                let text = rng.percent(85).then(|| word(&mut lane.minted));
+                let expected = if rng.percent(85) {
+                    known
+                } else {
+                    TurnId::from("t0")
+                };
+                Wish::Steer { text, expected }
+            }
+            5..=6 => {
+                let kind = if rng.percent(75) {
+                    TurnKind::Work
+                } else {
+                    TurnKind::Compaction
+                };
+                Wish::Turn {
+                    text: Some(word(&mut lane.minted)),
+                    kind,
+                    settings: None,
+                }
+            }
+            7..=11 => Wish::Interrupt(match rng.below(4) {
+                0 => None,
+                1 => Some(TurnId::from("t0")),
+                _ => running,
+            }),
+            12..=13 => {
+                let request = RequestNumber(rng.below(6));
+                let by = "guest".to_owned();
+                Wish::Answer(Box::new(AnswerRequest {
+                    request,
+                    by,
+                    answer: Answer::Decline,
+                }))
+            }
+            14..=16 => {
+                let name = rng.percent(80).then(|| format!("name {}", rng.below(5)));
+                Wish::Rename(name)
+            }
+            17..=20 => Wish::Archive(rng.percent(60)),
+            21..=22 => Wish::Settings(Box::new(other(believed.settings(), rng))),
+            23..=26 => Wish::Revert,
+            27 if lane.forks => Wish::Fork,
+            28 if deletes => Wish::Delete,
+            29 => Wish::Begin,
+            _ => Wish::Interrupt(running),
+        })
+    }
+
+    /// The command that a node makes of a wish: it gives the names and looks up what it needs.
+    pub fn command_of(&mut self, thread: usize, wish: &Wish) -> Command {
+        let past = matches!(wish, Wish::Revert).then(|| self.past(thread));
+        let lane = &mut self.lanes[thread];
+        lane.minted += 1;
+        let minted = lane.minted;
+        let message = |text: &str| Message {
+            item: ItemId::from(format!("u{minted}").as_str()),
+            input: vec![Input::text(text)],
+            client_id: None,
+        };
+        match wish {
+            Wish::Turn {
+                text,
+                kind,
+                settings,
+            } => Command::StartTurn(Box::new(StartTurn {
+                turn: TurnId::from(format!("t{minted}").as_str()),
+                kind: *kind,
+                message: text.as_deref().map(message),
+                settings: settings.clone(),
+                principal: None,
+                root: None,
+                output_schema: None,
+            })),
+            Wish::Steer { text, expected } => {
+                let mut message = message(text.as_deref().unwrap_or_default());
+                if text.is_none() {
+                    message.input.clear();
+                }
+                Command::Steer(Steer {
+                    expected: expected.clone(),
+                    message,
+                })
+            }
+            Wish::Interrupt(turn) => Command::Interrupt(Interrupt {
+                turn: turn.clone(),
+                cause: Cause::Client { principal: None },
+            }),
+            Wish::Answer(answer) => Command::AnswerRequest(answer.clone()),
+            Wish::Rename(name) => Command::Rename(name.clone()),
+            Wish::Archive(archived) => Command::Archive(*archived),
+            Wish::Settings(settings) => Command::ChangeSettings(settings.clone()),
+            Wish::Revert | Wish::Fork => Command::Revert(past.unwrap_or_else(nowhere)),
+            Wish::Delete => Command::Delete,
+            Wish::Begin => Command::StartThread(Box::new(ThreadStarted {
+                thread: lane.id,
+                tenant: None,
+                principal: None,
+                source: Source::Cli,
+                originator: None,
+                label: None,
+                version: "0".to_owned(),
+                ephemeral: false,
+                paginated: false,
+                git: None,
+                settings: Settings::default(),
+            })),
+        }
+    }
+
+    /// A turn to go back to, and the thread as it was just before.
+    fn past(&mut self, thread: usize) -> Revert {
+        let log = self.store.log(thread);
+        let lane = &mut self.lanes[thread];
+        let counts = |seq: Seq| {
+            lane.oracle
+                .fold
+                .lineage()
+                .iter()
+                .any(|span| span.holds(seq))
+        };
+        let turns: Vec<_> = lane
+            .oracle
+            .turns
+            .iter()
+            .filter(|(_, seq)| counts(*seq))
+            .cloned()
+            .collect();
+        if turns.is_empty() || lane.rng.percent(5) {
+            return nowhere();
+        }
+        let (turn, at) = turns[lane.rng.index(turns.len())].clone();
+        let before = log.fold(Seq(at.0 - 1));
+        Revert {
+            turn,
+            at,
+            past: before.past(),
+        }
+    }
+}
+
+fn nowhere() -> Revert {
+    let past = Past {
+        lineage: Vec::new(),
+        turns: u64::MAX,
+    };
+    Revert {
+        turn: TurnId::from("t0"),
+        at: Seq(u64::MAX),
+        past,
+    }
+}
+
+/// Text that nobody else says.
+fn word(minted: &mut u64) -> String {
+    *minted += 1;
+    format!("word {minted}")
+}
+
+fn other(settings: &Settings, rng: &mut crate::rng::Rng) -> Settings {
+    let mut settings = settings.clone();
+    match rng.below(4) {
+        0 => settings.recovery = Recovery::Interrupt,
+        1 => settings.recovery = Recovery::Continue,
+        2 => settings.compact_above = Some(300 + rng.below(1_000)),
+        _ => settings.cwd = format!("/w{}", rng.below(9)),
+    }
+    settings
+}

@@ -1,0 +1,199 @@
+//! Work that nodes start and stop: calls of the model, and tools.
+
+use raddle_core::{Command, Effect, ItemId, Purpose};
+
+use crate::check::Check;
+use crate::script::{Saying, tool};
+use crate::world::{AtNode, ToolRun, World};
+
+impl World {
+    /// Work begins.
+    pub fn start_work(&mut self, thread: usize, node: usize, effect: &Effect) -> Check {
+        let Some(live) = self.nodes[node].live.get_mut(&thread) else {
+            return Ok(());
+        };
+        let opening = live.opening;
+        let lane = &mut self.lanes[thread];
+        match effect {
+            Effect::CallModel { call, .. } => {
+                lane.minted += 1;
+                let saying = Saying {
+                    prefix: format!("i{}", lane.minted),
+                    rng: &mut lane.rng,
+                    call: *call,
+                    faults: !self.healed,
+                };
+                let steps = match live.owner.thread().purpose() {
+                    Some(Purpose::Compact) => saying.summary(),
+                    _ => saying.answer(),
+                };
+                let wait = steps.front().map_or(0, |step| step.0);
+                live.model = Some((*call, steps));
+                self.push_node(wait, node, AtNode::Model(thread, opening, *call));
+            }
+            Effect::RunTool { item, .. } => {
+                let times = lane.starts.entry(item.clone()).or_default();
+                *times += 1;
+                if !lane.gone {
+                    lane.oracle.i3_started_in_the_world(item, *times)?;
+                }
+                let turn = live.owner.thread().turn();
+                let mut items = turn.into_iter().flat_map(|turn| turn.items.iter());
+                let Some(open) = items.find(|open| open.item.id == *item) else {
+                    return Ok(());
+                };
+                let body = open.item.body.clone();
+                let steps = tool::running(&mut lane.rng, item, &body);
+                let wait = steps.front().map_or(0, |step| step.0);
+                let run = ToolRun {
+                    steps,
+                    body,
+                    waits: false,
+                    plan: 0,
+                };
+                live.tools.insert(item.clone(), run);
+                self.push_node(wait, node, AtNode::Tool(thread, opening, item.clone(), 0));
+            }
+            Effect::StopTool { item } => {
+                let Some(run) = live.tools.get_mut(item) else {
+                    return Ok(());
+                };
+                run.steps = tool::stopping(&mut lane.rng, item, &run.body);
+                run.waits = false;
+                run.plan += 1;
+                let plan = run.plan;
+                let wait = run.steps.front().map_or(0, |step| step.0);
+                self.push_node(
+                    wait,
+                    node,
+                    AtNode::Tool(thread, opening, item.clone(), plan),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Work is to end, and nobody waits for its report. Some of it may be on its way all the same.
+    pub fn stop_work(&mut self, thread: usize, node: usize, effect: &Effect) {
+        let Some(live) = self.nodes[node].live.get_mut(&thread) else {
+            return;
+        };
+        let opening = live.opening;
+        let rest = match effect {
+            Effect::CallModel { call, .. } => {
+                let run = live.model.take_if(|(running, _)| running == call);
+                run.map(|(_, steps)| steps)
+            }
+            Effect::RunTool { item, .. } => {
+                let run = live.tools.remove(item);
+                if run.as_ref().is_some_and(|run| run.plan > 0) {
+                    self.reach.hit("tool stopped too slowly");
+                }
+                run.map(|run| run.steps)
+            }
+            Effect::StopTool { .. } => None,
+        };
+        let late = self.lanes[thread].rng.index(3);
+        for (_, command) in rest.into_iter().flatten().take(late) {
+            let wait = self.lanes[thread].rng.range(1, 100);
+            self.push_node(wait, node, AtNode::Late(thread, opening, command));
+        }
+    }
+
+    /// The model says the next thing.
+    pub fn model_goes_on(&mut self, thread: usize, node: usize, opening: u64, call: u32) -> Check {
+        let Some(live) = self.live(thread, node, opening) else {
+            return Ok(());
+        };
+        let Some((running, steps)) = &mut live.model else {
+            return Ok(());
+        };
+        if *running != call {
+            return Ok(());
+        }
+        let Some((_, command)) = steps.pop_front() else {
+            live.model = None;
+            return Ok(());
+        };
+        let next = steps.front().map(|step| step.0);
+        if !self.report(thread, node, command.clone())? {
+            // There is no room: whoever reports waits.
+            if let Some(live) = self.live(thread, node, opening)
+                && let Some((running, steps)) = &mut live.model
+                && *running == call
+            {
+                steps.push_front((5, command));
+                self.push_node(5, node, AtNode::Model(thread, opening, call));
+            }
+            return Ok(());
+        }
+        if let Some(wait) = next {
+            self.push_node(wait, node, AtNode::Model(thread, opening, call));
+        }
+        Ok(())
+    }
+
+    /// A tool does the next thing.
+    pub fn tool_goes_on(
+        &mut self,
+        thread: usize,
+        node: usize,
+        opening: u64,
+        item: &ItemId,
+        plan: u32,
+    ) -> Check {
+        let Some(live) = self.live(thread, node, opening) else {
+            return Ok(());
+        };
+        let Some(run) = live
+            .tools
+            .get_mut(item)
+            .filter(|run| run.plan == plan && !run.waits)
+        else {
+            return Ok(());
+        };
+        let Some((_, command)) = run.steps.pop_front() else {
+            live.tools.remove(item);
+            return Ok(());
+        };
+        let next = run.steps.front().map(|step| step.0);
+        let asks = matches!(command, Command::AskForTool(_));
+        run.waits = asks;
+        if !self.report(thread, node, command.clone())? {
+            if let Some(live) = self.live(thread, node, opening)
+                && let Some(run) = live.tools.get_mut(item).filter(|run| run.plan == plan)
+            {
+                run.waits = false;
+                run.steps.push_front((5, command));
+                self.push_node(5, node, AtNode::Tool(thread, opening, item.clone(), plan));
+            }
+            return Ok(());
+        }
+        match next {
+            // It goes on once its question is answered.
+            Some(_) if asks => {}
+            Some(wait) => {
+                self.push_node(
+                    wait,
+                    node,
+                    AtNode::Tool(thread, opening, item.clone(), plan),
+                );
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// A tool that waits has its answer.
+    pub fn tool_is_answered(&mut self, thread: usize, node: usize, item: &ItemId) {
+        let Some(live) = self.nodes[node].live.get_mut(&thread) else {
+            return;
+        };
+        let opening = live.opening;
+        if let Some(run) = live.tools.get_mut(item).filter(|run| run.waits) {
+            run.waits = false;
+            let plan = run.plan;
+            self.push_node(5, node, AtNode::Tool(thread, opening, item.clone(), plan));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What goes wrong, and how all is well again.
+
+use super::{Next, Trouble, World};
+use crate::check::Check;
+use crate::client::ToClient;
+use crate::scenario::{Fault, Medium};
+
+impl World {
+    pub(super) fn fault(&mut self, fault: &Fault) -> Check {
+        if self.healed {
+            return Ok(());
+        }
+        self.say(|| format!("{fault:?}"));
+        let nodes = self.nodes.len();
+        let mut happened = true;
+        match *fault {
+            Fault::Kill { node, ms } => happened = self.kill(node % nodes, ms),
+            Fault::Leave { node, .. } if !self.nodes[node % nodes].alive => happened = false,
+            Fault::Leave { node, ms } => {
+                self.leave(node % nodes);
+                self.push(300, Next::Fault(Fault::Kill { node, ms }));
+            }
+            Fault::PowerCut { ms, kept } => {
+                self.reach.hit(fault.name());
+                return self.cut_power(ms, kept);
+            }
+            Fault::Pause { node, ms } => {
+                let it = &mut self.nodes[node % nodes];
+                happened = it.alive && !it.paused;
+                if happened {
+                    it.paused = true;
+                    let life = it.life;
+                    self.push(ms, Next::Resume(node % nodes, life));
+                }
+            }
+            Fault::ClockJump { node, by } => self.nodes[node % nodes].clock += by,
+            Fault::Unavailable { thread, ms } => self.trouble_for(thread, Trouble::Unavailable, ms),
+            Fault::Full { thread, ms } => self.trouble_for(thread, Trouble::Full, ms),
+            Fault::ReadOnly { thread, ms } => self.trouble_for(thread, Trouble::ReadOnly, ms),
+            Fault::LeaseLost { thread } => {
+                if let Some(lane) = self.lanes.get_mut(thread) {
+                    lane.lease.until = self.now;
+                }
+            }
+        }
+        if happened {
+            self.reach.hit(fault.name());
+        }
+        Ok(())
+    }
+
+    pub(super) fn trouble_for(&mut self, thread: usize, trouble: Trouble, ms: u64) {
+        let until = self.now + ms;
+        if let Some(lane) = self.lanes.get_mut(thread) {
+            lane.trouble = Some((trouble, until));
+        }
+    }
+
+    /// A process dies: what it held in memory is gone, and its tools with it.
+    pub(super) fn kill(&mut self, node: usize, ms: u64) -> bool {
+        let it = &mut self.nodes[node];
+        if !it.alive {
+            return false;
+        }
+        let dead = (node, it.life);
+        it.alive = false;
+        it.life += 1;
+        it.paused = false;
+        it.deferred.clear();
+        it.wants.clear();
+        let live = std::mem::take(&mut it.live);
+        let untold = live.iter().any(|(thread, live)| {
+            let mine = self.lanes[*thread]
+                .oracle
+                .writer
+                .is_some_and(|(writer, _)| writer.1 == live.opening);
+            mine && live.busy && live.owner.stored() < self.store.log(*thread).head
+        });
+        if untold {
+            self.reach.hit("killed between stored and told");
+        }
+        for (thread, lane) in self.lanes.iter_mut().enumerate() {
+            // On one box the lock goes with the process; elsewhere the lease must run out.
+            if lane.lease.holder == Some(dead) && live.contains_key(&thread) && lane.rng.percent(50)
+            {
+                lane.lease.until = self.now;
+            }
+        }
+        self.push(ms, Next::Up(node));
+        self.hang_up(dead);
+        true
+    }
+
+    /// Clients of a dead process notice, sooner or later.
+    pub(super) fn hang_up(&mut self, dead: (usize, u64)) {
+        for thread in 0..self.lanes.len() {
+            for client in 0..self.lanes[thread].clients.len() {
+                let link = self.lanes[thread].clients[client].link;
+                if (link.node, link.life) == dead {
+                    let wait = self.lanes[thread].rng.range(1, 200);
+                    self.push(wait, Next::ToClient(thread, client, link, ToClient::Closed));
+                }
+            }
+        }
+    }
+
+    pub(super) fn cut_power(&mut self, ms: u64, kept: u64) -> Check {
+        for node in 0..self.nodes.len() {
+            self.kill(node, ms);
+        }
+        if self.scenario.medium == Medium::Fleet {
+            return Ok(());
+        }
+        // What was on its way to the disk never gets there.
+        self.queue.retain(|_, next| {
+            !matches!(
+                next,
+                Next::Arrive(_) | Next::SaveBase(..) | Next::Remove(_) | Next::AskHead(..)
+            )
+        });
+        self.store.lose_power(kept);
+        for thread in 0..self.lanes.len() {
+            let lane = &mut self.lanes[thread];
+            let lost = lane.oracle.lost.len();
+            if !lane.gone {
+                lane.oracle.i7_survives_power(self.store.log(thread))?;
+            }
+            if lane.oracle.lost.len() > lost {
+                self.reach.hit("records lost with the power");
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn resume(&mut self, node: usize, life: u64) {
+        let it = &mut self.nodes[node];
+        if it.life != life || !it.paused {
+            return;
+        }
+        it.paused = false;
+        let deferred = std::mem::take(&mut it.deferred);
+        let zombie = it
+            .live
+            .iter()
+            .any(|(thread, live)| self.lanes[*thread].lease.epoch > live.epoch.0);
+        if zombie {
+            self.reach.hit("zombie woke");
+        }
+        for next in deferred {
+            self.push(0, next);
+        }
+    }
+
+    pub(super) fn heal(&mut self) {
+        self.say(|| "all is well again".to_owned());
+        self.healed = true;
+        for node in 0..self.nodes.len() {
+            let life = self.nodes[node].life;
+            self.resume(node, life);
+            self.nodes[node].alive = true;
+        }
+        for lane in &mut self.lanes {
+            lane.trouble = None;
+            lane.turns_left = 0;
+            lane.forks = false;
+            for client in &mut lane.clients {
+                client.commands_left = 0;
+            }
+        }
+        self.push(500, Next::Look);
+    }
+}

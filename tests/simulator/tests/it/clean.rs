@@ -1,0 +1,46 @@
+//! Without a planted bug nothing breaks, and the same seed is the same run.
+
+use raddle_sim::scenario::Scenario;
+use raddle_sim::{isolated, play};
+
+fn check(seed: u64) {
+    let scenario = Scenario::of(seed);
+    let outcome = play(&scenario, false);
+    if let Some(broken) = outcome.broken {
+        panic!("seed {seed}: {}: {}", broken.promise, broken.how);
+    }
+}
+
+#[test]
+fn five_hundred_seeds_keep_every_promise() {
+    for seed in 0..500 {
+        check(seed);
+    }
+}
+
+#[test]
+fn a_seed_is_always_the_same_run() {
+    for seed in 0..100 {
+        let scenario = Scenario::of(seed);
+        let traces = [play(&scenario, false).trace, play(&scenario, false).trace];
+        assert_eq!(traces[0], traces[1], "seed {seed}");
+    }
+}
+
+#[test]
+fn a_thread_does_not_notice_another() {
+    for seed in 0..200 {
+        let broken = isolated(&Scenario::of(seed)).err();
+        assert_eq!(broken, None, "seed {seed}");
+    }
+}
+
+#[test]
+fn seeds_that_failed_once_do_not_fail_again() {
+    let lines = include_str!("../../seeds.txt").lines();
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let seed = line.split_whitespace().next();
+        let seed = seed.and_then(|seed| seed.parse().ok());
+        check(seed.expect("a line begins with a seed"));
+    }
+}

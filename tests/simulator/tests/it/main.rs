@@ -1,0 +1,4 @@
+//! The simulator itself: a few hundred seeds with every run of the tests.
+
+mod bugs;
+mod clean;
