@@ -3,57 +3,75 @@
 import json
 import shlex
 
+from calls import require_calls, require_threads
 from harness import require, require_equal, require_no_panic, run_client
+from model_script import ANSWER, MODEL, ModelScript
 from stand_in import StandIn
-from start_up import require_start_up
+from turns import Told
 
 #: Without a result to each of these the adapter gives up.
 NEEDED = ["initialize", "config/read", "account/read", "permissionProfile/list", "config/read"]
 
+_PROMPT = "what makes cloth?"
+#: When the turn is over, the adapter asks for a title in a thread of its own, with this model,
+#: whatever is configured. It does not wait for it, so a client that leaves may cut it anywhere.
+_TITLE_MODEL = "gpt-5.6-luna"
+
 
 def transcript(bench):
     """As a program reads it: one JSON message of ACP per line."""
-    stand_in, code, out = _drives(bench, "json")
-    require_equal("the client's exit code", code, 1)
+    stand_in, script, code, out = _drives(bench, "json")
+    require_equal("the client's exit code", code, 0)
     messages = [json.loads(line) for line in out.splitlines()]
     answers = _answers(messages)
-    require("initialize" in answers and "session/new" in answers, f"answered were {list(answers)}")
+    require_equal(
+        "what was answered", list(answers), ["initialize", "session/new", "session/prompt"]
+    )
     agent = answers["initialize"]["result"]["agentInfo"]
     require_equal(
         "the agent",
         [agent["name"], agent["version"]],
         ["@agentclientprotocol/codex-acp", "2.6.0"],
     )
-    error = answers["session/new"].get("error", {})
-    require_equal(
-        "why there is no session",
-        error.get("data"),
-        {"details": "method not found: thread/start"},
+    thread = _sent(bench, stand_in, script)
+    session = answers["session/new"]["result"]
+    require_equal("the session", session["sessionId"], thread)
+    require(
+        session["models"]["currentModelId"].startswith(f"{MODEL}["),
+        f"the model is {session['models']['currentModelId']!r}",
     )
-    _sent(bench, stand_in)
+    updates = [it["params"]["update"] for it in messages if it.get("method") == "session/update"]
+    chunks = [it for it in updates if it["sessionUpdate"] == "agent_message_chunk"]
+    require_equal("the text", "".join(it["content"]["text"] for it in chunks), ANSWER)
+    end = answers["session/prompt"]["result"]
+    require_equal("why it ended", end["stopReason"], "end_turn")
+    usage = [end["usage"][key] for key in ("inputTokens", "outputTokens", "totalTokens")]
+    require_equal("the tokens", usage, [7, 3, 10])
 
 
 def text(bench):
     """As a person reads it."""
-    stand_in, code, out = _drives(bench, "text")
-    require_equal("the client's exit code", code, 1)
+    stand_in, script, code, out = _drives(bench, "text")
+    require_equal("the client's exit code", code, 0)
     lines = [line for line in out.splitlines() if line]
-    require_equal("the last line", lines[-1:], ["[error] RUNTIME: method not found: thread/start"])
     require("[client] session/new (running)" in lines, "no session was asked for")
-    _sent(bench, stand_in)
+    require_equal("the last lines", lines[-2:], [ANSWER, "[done] end_turn"])
+    _sent(bench, stand_in, script)
 
 
 def _drives(bench, output):
+    script = ModelScript(bench)
+    script.configure(bench)
     stand_in = StandIn(bench.folder, bench.raddle)
     bench.evidence("the last messages", lambda: stand_in.record().tail())
     bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
     command = [
         *(bench.parts.acpx, "--cwd", bench.workspace, "--format", output),
-        *("--agent", shlex.quote(str(bench.parts.codex_acp)), "exec", "say hello"),
+        *("--agent", shlex.quote(str(bench.parts.codex_acp)), "exec", _PROMPT),
     ]
     environment = bench.environment(CODEX_PATH=str(stand_in.program), NO_BROWSER="1")
     code, out, _ = run_client(bench, command, environment)
-    return stand_in, code, out
+    return stand_in, script, code, out
 
 
 def _answers(messages):
@@ -63,12 +81,33 @@ def _answers(messages):
     return {methods[it["id"]]: it for it in answers if it.get("id") in methods}
 
 
-def _sent(bench, stand_in):
+def _sent(bench, stand_in, script):
+    """What passed between the adapter and the server; gives the thread."""
     require_equal("the arguments", stand_in.starts(), [["app-server"]])
-    before = require_start_up(stand_in.record(), NEEDED)
+    record = stand_in.record()
+    calls, before = require_calls(record, NEEDED, cut_after="turn/start")
     require_equal("the home", before[0].result["codexHome"], str(bench.server_home))
+    main, title = require_threads(calls)
+    thread = main.result["thread"]["id"]
+    # Each turn brings settings of its own: a mode, or the model for titles.
+    Told(record, thread).require_turns([_PROMPT], settings_change=True)
+    if title.answers:
+        told = Told(record, title.result["thread"]["id"])
+        told.require_turns([_PROMPT], settings_change=True, cut=True)
+    _asked(script)
     require_equal("the server's exit code", stand_in.exits(), [0])
     require_no_panic(stand_in.stderr())
+    return thread
+
+
+def _asked(script):
+    asked = script.asked()
+    for model, texts in asked[1:]:
+        ((role, said),) = texts
+        require_equal("the model and the role for titles", [model, role], [_TITLE_MODEL, "user"])
+        require(said.endswith(_PROMPT), f"a title was asked for with {said!r}")
+    require(len(asked) <= 2, f"the model was asked {len(asked)} times")
+    script.require_asked([(MODEL, [("user", _PROMPT)]), *asked[1:]])
 
 
 CHECKS = {

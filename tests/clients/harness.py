@@ -64,6 +64,8 @@ class Bench:
         self.server_home = self._made("server-home")
         self.client_home = self._made("client-home")
         self.workspace = self._made("workspace")
+        #: Where a server on a socket is started. One on stdio is started by its client.
+        self.server_folder = self._made("server-folder")
         self._endings = []
         self._evidence = []
 
@@ -136,6 +138,7 @@ class Server:
             self._process = subprocess.Popen(
                 [bench.raddle, "app-server", *arguments],
                 env=bench.environment(),
+                cwd=bench.server_folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

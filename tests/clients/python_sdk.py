@@ -3,13 +3,16 @@
 import json
 from pathlib import Path
 
+from calls import require_calls
 from harness import require, require_equal, require_no_panic, run_client
+from model_script import ANSWER, MODEL, PIECES, ModelScript
 from recorder import CLIENT
 from stand_in import StandIn
-from start_up import require_start_up
+from turns import Told
 
 _PROGRAM = Path(__file__).with_name("python_sdk_program.py")
-_OVERRIDES = ['model="loom"', "sandbox_workspace_write.network_access=true"]
+_PROMPTS = ["what makes cloth?", "say that again"]
+_NETWORK_ACCESS = "sandbox_workspace_write.network_access"
 
 
 def sync_client(bench):
@@ -24,14 +27,27 @@ def _drives(bench, kind):
     stand_in = StandIn(bench.folder, bench.raddle)
     bench.evidence("the last messages", lambda: stand_in.record().tail())
     bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
-    command = [bench.parts.sdk_python, "-B", _PROGRAM, kind, stand_in.program, *_OVERRIDES]
+    # The model does not go on before its first piece is on its way to the client.
+    script = ModelScript(bench, pieces_seen=lambda: len(_deltas(stand_in.record())))
+    settings = {**script.settings, _NETWORK_ACCESS: "true"}
+    overrides = [f"{key}={value}" for key, value in settings.items()]
+    command = [
+        *(bench.parts.sdk_python, "-B", _PROGRAM, kind, stand_in.program),
+        *(json.dumps(_PROMPTS), *overrides),
+    ]
     code, out, _ = run_client(bench, command, bench.environment())
     require_equal("the program's exit code", code, 0)
-    _saw(json.loads(out))
-    _sent(bench, stand_in)
+    seen = json.loads(out)
+    _saw(seen, settings)
+    _sent(bench, stand_in, overrides, seen["thread"])
+    first, second = _PROMPTS
+    script.require_asked([
+        (MODEL, [("user", first)]),
+        (MODEL, [("user", first), ("assistant", ANSWER), ("user", second)]),
+    ])
 
 
-def _saw(seen):
+def _saw(seen, settings):
     """What a user of the SDK gets to see."""
     require_equal("the SDK's version", seen["sdkVersion"], "0.163.0")
     require_equal("the server's name", seen["serverName"], "raddle")
@@ -44,36 +60,53 @@ def _saw(seen):
     )
     require_equal("the platform", [seen["platformFamily"], seen["platformOs"]], ["unix", "linux"])
     require_equal("whether a login is needed", seen["requiresOpenaiAuth"], False)
-    require_equal("the models", seen["models"], [["loom", True]])
-    require_equal("the configured model", seen["configModel"], "loom")
+    require_equal("the models", seen["models"], [[MODEL, True]])
+    require_equal("the configured model", seen["configModel"], MODEL)
     require_equal("the configured network access", seen["configNetworkAccess"], True)
-    require_equal(
-        "where they come from",
-        seen["configOrigins"],
-        {"model": "sessionFlags", "sandbox_workspace_write.network_access": "sessionFlags"},
-    )
-    require_equal(
-        "what thread_start raised",
-        seen["threadStart"],
-        {
-            "class": "MethodNotFoundError",
-            "code": -32601,
-            "message": "method not found: thread/start",
-        },
-    )
+    origins = {key: "sessionFlags" for key in settings}
+    require_equal("where they come from", seen["configOrigins"], origins)
+    turn = {
+        "answer": ANSWER,
+        "status": "completed",
+        "error": None,
+        "items": ["userMessage", "agentMessage"],
+        "lastTokens": [7, 3, 10],
+    }
+    totals = [[7, 3, 10], [14, 6, 20]]
+    require_equal("the turns", seen["turns"], [{**turn, "totalTokens": it} for it in totals])
 
 
-def _sent(bench, stand_in):
+def _sent(bench, stand_in, overrides, thread):
     """What passed between the two."""
-    flags = [word for override in _OVERRIDES for word in ("--config", override)]
+    flags = [word for override in overrides for word in ("--config", override)]
     expected = [*flags, "app-server", "--listen", "stdio://"]
     require_equal("the arguments", stand_in.starts(), [expected])
     record = stand_in.record()
-    before = require_start_up(record, ["initialize", "account/read", "model/list", "config/read"])
+    calls, before = require_calls(
+        record, ["initialize", "account/read", "model/list", "config/read"]
+    )
+    require_equal(
+        "the requests since",
+        [call.method for call in calls[len(before) :]],
+        ["thread/start", *("turn/start" for _ in _PROMPTS)],
+    )
     require_equal("the home", before[0].result["codexHome"], str(bench.server_home))
+    begun = calls[len(before)].result
+    require_equal("the thread", begun["thread"]["id"], thread)
+    # The client says no folder, so it is the one where it started the server.
+    require_equal("the thread's folder", begun["cwd"], str(bench.workspace))
+    Told(record, thread).require_turns(_PROMPTS)
+    pieces = [delta for delta in _deltas(record) if delta == PIECES[0]]
+    require_equal("the first pieces that came alone", len(pieces), len(_PROMPTS))
     require_equal("the client's notifications", record.notified(CLIENT), ["initialized"])
     require_equal("the server's exit code", stand_in.exits(), [0])
     require_no_panic(stand_in.stderr())
+
+
+def _deltas(record):
+    told = [message for message, _ in record.told()]
+    found = [message for message in told if message.get("method") == "item/agentMessage/delta"]
+    return [message["params"]["delta"] for message in found]
 
 
 CHECKS = {

@@ -1,6 +1,8 @@
-"""Run by the Python that has the SDK: goes as far as `thread_start` and prints what it saw.
+"""Run by the Python that has the SDK: asks around, starts a thread, says all prompts in it.
 
-Usage: python_sdk_program.py sync|async PROGRAM [KEY=VALUE]...
+Usage: python_sdk_program.py sync|async PROGRAM PROMPTS [KEY=VALUE]...
+
+PROMPTS is a JSON list. Prints what it saw, as JSON.
 """
 
 import asyncio
@@ -8,38 +10,32 @@ import json
 import sys
 
 import openai_codex
-from openai_codex import AsyncCodex, Codex, CodexConfig, JsonRpcError
+from openai_codex import AsyncCodex, Codex, CodexConfig
 from openai_codex.generated.v2_all import ConfigReadResponse
 
 _CONFIG_READ = ("config/read", {"includeLayers": True})
 
 
-def sync_client(config):
+def sync_client(config, prompts):
     with Codex(config) as codex:
         account, models = codex.account(), codex.models()
         # The low-level client: the SDK has no call of its own for this method.
         settings = codex._client.request(*_CONFIG_READ, response_model=ConfigReadResponse)
-        try:
-            codex.thread_start()
-            refusal = None
-        except JsonRpcError as error:
-            refusal = error
-        return seen(codex.metadata, account, models, settings, refusal)
+        thread = codex.thread_start()
+        turns = [thread.run(prompt) for prompt in prompts]
+        return seen(codex.metadata, account, models, settings, thread, turns)
 
 
-async def async_client(config):
+async def async_client(config, prompts):
     async with AsyncCodex(config) as codex:
         account, models = await codex.account(), await codex.models()
         settings = await codex._client.request(*_CONFIG_READ, response_model=ConfigReadResponse)
-        try:
-            await codex.thread_start()
-            refusal = None
-        except JsonRpcError as error:
-            refusal = error
-        return seen(codex.metadata, account, models, settings, refusal)
+        thread = await codex.thread_start()
+        turns = [await thread.run(prompt) for prompt in prompts]
+        return seen(codex.metadata, account, models, settings, thread, turns)
 
 
-def seen(metadata, account, models, settings, refusal):
+def seen(metadata, account, models, settings, thread, turns):
     config = settings.config.model_dump(mode="json")
     return {
         "sdkVersion": openai_codex.__version__,
@@ -56,19 +52,34 @@ def seen(metadata, account, models, settings, refusal):
             key: origin.model_dump(mode="json")["name"]["type"]
             for key, origin in settings.origins.items()
         },
-        "threadStart": refusal
-        and {
-            "class": type(refusal).__name__,
-            "code": refusal.code,
-            "message": refusal.message,
-        },
+        "thread": thread.id,
+        "turns": [seen_of_turn(turn) for turn in turns],
     }
 
 
+def seen_of_turn(turn):
+    return {
+        "answer": turn.final_response,
+        "status": turn.status.value,
+        "error": turn.error and turn.error.model_dump(mode="json"),
+        "items": [item.root.type for item in turn.items],
+        "lastTokens": tokens(turn.usage.last),
+        "totalTokens": tokens(turn.usage.total),
+    }
+
+
+def tokens(usage):
+    return [usage.input_tokens, usage.output_tokens, usage.total_tokens]
+
+
 def main():
-    kind, program, *overrides = sys.argv[1:]
+    kind, program, prompts, *overrides = sys.argv[1:]
+    prompts = json.loads(prompts)
     config = CodexConfig(codex_bin=program, config_overrides=tuple(overrides))
-    result = asyncio.run(async_client(config)) if kind == "async" else sync_client(config)
+    if kind == "async":
+        result = asyncio.run(async_client(config, prompts))
+    else:
+        result = sync_client(config, prompts)
     print(json.dumps(result))
 
 

@@ -69,6 +69,17 @@ class Record:
                 calls.append(Call(message["method"], message.get("params"), given))
         return calls
 
+    def told(self):
+        """The server's messages in order, each with the request that it answers, if it does."""
+        asked, told = {}, []
+        for sender, message in self.messages():
+            if sender == CLIENT and "method" in message and "id" in message:
+                asked[_key(message["id"])] = message
+            elif sender == SERVER:
+                answers = "method" not in message
+                told.append((message, asked.get(_key(message.get("id"))) if answers else None))
+        return told
+
     def notified(self, sender):
         """The methods of the notifications that one side sent."""
         return [

@@ -1,7 +1,17 @@
 """Stock clients, as others ship them, and our own examples drive the program under test.
 
-Threads are not served yet, so each client goes through its whole start-up, reaches `thread/start`
-and is told -32601. That is looked for in the traffic and in what the client shows.
+Each client starts up, starts a thread and has a turn of text (the Python SDK two), and leaves. The
+model is a script on this machine that says the same to everyone. What is looked at: what the client
+shows, every message between client and server and its order, and what the model was asked.
+
+A method that a client asks for and that is not served yet is named in its check, and must be
+answered with -32601, so that a new one is noticed, and one that is served since then.
+
+Not exercised here: tools, approvals, questions and anything else that the server would ask a
+client; steering, interrupting and queueing; resuming, listing, naming and forking threads; images
+and other input; a model that fails, is slow or needs a key; a lost connection or a server that
+ends in the middle of a turn; two clients at once. That a client gets text before the model has
+ended is checked with the Python SDK only.
 
 Usage: python3 tests/clients/run.py --raddle PROGRAM --parts FOLDER [--only NAME] [--keep]
 """

@@ -64,6 +64,23 @@ class Terminal:
 
         require(wait_until(answered), f"{key} did not answer {question!r}")
 
+    def enter(self, line, sent):
+        """Types a line and presses Enter until `sent()`.
+
+        Keys that come as fast as these may be taken for a paste, and then Enter is a part of it.
+        """
+        self._run("send-keys", "-l", line)
+        self.wait_for(line)
+
+        def entered():
+            self._run("send-keys", "Enter")
+            return wait_until(sent, deadline_s=0.5)
+
+        require(wait_until(entered), f"Enter did not send {line!r}")
+
+    def ended(self):
+        return bool(self._exit_code())
+
     def wait_for_end(self):
         """Waits until the program has ended; gives its exit code."""
         code = wait_until(self._exit_code)

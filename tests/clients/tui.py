@@ -2,10 +2,12 @@
 
 import secrets
 
+from calls import require_calls, require_in_order, require_threads
 from harness import Server, require, require_equal, wait_until
+from model_script import ANSWER, MODEL, ModelScript
 from recorder import CLIENT, SERVER, Record, Relay
-from start_up import require_in_order, require_start_up
 from terminal import Terminal
+from turns import Told
 
 #: Without a result to each of these the client ends.
 NEEDED = [
@@ -18,22 +20,26 @@ NEEDED = [
 ]
 #: It asks for these too, and does without.
 SPARED = [
-    "hooks/list",
     "account/bedrock/checkGovCloudRequirements",
     "collaborationMode/list",
+    "hooks/list",
+    "plugin/list",
+    "thread/list",
+    "thread/loaded/list",
+    "thread/unsubscribe",
 ]
-#: How it says that everything worked but the last step.
-REFUSED = "thread/start failed: method not found: thread/start (code -32601)"
 
+_EMPTY_PROMPT = "Ask Codex to do anything"
+_PROMPT = "what makes cloth?"
 _TOKEN_VARIABLE = "REMOTE_TOKEN"
 
 
 def with_a_token(bench):
+    script = _script(bench)
     token, server = _server_with_token(bench)
     record, relay = _relay(bench, server)
     terminal = _start(bench, f"ws://{relay.address}", token=token)
-    _ends_at_thread_start(terminal)
-    _started_up(bench, record)
+    _does_a_turn(bench, script, terminal, record, bench.server_folder)
     require(
         f"authorization: bearer {token}".lower() in _head(record, CLIENT).lower(),
         "the client did not send its token",
@@ -43,44 +49,46 @@ def with_a_token(bench):
 
 
 def without_a_token_on_loopback(bench):
+    script = _script(bench)
     server = Server(bench, "--listen", "ws://127.0.0.1:0", "--insecure-loopback")
     record, relay = _relay(bench, server)
     terminal = _start(bench, f"ws://{relay.address}")
-    _ends_at_thread_start(terminal)
-    _started_up(bench, record)
+    _does_a_turn(bench, script, terminal, record, bench.server_folder)
     server.stop()
 
 
 def without_a_relay(bench):
     """Nothing in between: the server takes the request as the client made it, `Host` and all."""
+    script = _script(bench)
     token, server = _server_with_token(bench)
     terminal = _start(bench, f"ws://{server.address}", token=token)
-    _ends_at_thread_start(terminal)
+    _says(terminal, lambda: len(script.asked()) == 2)
+    _asked(script)
     server.stop()
     require_equal("refused requests", server.refusals(), [])
 
 
 def over_a_unix_socket(bench):
+    script = _script(bench)
     own = bench.folder / "relay.sock"
     server = Server(bench, "--listen", f"unix://{bench.folder / 'server.sock'}")
     record = _record(bench)
     relay = Relay.unix(record, server.address, own)
     bench.afterwards(relay.close)
     terminal = _start(bench, f"unix://{own}")
-    _ends_at_thread_start(terminal)
-    _started_up(bench, record)
+    _does_a_turn(bench, script, terminal, record, bench.server_folder)
     server.stop()
     require(not (bench.folder / "server.sock").exists(), "the socket file was left behind")
 
 
 def trusting_a_folder(bench):
     """With `--cd` the client asks first whether to trust the folder, and has the server keep it."""
+    script = _script(bench)
     server = Server(bench, "--listen", "ws://127.0.0.1:0", "--insecure-loopback")
     record, relay = _relay(bench, server)
     terminal = _start(bench, f"ws://{relay.address}", "--cd", bench.workspace)
     terminal.answer("Trust this folder?", "Enter")
-    _ends_at_thread_start(terminal)
-    before = _started_up(bench, record)
+    calls, before = _does_a_turn(bench, script, terminal, record, bench.workspace)
     methods = [call.method for call in before]
     require_in_order(methods, ["config/read", "config/batchWrite", "config/read"])
     written = before[methods.index("config/batchWrite")]
@@ -93,8 +101,10 @@ def trusting_a_folder(bench):
     )
     kept = (bench.server_home / "config.toml").read_text()
     require(str(bench.workspace) in kept, f"the file does not hold the folder: {kept!r}")
-    asked = [call.params for call in record.calls() if call.method == "thread/start"]
-    require_equal("the folder of thread/start", asked[0].get("cwd"), str(bench.workspace))
+    for key, value in script.settings.items():
+        require(f"{key} = {value}\n" in kept, f"the file lost {key}: {kept!r}")
+    asked, _ = require_threads(calls)
+    require_equal("the folder of thread/start", asked.params.get("cwd"), str(bench.workspace))
     server.stop()
 
 
@@ -119,6 +129,12 @@ def _is_refused(bench, token, says):
     require_equal("refused requests in the log", server.refusals(), [401])
     for secret in filter(None, (token, right)):
         require(secret not in server.stderr(), "a token is in the log")
+
+
+def _script(bench):
+    script = ModelScript(bench)
+    script.configure(bench)
+    return script
 
 
 def _server_with_token(bench):
@@ -152,20 +168,57 @@ def _start(bench, remote, *arguments, token=None):
     return Terminal(bench, words, environment)
 
 
-def _ends_at_thread_start(terminal):
-    terminal.wait_for(REFUSED)
-    require_equal("the client's exit code", terminal.wait_for_end(), 1)
+def _says(terminal, settled):
+    """The user says something, sees the answer, and leaves when all is `settled`."""
+    terminal.wait_for(_EMPTY_PROMPT)
+    # The line can be typed before there is a thread; this is shown when there is one.
+    terminal.wait_for(f"{MODEL} default")
+    terminal.enter(_PROMPT, lambda: _EMPTY_PROMPT in terminal.screen())
+    terminal.wait_for(ANSWER)
+    require(wait_until(settled), "the client did not come to rest")
+    terminal.enter("/quit", terminal.ended)
+    require_equal("the client's exit code", terminal.wait_for_end(), 0)
+    terminal.wait_for("Token usage so far: total=10 input=7 output=3")
 
 
-def _started_up(bench, record):
-    before = require_start_up(record, NEEDED, SPARED)
+def _does_a_turn(bench, script, terminal, record, folder):
+    """Gives all calls, and those before the first thread."""
+    _says(terminal, lambda: _is_at_rest(record))
+    # The last one is sent while the client leaves.
+    require(wait_until(lambda: all(it.answers for it in record.calls())), "there is no last answer")
+    calls, before = require_calls(record, NEEDED, SPARED)
     require("initialized" in record.notified(CLIENT), "the client never sent `initialized`")
     hello = before[0]
     require_equal("the client", hello.params["clientInfo"]["name"], "codex-tui")
     require_equal("the home", hello.result["codexHome"], str(bench.server_home))
     models = [call for call in before if call.method == "model/list"]
     require(models[-1].result["data"], "the list of models is empty")
-    return before
+
+    main, title = require_threads(calls)
+    require_equal("the thread's folder", main.result["cwd"], str(folder))
+    thread = main.result["thread"]["id"]
+    Told(record, thread).require_turns([_PROMPT])
+    terminal.wait_for(f"resume {thread}")
+    # The client's own prompt for a title ends with what the user said.
+    titled = _asked(script)
+    Told(record, title.result["thread"]["id"]).require_turns([titled])
+    return calls, before
+
+
+def _is_at_rest(record):
+    """The title is there, its thread was let go, and nothing is open."""
+    calls = record.calls()
+    let_go = any(call.method == "thread/unsubscribe" for call in calls)
+    return let_go and all(call.answers for call in calls)
+
+
+def _asked(script):
+    """The model was asked by the user and for a title; gives the prompt of the latter."""
+    (_, titled) = script.asked()[-1]
+    ((_, prompt),) = titled
+    require(prompt.endswith(f"\n{_PROMPT}"), f"the prompt for a title is {prompt!r}")
+    script.require_asked([(MODEL, [("user", _PROMPT)]), (MODEL, [("user", prompt)])])
+    return prompt
 
 
 def _head(record, sender):

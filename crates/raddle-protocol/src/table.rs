@@ -335,6 +335,11 @@ macro_rules! notifications {
             pub fn method(&self) -> &'static str {
                 match self { $( Self::$variant(_) => $name, )+ }
             }
+
+            /// Who hears it.
+            pub fn scope(&self) -> Scope {
+                match self { $( Self::$variant(_) => Scope::$scope, )+ }
+            }
         }
 
         impl serde::Serialize for Notification {

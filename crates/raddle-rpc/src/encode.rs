@@ -50,8 +50,13 @@ pub fn request<T: Serialize>(
     serde_json::to_vec(&Request { id, method, params }).map(Bytes::from)
 }
 
-/// A notification, stamped with the time it left.
-pub fn notification<T: Serialize>(method: &str, params: &T, emitted_at_ms: Option<i64>) -> Bytes {
+/// A notification, stamped with the time it left, and numbered if it is the last word about a record.
+pub fn notification<T: Serialize>(
+    method: &str,
+    params: &T,
+    emitted_at_ms: Option<i64>,
+    seq: Option<u64>,
+) -> Bytes {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Notification<'a, T> {
@@ -59,11 +64,14 @@ pub fn notification<T: Serialize>(method: &str, params: &T, emitted_at_ms: Optio
         params: &'a T,
         #[serde(skip_serializing_if = "Option::is_none")]
         emitted_at_ms: Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seq: Option<u64>,
     }
     encode(&Notification {
         method,
         params,
         emitted_at_ms,
+        seq,
     })
 }
 

@@ -114,6 +114,11 @@ impl<R> Reply<R> {
         self.pass = None;
     }
 
+    /// The same, when what this returns is dropped.
+    pub(crate) fn take_pass(&mut self) -> Option<Pass> {
+        self.pass.take()
+    }
+
     /// Answers with an error.
     pub(crate) fn error(self, error: WireError) {
         let frame = refusal(Some(&self.id), &error.into());

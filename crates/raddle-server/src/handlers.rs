@@ -9,3 +9,5 @@ pub(crate) mod initialize;
 pub(crate) mod model;
 pub(crate) mod permission_profile;
 pub(crate) mod skills;
+pub(crate) mod thread;
+pub(crate) mod turn;

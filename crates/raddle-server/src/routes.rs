@@ -44,6 +44,8 @@ const fn is_same(one: &str, other: &str) -> bool {
 
 routes! {
     "initialize" => initialize,
+    "thread/start" => thread::start,
+    "turn/start" => turn::start,
     "account/read" => account::read,
     "model/list" => model::list,
     "config/read" => config::read,

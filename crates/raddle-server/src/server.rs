@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use raddle_agent::Threads;
 use raddle_rpc::Connection;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -11,6 +12,7 @@ use tokio::task::JoinSet;
 use crate::connection;
 use crate::rooms::Rooms;
 use crate::rooms::config::{ConfigError, Override};
+use crate::rooms::providers::Providers;
 
 /// What the server is told once, at its start.
 #[derive(Clone, Debug)]
@@ -63,10 +65,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the configuration and opens the rooms.
-    pub fn open(options: Options) -> Result<Self, ConfigError> {
+    /// Reads the configuration and opens the rooms. `threads` makes the live threads, whose models are
+    /// with the providers it is given.
+    pub fn open<F>(options: Options, threads: F) -> Result<Self, ConfigError>
+    where
+        F: FnOnce(Providers) -> Threads,
+    {
         Ok(Self {
-            rooms: Arc::new(Rooms::open(options)?),
+            rooms: Arc::new(Rooms::open(options, threads)?),
             connections: JoinSet::new(),
             draining: watch::Sender::new(false),
         })
@@ -85,10 +91,12 @@ impl Server {
         when_ended
     }
 
-    /// Stops reading, lets running requests finish, says goodbye to every client.
+    /// Stops reading, lets running requests finish, says goodbye to every client, and leaves every thread
+    /// in good order.
     pub async fn drain(&mut self) {
         let _ = self.draining.send(true);
         while self.connections.join_next().await.is_some() {}
+        self.rooms.threads.close().await;
     }
 
     /// How many connections are open.

@@ -1,11 +1,13 @@
 //! What is known of one connection.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use raddle_agent::Listener;
 use raddle_protocol::{InitializeParams, Notification};
 use raddle_rpc::{Calls, Id, Outgoing, Peer, notification};
 use tokio::sync::Notify;
@@ -20,7 +22,6 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 const DISK_JOBS_MAX: usize = 16;
 
 /// One connection: who is there, what it may do, what it has running.
-#[derive(Debug)]
 pub(crate) struct Session {
     /// For the log.
     pub(crate) number: u64,
@@ -37,11 +38,23 @@ pub(crate) struct Session {
     finished: Notify,
     /// The client's file watches by its names for them.
     pub(crate) watches: Mutex<HashMap<String, Watch>>,
+    /// The connection as one who hears of threads.
+    pub(crate) ear: OnceLock<Arc<dyn Listener>>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("number", &self.number)
+            .field("peer", &self.peer)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The client as it introduced itself.
 #[derive(Debug)]
 pub(crate) struct Client {
+    pub(crate) name: String,
     pub(crate) experimental: bool,
     opted_out: HashSet<String>,
 }
@@ -69,6 +82,7 @@ impl Session {
             running_max,
             finished: Notify::new(),
             watches: Mutex::default(),
+            ear: OnceLock::new(),
         }
     }
 
@@ -81,6 +95,7 @@ impl Session {
     pub(crate) fn introduce(&self, params: &InitializeParams) -> bool {
         let wishes = params.capabilities.as_ref();
         let client = Client {
+            name: params.client_info.name.clone(),
             experimental: wishes.is_some_and(|it| it.experimental_api),
             opted_out: wishes
                 .and_then(|it| it.opt_out_notification_methods.clone())
@@ -93,13 +108,18 @@ impl Session {
 
     /// Tells the client, unless it asked not to hear this.
     pub(crate) fn tell(&self, told: &Notification) {
+        self.tell_numbered(told, None);
+    }
+
+    /// Tells the client what is the last word about a thread's record, with the record's number.
+    pub(crate) fn tell_numbered(&self, told: &Notification, seq: Option<u64>) {
         let method = told.method();
         if self
             .client()
             .is_some_and(|client| !client.opted_out.contains(method))
         {
             self.outgoing
-                .send(notification(method, told, Some(now_ms())));
+                .send(notification(method, told, Some(now_ms()), seq));
         }
     }
 

@@ -70,6 +70,8 @@ pub(crate) enum WireError {
     },
     /// The file system said no.
     Io(io::Error),
+    /// What is stored cannot be read or added to.
+    Storage(String),
     /// Work that ended without an answer.
     Dropped,
 }
@@ -125,6 +127,9 @@ impl From<WireError> for ErrorObject {
                 json!({ "errorInfo": "file_too_large", "bytes": bytes, "bytesMax": bytes_max }),
             ),
             WireError::Io(error) => Self::new(code::INTERNAL, error.to_string()),
+            WireError::Storage(what) => {
+                Self::new(code::INTERNAL, what).with_data(json!({ "errorInfo": "storage" }))
+            }
             WireError::Dropped => Self::new(
                 code::INTERNAL,
                 "the server failed to answer; its log says more",

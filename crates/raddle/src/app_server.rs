@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use crate::cli::{Serve, WsAuth};
 use crate::home::Home;
 use crate::log;
+use crate::threads;
 
 /// The shortest secret that signed tokens may use.
 const SECRET_BYTES_MIN: usize = 32;
@@ -38,14 +39,14 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let outcome = runtime.block_on(serve(options, doors(args, &home, &auth)));
+    let outcome = runtime.block_on(serve(options, doors(args, &home, &auth), &home));
     // A thread may be stuck in a read of stdin; it must not keep the process.
     runtime.shutdown_timeout(Duration::ZERO);
     outcome
 }
 
-async fn serve(options: Options, wanted: Vec<Door>) -> Result<()> {
-    let mut server = Server::open(options)?;
+async fn serve(options: Options, wanted: Vec<Door>, home: &Home) -> Result<()> {
+    let mut server = Server::open(options, |providers| threads::open(&home.state, providers))?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
     let mut doors = Doors::new();

@@ -7,6 +7,8 @@ mod cli;
 mod generate;
 mod home;
 mod log;
+mod model;
+mod threads;
 
 use std::process::ExitCode;
 

@@ -6,7 +6,7 @@ use raddle_protocol::methods::Initialize;
 use raddle_protocol::{ClientInfo, InitializeResponse, RaddleInfo};
 
 use crate::call::Call;
-use crate::rooms::Rooms;
+use crate::rooms::{Rooms, threads};
 use crate::wire_error::WireError;
 
 /// The contract this server was checked against; stock clients read it as the server's version.
@@ -29,6 +29,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
     if !session.introduce(&params) {
         return reply.error(WireError::AlreadyInitialized);
     }
+    rooms.threads.join(&threads::ear(&session));
     reply.ok(&InitializeResponse {
         user_agent: user_agent(&params.client_info),
         codex_home: rooms.options.paths.home.display().to_string(),

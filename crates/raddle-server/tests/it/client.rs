@@ -65,8 +65,13 @@ impl Stage {
         })
     }
 
+    /// What the model says in this conversation, one message in each call.
+    fn says(&self) -> Vec<&str> {
+        self.says.iter().map(String::as_str).collect()
+    }
+
     pub fn open(&self) -> Server {
-        Server::open(self.options()).expect("a server")
+        Server::open(self.options(), crate::script::threads(&self.says())).expect("a server")
     }
 
     /// A path of the workspace, as the wire says it.

@@ -95,10 +95,13 @@ async fn a_drain_answers_what_was_asked_and_says_goodbye() {
 #[tokio::test]
 async fn a_drain_does_not_wait_for_ever() {
     let stage = Stage::new();
-    let mut server = Server::open(Options {
-        drain: Duration::from_millis(1),
-        ..stage.options()
-    })
+    let mut server = Server::open(
+        Options {
+            drain: Duration::from_millis(1),
+            ..stage.options()
+        },
+        crate::script::threads(&[]),
+    )
     .expect("a server");
     let mut client = Client::connect(&mut server).await;
     let slow = Slow::new(&stage);
@@ -213,10 +216,13 @@ async fn an_id_in_use_is_refused_and_the_running_request_goes_on() {
 async fn flood(requests_max: usize) -> BTreeMap<i64, Vec<Value>> {
     const REQUESTS: usize = 10_000;
     let stage = Stage::new();
-    let mut server = Server::open(Options {
-        requests_max,
-        ..stage.options()
-    })
+    let mut server = Server::open(
+        Options {
+            requests_max,
+            ..stage.options()
+        },
+        crate::script::threads(&[]),
+    )
     .expect("a server");
     let mut client = Client::connect(&mut server).await;
     std::fs::write(stage.path("file"), "hello").unwrap();

@@ -51,7 +51,8 @@ async fn the_home_that_is_told_is_there() {
     let mut options = stage.options();
     options.paths.home = stage.home.join("not/yet");
     let home = options.paths.home.clone();
-    let mut server = raddle_server::Server::open(options).expect("a server");
+    let mut server =
+        raddle_server::Server::open(options, crate::script::threads(&[])).expect("a server");
     let _client = crate::client::Client::connect(&mut server).await;
     let mode = std::fs::metadata(home).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);

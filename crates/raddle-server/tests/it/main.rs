@@ -7,6 +7,7 @@
 
 mod client;
 mod player;
+mod script;
 
 mod connection;
 mod disk;
@@ -22,6 +23,12 @@ mod account {
 }
 mod model {
     mod list;
+}
+mod thread {
+    mod start;
+}
+mod turn {
+    mod start;
 }
 mod config {
     mod batch_write;

@@ -8,10 +8,13 @@ use crate::player::Stage;
 #[tokio::test]
 async fn the_surplus_is_refused_and_everything_is_answered_once() {
     let stage = Stage::new();
-    let mut server = raddle_server::Server::open(raddle_server::Options {
-        requests_max: 3,
-        ..stage.options()
-    })
+    let mut server = raddle_server::Server::open(
+        raddle_server::Options {
+            requests_max: 3,
+            ..stage.options()
+        },
+        crate::script::threads(&[]),
+    )
     .expect("a server");
     let mut busy = Client::connect(&mut server).await;
     let mut other = Client::connect(&mut server).await;
@@ -52,10 +55,13 @@ async fn the_surplus_is_refused_and_everything_is_answered_once() {
 #[tokio::test]
 async fn a_refused_request_may_be_sent_again_under_its_id() {
     let stage = Stage::new();
-    let mut server = raddle_server::Server::open(raddle_server::Options {
-        requests_max: 2,
-        ..stage.options()
-    })
+    let mut server = raddle_server::Server::open(
+        raddle_server::Options {
+            requests_max: 2,
+            ..stage.options()
+        },
+        crate::script::threads(&[]),
+    )
     .expect("a server");
     let mut client = Client::connect(&mut server).await;
     let slow = Slow::new(&stage);

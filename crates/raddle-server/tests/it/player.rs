@@ -35,6 +35,8 @@ pub struct Stage {
     folder: TempDir,
     pub home: PathBuf,
     pub workspace: PathBuf,
+    /// What the model says, one message in each call.
+    pub says: Vec<String>,
 }
 
 impl Stage {
@@ -45,6 +47,7 @@ impl Stage {
             folder,
             home: root.join("home"),
             workspace: root.join("workspace"),
+            says: Vec::new(),
         };
         fs::create_dir(&stage.home).expect("a home");
         fs::create_dir(&stage.workspace).expect("a workspace");
@@ -92,6 +95,7 @@ enum Line {
     GivenFile { path: String, text: String },
     GivenFolder { path: String },
     GivenConfig { text: String },
+    ModelSays { text: String },
     Initialized { experimental: bool },
     Send(Value),
     SendRaw(String),
@@ -143,6 +147,11 @@ fn read_line(line: &str) -> Result<Line, String> {
             _ => Err(format!("cannot give: {given}")),
         };
     }
+    if let Some(text) = line.strip_prefix("model says ") {
+        return Ok(Line::ModelSays {
+            text: quoted(text)?,
+        });
+    }
     if let Some(frame) = line.strip_prefix("--> ") {
         return match frame.strip_prefix("raw ") {
             Some(raw) => Ok(Line::SendRaw(raw.to_owned())),
@@ -166,7 +175,12 @@ async fn play_scene<W: Wire>(
     scene: &Scene,
     start: &impl AsyncFn(&Stage) -> W,
 ) -> Result<(), String> {
-    let stage = Stage::new();
+    let mut stage = Stage::new();
+    let says = scene.iter().filter_map(|(_, line)| match line {
+        Line::ModelSays { text } => Some(text.clone()),
+        _ => None,
+    });
+    stage.says.extend(says);
     let mut names = Names::default();
     names.set("home", stage.home.display().to_string().into());
     names.set("workspace", stage.workspace.display().to_string().into());
@@ -217,6 +231,8 @@ fn prepare(line: &Line, stage: &Stage, names: &Names, running: bool) -> Option<R
             Err("the server has read its configuration".to_owned())
         }
         Line::GivenConfig { text } => write(stage.config(), text),
+        // The model got its lines before the scene began.
+        Line::ModelSays { .. } => Ok(()),
         _ => return None,
     })
 }
@@ -232,7 +248,10 @@ async fn speak<W: Wire>(line: &Line, wire: &mut W, names: &mut Names) -> Result<
         }
         Line::ReceiveNothing => probe(wire).await?,
         Line::Initialized { experimental } => initialize(wire, *experimental).await?,
-        Line::GivenFile { .. } | Line::GivenFolder { .. } | Line::GivenConfig { .. } => {}
+        Line::GivenFile { .. }
+        | Line::GivenFolder { .. }
+        | Line::GivenConfig { .. }
+        | Line::ModelSays { .. } => {}
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ impl Inside {
             ..door(limits)
         };
         let address = runtime.block_on(async {
-            let mut server = Server::open(options).expect("a server");
+            let mut server = Server::open(options, crate::script::threads(&[])).expect("a server");
             let mut doors = Doors::new();
             doors.open(door(limits)).await.expect("a door");
             doors.open(unix).await.expect("a door");

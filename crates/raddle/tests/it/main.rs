@@ -17,5 +17,8 @@ mod deadlines;
 
 /// What a frame is, by the rules of `docs/frames.md` and without the server's code.
 mod reference;
+/// A model that follows a script.
+#[path = "../../../raddle-server/tests/it/script.rs"]
+mod script;
 /// A server as a process, and ways to talk to it.
 mod support;

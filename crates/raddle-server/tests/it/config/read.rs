@@ -20,14 +20,17 @@ async fn each_value_comes_from_the_strongest_layer_that_has_it() {
     )
     .unwrap();
     std::fs::write(stage.config(), "b = 2\nc = 2\n[t]\ny = 2\n").unwrap();
-    let mut server = Server::open(Options {
-        overrides: vec![
-            "c=2".parse().unwrap(),
-            "c=3".parse().unwrap(),
-            "t.z=3".parse().unwrap(),
-        ],
-        ..stage.options()
-    })
+    let mut server = Server::open(
+        Options {
+            overrides: vec![
+                "c=2".parse().unwrap(),
+                "c=3".parse().unwrap(),
+                "t.z=3".parse().unwrap(),
+            ],
+            ..stage.options()
+        },
+        crate::script::threads(&[]),
+    )
     .expect("a server");
     let mut client = Client::connect(&mut server).await;
     let read = client
@@ -81,7 +84,7 @@ async fn an_edit_by_hand_is_seen_however_soon_it_comes() {
 fn a_file_that_is_not_toml_stops_the_start() {
     let stage = Stage::new();
     std::fs::write(stage.config(), "model = \n").unwrap();
-    let error = Server::open(stage.options()).expect_err("no server");
+    let error = Server::open(stage.options(), crate::script::threads(&[])).expect_err("no server");
     assert!(
         error.to_string().contains("config.toml is not valid TOML"),
         "{error}"

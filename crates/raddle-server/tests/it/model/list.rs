@@ -15,10 +15,13 @@ async fn conversation() {
 async fn a_model_of_the_command_line_is_the_default() {
     let stage = Stage::new();
     std::fs::write(stage.config(), "model = \"file\"\n").unwrap();
-    let mut server = Server::open(Options {
-        overrides: vec!["model=flag".parse().unwrap()],
-        ..stage.options()
-    })
+    let mut server = Server::open(
+        Options {
+            overrides: vec!["model=flag".parse().unwrap()],
+            ..stage.options()
+        },
+        crate::script::threads(&[]),
+    )
     .expect("a server");
     let mut client = Client::connect(&mut server).await;
     let listed = client.ask("model/list", json!({})).await.unwrap();

@@ -90,8 +90,8 @@ impl Frames {
         let method = self.random.pick(&[
             "permissionProfile/list",
             "permissionProfile/list",
-            "thread/start",
-            "turn/start",
+            "thread/compact/start",
+            "turn/steer",
             "no/such/method",
             "initialize",
             "",

@@ -42,10 +42,13 @@ async fn comments_and_order_stay() {
 #[tokio::test]
 async fn a_value_that_the_command_line_overrides_is_written_and_said_so() {
     let stage = Stage::new();
-    let mut server = Server::open(Options {
-        overrides: vec!["model=mine".parse().unwrap()],
-        ..stage.options()
-    })
+    let mut server = Server::open(
+        Options {
+            overrides: vec!["model=mine".parse().unwrap()],
+            ..stage.options()
+        },
+        crate::script::threads(&[]),
+    )
     .expect("a server");
     let mut client = Client::connect(&mut server).await;
     let written = client

@@ -1,0 +1,32 @@
+//! What the model reads, built from the journal when it is needed.
+
+use raddle_core::ports::{Journal, ReadError};
+use raddle_core::{Context, Seq, Span, ThreadId};
+
+/// How much is read at a time.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// The context of a thread's lineage, up to its newest record.
+pub(crate) async fn build(
+    journal: &dyn Journal,
+    id: ThreadId,
+    lineage: &[Span],
+) -> Result<Context, ReadError> {
+    let mut context = Context::new();
+    for span in lineage {
+        let mut after = Seq(span.from.0.saturating_sub(1));
+        loop {
+            let page = journal.read(id, after, PAGE_BYTES).await?;
+            let Some(last) = page.last() else {
+                break;
+            };
+            after = last.seq;
+            let before = page.iter().filter(|record| span.holds(record.seq));
+            before.for_each(|record| context.apply(record));
+            if span.until.is_some_and(|until| after.next() >= until) {
+                break;
+            }
+        }
+    }
+    Ok(context)
+}

@@ -1,0 +1,16 @@
+//! One task per live thread.
+//!
+//! A task runs the owner's round of `raddle-core`: it appends what the round hands out, then answers,
+//! announces and starts what is owed. It names no concrete store, model or tool.
+//!
+//! Below: `raddle-core`. Above: `raddle-server`.
+
+mod context;
+mod listener;
+mod open;
+mod task;
+mod threads;
+mod work;
+
+pub use listener::{Heard, Listener};
+pub use threads::{AgentError, Handle, Options, Subscribed, Threads};

@@ -1,0 +1,31 @@
+//! Opening a thread: the newest base, and what follows it.
+
+use raddle_core::ports::{Journal, ReadError};
+use raddle_core::{Base, Seq, Thread, ThreadId};
+
+/// How much is read at a time.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Folds a thread up to its newest record. Answers also with the head that was found.
+pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread, Seq), ReadError> {
+    let found = journal.head(id).await?;
+    if found == Seq::ZERO {
+        return Err(ReadError::NotFound);
+    }
+    let base = journal.base(id, None).await?;
+    let mut thread = base
+        .filter(|base| base.version == Base::VERSION)
+        .map_or_else(Thread::new, |base| base.thread);
+    // Someone else may append meanwhile; then the head that was found is no longer the fence.
+    while thread.head() < found {
+        let page = journal.read(id, thread.head(), PAGE_BYTES).await?;
+        if page.is_empty() {
+            break;
+        }
+        for record in &page {
+            thread.apply(record);
+        }
+    }
+    let head = thread.head();
+    Ok((thread, head))
+}

@@ -1,0 +1,384 @@
+//! The task of one live thread: the only writer of its journal.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use raddle_core::ports::{AppendError, Prompt};
+use raddle_core::{
+    Command, Cursor, Effect, EndTool, Ended, Envelope, ItemStatus, Out, Outcome, Output, Owner,
+    Refusal, RequestNumber, Seq, Settled, Step, ThreadId, Token, Told, ask,
+};
+use raddle_protocol::table::Scope;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::threads::{AgentError, Shared, Subscribed};
+use crate::work::ModelWork;
+use crate::{Heard, Listener};
+
+/// How many reports of work may wait; whoever reports waits for room.
+const REPORTS: usize = 64;
+
+/// How long the journal is left alone after it was not available.
+const AWAY: Duration = Duration::from_millis(100);
+
+/// What comes into a task.
+pub(crate) enum Message {
+    Order {
+        command: Command,
+        reply: Reply<Outcome>,
+    },
+    Subscribe {
+        seen: Option<Seq>,
+        subscriber: Subscriber,
+    },
+    Unsubscribe {
+        listener: Arc<dyn Listener>,
+    },
+    /// A look at the thread as it is stored.
+    Look(Look),
+}
+
+/// Someone's look at the thread.
+pub(crate) type Look = Box<dyn FnOnce(&raddle_core::Thread) + Send>;
+
+/// Answers a caller, on the spot: whoever is told of what the caller did is told after this.
+pub(crate) type Reply<T> = Box<dyn FnOnce(Result<T, AgentError>) + Send>;
+
+/// Someone who is about to hear of the thread.
+pub(crate) struct Subscriber {
+    pub(crate) listener: Arc<dyn Listener>,
+    pub(crate) reply: Reply<Subscribed>,
+}
+
+enum Caller {
+    Order(Reply<Outcome>),
+    Subscribe(Subscriber),
+}
+
+pub(crate) struct Task {
+    id: ThreadId,
+    shared: Arc<Shared>,
+    owner: Owner,
+    inbox: mpsc::Receiver<Message>,
+    reports: mpsc::Receiver<Command>,
+    /// For those who report.
+    reporter: mpsc::Sender<Command>,
+    callers: BTreeMap<Token, Caller>,
+    /// Who began the thread, until its beginning is stored.
+    starter: Option<Subscriber>,
+    listeners: Vec<Arc<dyn Listener>>,
+    looks: Vec<Look>,
+    work: BTreeMap<Effect, AbortHandle>,
+    tokens: u64,
+}
+
+impl Task {
+    pub(crate) fn new(
+        id: ThreadId,
+        shared: Arc<Shared>,
+        owner: Owner,
+        inbox: mpsc::Receiver<Message>,
+        starter: Option<Subscriber>,
+    ) -> Self {
+        let (reporter, reports) = mpsc::channel(REPORTS);
+        Self {
+            id,
+            shared,
+            owner,
+            inbox,
+            reports,
+            reporter,
+            callers: BTreeMap::new(),
+            starter,
+            listeners: Vec::new(),
+            looks: Vec::new(),
+            work: BTreeMap::new(),
+            tokens: 0,
+        }
+    }
+
+    /// Runs until someone else has the thread, or it is left.
+    pub(crate) async fn run(mut self) -> Ended {
+        loop {
+            self.take_what_is_there();
+            let now = self.shared.now();
+            match self.owner.step(now) {
+                Step::Append {
+                    after,
+                    records,
+                    class,
+                } => {
+                    let journal = self.shared.journal.clone();
+                    let result = journal.append(self.id, after, &records, class).await;
+                    if let Err(error) = &result {
+                        tracing::warn!(thread = %self.id, %error, "append failed");
+                    }
+                    let is_away = matches!(result, Err(AppendError::Unavailable(_)));
+                    let outs = self.owner.appended(result);
+                    self.act(outs);
+                    if is_away {
+                        tokio::time::sleep(AWAY).await;
+                    }
+                }
+                Step::ReadHead => match self.shared.journal.head(self.id).await {
+                    Ok(head) => {
+                        let outs = self.owner.head_is(head);
+                        self.act(outs);
+                    }
+                    Err(error) => {
+                        tracing::warn!(thread = %self.id, %error, "the head cannot be read");
+                        tokio::time::sleep(AWAY).await;
+                    }
+                },
+                Step::Do(outs) => self.act(outs),
+                Step::Wait(until) => {
+                    for look in self.looks.drain(..) {
+                        look(self.owner.thread());
+                    }
+                    self.wait(until.map(|at| at.since(now))).await;
+                }
+                Step::Ended(ended) => {
+                    if let Some(starter) = self.starter.take() {
+                        (starter.reply)(Err(AgentError::Ended));
+                    }
+                    return ended;
+                }
+            }
+        }
+    }
+
+    /// Waits for something to come in, or for time to pass.
+    async fn wait(&mut self, ms: Option<i64>) {
+        let pause = async {
+            match ms.map(u64::try_from) {
+                Some(Ok(ms)) => tokio::time::sleep(Duration::from_millis(ms)).await,
+                Some(Err(_)) => {}
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            message = self.inbox.recv() => match message {
+                Some(message) => self.offer(message),
+                // Every handle is gone: leave in good order.
+                None => self.release(),
+            },
+            Some(command) = self.reports.recv() => self.report(command),
+            () = pause => {}
+        }
+    }
+
+    /// Takes everything that came meanwhile into the next round, clients first.
+    fn take_what_is_there(&mut self) {
+        while let Ok(message) = self.inbox.try_recv() {
+            self.offer(message);
+        }
+        while let Ok(command) = self.reports.try_recv() {
+            self.report(command);
+        }
+    }
+
+    fn report(&mut self, command: Command) {
+        if self.owner.offer(Envelope::report(command)).is_err() {
+            // At most REPORTS come between two rounds, and the inbox holds more.
+            tracing::error!(thread = %self.id, "a report was lost");
+        }
+    }
+
+    fn release(&mut self) {
+        self.tokens += 1;
+        let _ = self
+            .owner
+            .offer(Envelope::order(Token(self.tokens), Command::Release));
+    }
+
+    fn offer(&mut self, message: Message) {
+        self.tokens += 1;
+        let token = Token(self.tokens);
+        let (envelope, caller) = match message {
+            Message::Order { command, reply } => {
+                (Envelope::order(token, command), Caller::Order(reply))
+            }
+            Message::Subscribe { seen, subscriber } => (
+                Envelope::Subscribe { token, seen },
+                Caller::Subscribe(subscriber),
+            ),
+            Message::Unsubscribe { listener } => {
+                self.listeners.retain(|it| !Arc::ptr_eq(it, &listener));
+                return;
+            }
+            Message::Look(look) => return self.looks.push(look),
+        };
+        self.callers.insert(token, caller);
+        if self.owner.offer(envelope).is_err() {
+            self.refuse(token, Refusal::Busy);
+        }
+    }
+
+    fn refuse(&mut self, token: Token, refusal: Refusal) {
+        match self.callers.remove(&token) {
+            Some(Caller::Order(reply)) => reply(Err(refusal.into())),
+            Some(Caller::Subscribe(subscriber)) => (subscriber.reply)(Err(refusal.into())),
+            None => {}
+        }
+    }
+
+    fn act(&mut self, outs: Vec<Out>) {
+        if self.owner.stored() > Seq::ZERO
+            && let Some(starter) = self.starter.take()
+        {
+            let head = self.owner.stored();
+            self.introduce(starter, Cursor::Good, head, head);
+        }
+        for out in outs {
+            match out {
+                Out::Reply(token, Err(refusal)) => self.refuse(token, refusal),
+                Out::Reply(token, Ok(outcome)) => {
+                    if let Some(Caller::Order(reply)) = self.callers.remove(&token) {
+                        reply(Ok(outcome));
+                    }
+                }
+                Out::Subscribed(settled) => self.subscribe(settled),
+                Out::Tell(told) => self.tell(&told),
+                Out::Ask(request) => self.ask(request, None),
+                // No tool of ours asks while it runs.
+                Out::Deliver(..) => {}
+                Out::Start(effect) => self.start(effect),
+                Out::Stop(effect) => {
+                    if let Some(work) = self.work.remove(&effect) {
+                        work.abort();
+                    }
+                }
+                Out::SaveBase(base) => {
+                    let (journal, id) = (self.shared.journal.clone(), self.id);
+                    tokio::spawn(async move {
+                        if let Err(error) = journal.save_base(id, *base).await {
+                            tracing::warn!(thread = %id, %error, "a snapshot was not kept");
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    fn subscribe(&mut self, settled: Settled) {
+        if let Some(Caller::Subscribe(subscriber)) = self.callers.remove(&settled.token) {
+            self.introduce(subscriber, settled.cursor, settled.after, settled.head);
+        }
+    }
+
+    /// Answers a new subscriber, and then it hears: first what is still asked, then what happens.
+    fn introduce(&mut self, subscriber: Subscriber, cursor: Cursor, after: Seq, head: Seq) {
+        let Subscriber { listener, reply } = subscriber;
+        let thread = self.owner.thread();
+        reply(Ok(Subscribed {
+            thread: Box::new(thread.clone()),
+            cursor,
+            after,
+            head,
+        }));
+        let open: Vec<RequestNumber> = thread.requests().map(|(number, _)| number).collect();
+        self.listeners.retain(|it| !Arc::ptr_eq(it, &listener));
+        self.listeners.push(listener.clone());
+        for request in open {
+            self.ask(request, Some(&*listener));
+        }
+    }
+
+    /// Tells a record: to everyone what concerns everyone, to subscribers the rest.
+    fn tell(&mut self, told: &Told) {
+        let count = told.notifications.len();
+        for (at, notification) in told.notifications.iter().enumerate() {
+            let scope = notification.scope();
+            let notification = Arc::new(notification.clone());
+            let seq = (at + 1 == count).then_some(told.record.seq);
+            let numbered = Heard::Told {
+                notification: notification.clone(),
+                seq,
+            };
+            self.listeners.retain(|listener| listener.hear(&numbered));
+            if scope == Scope::Everyone {
+                let plain = Heard::Told {
+                    notification,
+                    seq: None,
+                };
+                self.shared.tell_others(&plain, &self.listeners);
+            }
+        }
+    }
+
+    /// Asks all subscribers, or one who has just come.
+    fn ask(&mut self, request: RequestNumber, one: Option<&dyn Listener>) {
+        let Some((id, method, params)) = ask(self.owner.thread(), request) else {
+            return;
+        };
+        let asked = Heard::Asked {
+            id,
+            method,
+            params: Arc::new(params),
+        };
+        match one {
+            Some(listener) => drop(listener.hear(&asked)),
+            None => self.listeners.retain(|listener| listener.hear(&asked)),
+        }
+    }
+
+    fn start(&mut self, effect: Effect) {
+        match &effect {
+            Effect::CallModel { call, .. } => {
+                let thread = self.owner.thread();
+                let Some(purpose) = thread.purpose() else {
+                    return;
+                };
+                let work = ModelWork {
+                    journal: self.shared.journal.clone(),
+                    model: self.shared.model.clone(),
+                    prompt: Prompt {
+                        thread: self.id,
+                        settings: thread.settings().clone(),
+                        purpose,
+                        entries: Vec::new(),
+                        output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
+                    },
+                    lineage: thread.lineage().to_vec(),
+                    call: *call,
+                    reports: self.reporter.clone(),
+                };
+                let running = tokio::spawn(work.run());
+                self.work.insert(effect, running.abort_handle());
+            }
+            Effect::RunTool { item, .. } => {
+                // There are no tools yet: what cannot run says so at once.
+                let open = self
+                    .owner
+                    .thread()
+                    .turn()
+                    .into_iter()
+                    .flat_map(|it| &it.items);
+                let body = open.into_iter().find(|open| open.item.id == *item);
+                let Some(body) = body.map(|open| open.item.body.clone()) else {
+                    return;
+                };
+                let end = EndTool {
+                    item: item.clone(),
+                    status: ItemStatus::Failed,
+                    body,
+                    output: Output::failure("No tool can be run here."),
+                };
+                self.report(Command::EndTool(Box::new(end)));
+            }
+            Effect::StopTool { .. } => {}
+        }
+    }
+}
+
+impl Drop for Task {
+    /// Whatever ends the task, nothing it started goes on.
+    fn drop(&mut self) {
+        for work in self.work.values() {
+            work.abort();
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The live threads, and handles to them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use raddle_core::ports::{Journal, Model, ReadError};
+use raddle_core::{
+    Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Refusal, Seq, Thread, ThreadId,
+    ThreadStarted, Timestamp,
+};
+use tokio::sync::{Mutex as Turn, mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use crate::open::open;
+use crate::task::{Message, Subscriber, Task};
+use crate::{Heard, Listener};
+
+/// How many messages to one thread may wait.
+const INBOX: usize = 64;
+
+/// What the agent needs.
+pub struct Options {
+    /// Where records are kept.
+    pub journal: Arc<dyn Journal>,
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// What time it is.
+    pub clock: fn() -> Timestamp,
+    /// The name of this process among those that share the journal.
+    pub node: String,
+}
+
+/// Why a thread cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AgentError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Its task ended while it was asked.
+    #[error("the thread's task has ended; try again")]
+    Ended,
+}
+
+/// What a new subscriber gets.
+#[derive(Debug)]
+pub struct Subscribed {
+    /// The thread as it is.
+    pub thread: Box<Thread>,
+    /// Whether what the subscriber saw can be gone on from.
+    pub cursor: Cursor,
+    /// It needs the records after this one,
+    pub after: Seq,
+    /// up to this one; what comes later it hears.
+    pub head: Seq,
+}
+
+/// All live threads. Cheap to clone.
+#[derive(Clone)]
+pub struct Threads {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) model: Arc<dyn Model>,
+    clock: fn() -> Timestamp,
+    node: String,
+    live: Mutex<HashMap<ThreadId, Handle>>,
+    /// Held by whoever opens a thread, so that it is opened once.
+    opening: Turn<()>,
+    /// Those who hear what concerns everyone.
+    crowd: Mutex<Vec<Weak<dyn Listener>>>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Threads {
+    /// No thread is live yet.
+    pub fn new(options: Options) -> Self {
+        let Options {
+            journal,
+            model,
+            clock,
+            node,
+        } = options;
+        Self {
+            shared: Arc::new(Shared {
+                journal,
+                model,
+                clock,
+                node,
+                live: Mutex::default(),
+                opening: Turn::default(),
+                crowd: Mutex::default(),
+                tasks: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The time as threads see it.
+    pub fn now(&self) -> Timestamp {
+        self.shared.now()
+    }
+
+    /// From now on this listener hears what concerns everyone, for as long as it lives.
+    pub fn join(&self, listener: &Arc<dyn Listener>) {
+        let mut crowd = self.shared.crowd();
+        crowd.retain(|it| it.strong_count() > 0);
+        crowd.push(Arc::downgrade(listener));
+    }
+
+    /// Begins a thread. Once that is stored the listener is answered, and then hears of it.
+    pub fn start<F>(&self, start: ThreadStarted, listener: Arc<dyn Listener>, reply: F) -> Handle
+    where
+        F: FnOnce(Result<Subscribed, AgentError>) + Send + 'static,
+    {
+        let id = start.thread;
+        let node = self.shared.node(Epoch(1));
+        let owner = Owner::start(start, node, self.shared.now());
+        let reply = Box::new(reply);
+        let starter = Subscriber { listener, reply };
+        self.shared.run(id, owner, Some(starter))
+    }
+
+    /// A handle to a thread, which is opened if it is not live.
+    pub async fn get(&self, id: ThreadId) -> Result<Handle, AgentError> {
+        if let Some(handle) = self.shared.live().get(&id) {
+            return Ok(handle.clone());
+        }
+        let _turn = self.shared.opening.lock().await;
+        if let Some(handle) = self.shared.live().get(&id) {
+            return Ok(handle.clone());
+        }
+        let (thread, head) = open(&*self.shared.journal, id).await?;
+        if thread.is_deleted() {
+            return Err(Refusal::Deleted.into());
+        }
+        let node = self.shared.node(Epoch(thread.epoch().0 + 1));
+        let owner = Owner::open(thread, head, node, self.shared.now());
+        Ok(self.shared.run(id, owner, None))
+    }
+
+    /// The threads that are live.
+    pub fn live(&self) -> Vec<ThreadId> {
+        self.shared.live().keys().copied().collect()
+    }
+
+    /// Leaves every thread in good order, and waits for that.
+    pub async fn close(&self) {
+        let handles: Vec<Handle> = self.shared.live().values().cloned().collect();
+        for handle in handles {
+            handle.order(Command::Release, |_| {}).await;
+        }
+        let mut tasks = std::mem::take(&mut *self.shared.tasks());
+        while tasks.join_next().await.is_some() {}
+    }
+}
+
+impl Shared {
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    fn node(&self, epoch: Epoch) -> Node {
+        Node {
+            name: self.node.clone(),
+            epoch,
+        }
+    }
+
+    fn run(self: &Arc<Self>, id: ThreadId, owner: Owner, starter: Option<Subscriber>) -> Handle {
+        let (sender, inbox) = mpsc::channel(INBOX);
+        let handle = Handle { sender };
+        self.live().insert(id, handle.clone());
+        let shared = self.clone();
+        let task = Task::new(id, self.clone(), owner, inbox, starter);
+        let mut tasks = self.tasks();
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            // A fault of ours in one thread ends that thread's task and nothing else.
+            match tokio::spawn(task.run()).await {
+                Ok(Ended::Released) => tracing::debug!(thread = %id, "left"),
+                Ok(ended) => tracing::info!(thread = %id, ?ended, "task ended"),
+                Err(error) => tracing::error!(thread = %id, %error, "task failed"),
+            }
+            shared.live().remove(&id);
+        });
+        handle
+    }
+
+    /// Says something to everyone who does not hear it as a subscriber.
+    pub(crate) fn tell_others(&self, heard: &Heard, subscribers: &[Arc<dyn Listener>]) {
+        let crowd: Vec<Arc<dyn Listener>> = self.crowd().iter().filter_map(Weak::upgrade).collect();
+        for listener in crowd {
+            if !subscribers.iter().any(|it| Arc::ptr_eq(it, &listener)) {
+                listener.hear(heard);
+            }
+        }
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<ThreadId, Handle>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn crowd(&self) -> MutexGuard<'_, Vec<Weak<dyn Listener>>> {
+        self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A live thread. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    sender: mpsc::Sender<Message>,
+}
+
+impl Handle {
+    /// Gives an order. The reply is called once what it means is stored, before anyone else hears of
+    /// it. Waits only for a place in the thread's inbox, which keeps the order of orders.
+    pub async fn order<F>(&self, command: Command, reply: F)
+    where
+        F: FnOnce(Result<Outcome, AgentError>) + Send + 'static,
+    {
+        let reply = Box::new(reply);
+        let order = Message::Order { command, reply };
+        if let Err(mpsc::error::SendError(Message::Order { reply, .. })) =
+            self.sender.send(order).await
+        {
+            reply(Err(AgentError::Ended));
+        }
+    }
+
+    /// Lets a listener hear of the thread from here on, or from after the last number it saw. It is
+    /// answered before it hears anything.
+    pub async fn subscribe<F>(&self, seen: Option<Seq>, listener: Arc<dyn Listener>, reply: F)
+    where
+        F: FnOnce(Result<Subscribed, AgentError>) + Send + 'static,
+    {
+        let reply = Box::new(reply);
+        let subscriber = Subscriber { listener, reply };
+        let subscribe = Message::Subscribe { seen, subscriber };
+        if let Err(mpsc::error::SendError(Message::Subscribe { subscriber, .. })) =
+            self.sender.send(subscribe).await
+        {
+            (subscriber.reply)(Err(AgentError::Ended));
+        }
+    }
+
+    /// A listener hears no more of the thread.
+    pub async fn unsubscribe(&self, listener: Arc<dyn Listener>) -> Result<(), AgentError> {
+        self.send(Message::Unsubscribe { listener }).await
+    }
+
+    /// Looks at the thread as it is stored.
+    pub async fn look<T, F>(&self, look: F) -> Result<T, AgentError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Thread) -> T + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let look = move |thread: &Thread| drop(reply.send(look(thread)));
+        self.send(Message::Look(Box::new(look))).await?;
+        answer.await.map_err(|_| AgentError::Ended)
+    }
+
+    async fn send(&self, message: Message) -> Result<(), AgentError> {
+        self.sender
+            .send(message)
+            .await
+            .map_err(|_| AgentError::Ended)
+    }
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Order { .. } => "Order",
+            Self::Subscribe { .. } => "Subscribe",
+            Self::Unsubscribe { .. } => "Unsubscribe",
+            Self::Look(_) => "Look",
+        })
+    }
+}
+
+impl std::fmt::Debug for Threads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} live threads", self.shared.live().len())
+    }
+}

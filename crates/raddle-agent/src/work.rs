@@ -1,0 +1,123 @@
+//! Work outside: calling the model and reporting what it says.
+
+use std::sync::Arc;
+
+use raddle_core::ports::{Journal, Model, Prompt, Said};
+use raddle_core::{
+    Admission, AppendText, CallTool, Command, CompleteItem, EndModel, Failure, FailureKind,
+    ItemBody, ModelEnd, Part, Purpose, Span, StartItem, Tool,
+};
+use tokio::sync::mpsc;
+
+use crate::context;
+
+/// What a call of the model needs.
+pub(crate) struct ModelWork {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) prompt: Prompt,
+    pub(crate) lineage: Vec<Span>,
+    pub(crate) call: u32,
+    pub(crate) reports: mpsc::Sender<Command>,
+}
+
+impl ModelWork {
+    /// Asks the model and reports everything it says. Ends early when nobody takes the reports.
+    pub(crate) async fn run(mut self) {
+        let thread = self.prompt.thread;
+        match context::build(&*self.journal, thread, &self.lineage).await {
+            Ok(context) => self.prompt.entries = context.entries(),
+            Err(error) => {
+                let error = Failure {
+                    message: format!("the history cannot be read: {error}"),
+                    kind: FailureKind::Internal,
+                    details: None,
+                };
+                let _ = self
+                    .report(end(self.call, ModelEnd::Failed { error }))
+                    .await;
+                return;
+            }
+        }
+        let purpose = self.prompt.purpose;
+        let mut answer = self.model.call(self.prompt.clone());
+        let mut summary = String::new();
+        loop {
+            let said = answer.next().await;
+            let is_last = matches!(said, Said::Ended(..));
+            for command in self.heard(said, purpose, &mut summary) {
+                if self.report(command).await.is_err() {
+                    return;
+                }
+            }
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    async fn report(&self, command: Command) -> Result<(), mpsc::error::SendError<Command>> {
+        self.reports.send(command).await
+    }
+
+    /// What something said means as a command.
+    fn heard(&self, said: Said, purpose: Purpose, summary: &mut String) -> Vec<Command> {
+        let call = self.call;
+        match (purpose, said) {
+            (Purpose::Answer, Said::Started(item, body)) => {
+                vec![Command::StartItem(Box::new(StartItem { call, item, body }))]
+            }
+            (Purpose::Answer, Said::Text(item, part, text)) => {
+                vec![Command::AppendText(AppendText { item, part, text })]
+            }
+            (Purpose::Answer, Said::Completed(item, body, sealed)) => {
+                let completed = CompleteItem {
+                    call,
+                    item,
+                    body,
+                    sealed,
+                };
+                vec![Command::CompleteItem(Box::new(completed))]
+            }
+            (Purpose::Answer, Said::Tool(item, asked)) => {
+                let name = asked.tool.clone();
+                vec![Command::CallTool(Box::new(CallTool {
+                    call,
+                    item,
+                    body: ItemBody::Tool(Tool { name: name.clone() }),
+                    asked,
+                    admission: Admission::Deny(format!("There is no tool named {name}.")),
+                }))]
+            }
+            // While it condenses, what it writes is the summary and is shown to nobody.
+            (Purpose::Compact, Said::Text(_, Part::Text, text)) => {
+                summary.push_str(&text);
+                Vec::new()
+            }
+            (Purpose::Compact, Said::Ended(end, usage)) => {
+                let mut commands = Vec::new();
+                if matches!(end, ModelEnd::Done) && !summary.is_empty() {
+                    commands.push(Command::Compact(raddle_core::Compact {
+                        call,
+                        item: raddle_core::ItemId::mint(),
+                        summary: std::mem::take(summary),
+                    }));
+                }
+                commands.push(Command::EndModel(Box::new(EndModel { call, end, usage })));
+                commands
+            }
+            (Purpose::Compact, _) => Vec::new(),
+            (Purpose::Answer, Said::Ended(end, usage)) => {
+                vec![Command::EndModel(Box::new(EndModel { call, end, usage }))]
+            }
+        }
+    }
+}
+
+fn end(call: u32, end: ModelEnd) -> Command {
+    Command::EndModel(Box::new(EndModel {
+        call,
+        end,
+        usage: None,
+    }))
+}

@@ -1,0 +1,254 @@
+//! A live thread, from an order to what is heard of it.
+
+mod script;
+
+use std::sync::{Arc, Mutex};
+
+use raddle_agent::{AgentError, Handle, Heard, Listener, Options, Subscribed, Threads};
+use raddle_core::ports::{Journal, ReadError};
+use raddle_core::{
+    Command, Cursor, Input, Interrupt, Message, Outcome, Refusal, Settings, Source, StartTurn,
+    Status, ThreadId, ThreadStarted, Timestamp, TurnKind,
+};
+use raddle_store::MemoryJournal;
+use tokio::sync::{mpsc, oneshot};
+
+use script::{Line, Script};
+
+/// A client that writes down what it hears.
+struct Client {
+    heard: mpsc::UnboundedSender<String>,
+}
+
+impl Listener for Client {
+    fn hear(&self, heard: &Heard) -> bool {
+        let line = match heard {
+            Heard::Told { notification, seq } => {
+                let number = if seq.is_some() { " #" } else { "" };
+                format!("{}{number}", notification.method())
+            }
+            Heard::Asked { method, .. } => format!("ask {method}"),
+        };
+        self.heard.send(line).is_ok()
+    }
+}
+
+fn client() -> (Arc<dyn Listener>, mpsc::UnboundedReceiver<String>) {
+    let (heard, hears) = mpsc::unbounded_channel();
+    (Arc::new(Client { heard }), hears)
+}
+
+async fn until(hears: &mut mpsc::UnboundedReceiver<String>, last: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    while let Some(line) = hears.recv().await {
+        let is_last = line.starts_with(last);
+        lines.push(line);
+        if is_last {
+            break;
+        }
+    }
+    lines
+}
+
+fn threads(journal: &Arc<dyn Journal>, script: &[&[Line]]) -> (Threads, Arc<Script>) {
+    let script = Arc::new(Script::new(script));
+    let threads = Threads::new(Options {
+        journal: journal.clone(),
+        model: script.clone(),
+        clock: || Timestamp(1_000_000),
+        node: "here".to_owned(),
+    });
+    (threads, script)
+}
+
+fn journal() -> Arc<dyn Journal> {
+    Arc::new(MemoryJournal::new())
+}
+
+fn started(id: ThreadId) -> ThreadStarted {
+    ThreadStarted {
+        thread: id,
+        tenant: None,
+        principal: None,
+        source: Source::Editor,
+        originator: None,
+        label: None,
+        version: "1".to_owned(),
+        ephemeral: false,
+        paginated: false,
+        git: None,
+        settings: Settings::default(),
+    }
+}
+
+/// Begins a thread and waits for it.
+async fn begin(threads: &Threads, id: ThreadId, me: Arc<dyn Listener>) -> Handle {
+    let (reply, answer) = oneshot::channel();
+    let handle = threads.start(started(id), me, |subscribed| drop(reply.send(subscribed)));
+    answer.await.expect("an answer").expect("a thread");
+    handle
+}
+
+async fn order(thread: &Handle, command: Command) -> Result<Outcome, AgentError> {
+    let (reply, answer) = oneshot::channel();
+    let reply = |outcome| drop(reply.send(outcome));
+    thread.order(command, reply).await;
+    answer.await.expect("an answer")
+}
+
+async fn subscribe(thread: &Handle, me: Arc<dyn Listener>) -> Subscribed {
+    let (reply, answer) = oneshot::channel();
+    let reply = |subscribed| drop(reply.send(subscribed));
+    thread.subscribe(None, me, reply).await;
+    answer.await.expect("an answer").expect("subscribed")
+}
+
+fn turn(id: &str, text: &str) -> Command {
+    Command::StartTurn(Box::new(StartTurn {
+        turn: id.into(),
+        kind: TurnKind::Work,
+        message: Some(Message {
+            item: format!("{id}-m").as_str().into(),
+            input: vec![Input::text(text)],
+            client_id: None,
+        }),
+        settings: None,
+        principal: None,
+        root: None,
+        output_schema: None,
+    }))
+}
+
+#[tokio::test]
+async fn a_turn_is_heard_from_its_beginning_to_its_end() {
+    let journal = journal();
+    let (threads, script) = threads(&journal, &[&[Line::Says("hello")]]);
+    let (me, mut hears) = client();
+    let thread = begin(&threads, ThreadId::mint(), me).await;
+    assert_eq!(hears.recv().await.as_deref(), Some("thread/started #"));
+    let outcome = order(&thread, turn("t1", "hi")).await.expect("a turn");
+    assert_eq!(outcome, Outcome::Started("t1".into()));
+    assert_eq!(
+        until(&mut hears, "turn/completed").await,
+        [
+            "thread/status/changed",
+            "turn/started #",
+            "item/started",
+            "item/completed #",
+            "item/started #",
+            "item/agentMessage/delta #",
+            "item/completed #",
+            "thread/tokenUsage/updated #",
+            "thread/status/changed",
+            "turn/completed #",
+        ]
+    );
+    assert_eq!(script.prompts(), ["user hi"]);
+}
+
+#[tokio::test]
+async fn another_process_goes_on_where_one_left() {
+    let journal = journal();
+    let id = ThreadId::mint();
+    let (first, _) = threads(&journal, &[&[Line::Says("hello")]]);
+    let (me, mut hears) = client();
+    let thread = begin(&first, id, me).await;
+    order(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut hears, "turn/completed").await;
+    first.close().await;
+
+    let (second, script) = threads(&journal, &[&[Line::Says("again")]]);
+    let thread = second.get(id).await.expect("the thread");
+    let (me, mut hears) = client();
+    let subscribed = subscribe(&thread, me).await;
+    assert_eq!(subscribed.cursor, Cursor::Good);
+    assert_eq!(subscribed.thread.turns(), 1);
+    order(&thread, turn("t2", "more")).await.expect("a turn");
+    until(&mut hears, "turn/completed").await;
+    assert_eq!(script.prompts(), ["user hi · assistant hello · user more"]);
+}
+
+#[tokio::test]
+async fn a_former_owner_stops_as_soon_as_it_writes() {
+    let journal = journal();
+    let id = ThreadId::mint();
+    let (first, _) = threads(&journal, &[]);
+    let old = begin(&first, id, client().0).await;
+    order(&old, Command::Rename(Some("a".to_owned())))
+        .await
+        .expect("stored");
+    let (second, _) = threads(&journal, &[]);
+    let new = second.get(id).await.expect("the thread");
+    order(&new, Command::Rename(Some("b".to_owned())))
+        .await
+        .expect("stored");
+    let refused = order(&old, Command::Rename(Some("c".to_owned()))).await;
+    assert_eq!(refused, Err(AgentError::Refused(Refusal::OwnedElsewhere)));
+    let name = new.look(|thread| thread.name().map(str::to_owned)).await;
+    assert_eq!(name, Ok(Some("b".to_owned())));
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_call_of_the_model() {
+    let journal = journal();
+    let (threads, script) = threads(&journal, &[&[Line::Begins("hel"), Line::Hangs]]);
+    let (me, mut hears) = client();
+    let thread = begin(&threads, ThreadId::mint(), me).await;
+    assert_eq!(hears.recv().await.as_deref(), Some("thread/started #"));
+    order(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut hears, "item/agentMessage/delta").await;
+    let interrupt = Command::Interrupt(Interrupt {
+        turn: None,
+        cause: raddle_core::Cause::Client { principal: None },
+    });
+    assert_eq!(order(&thread, interrupt).await, Ok(Outcome::Done));
+    let last = until(&mut hears, "turn/completed").await;
+    assert_eq!(last[0], "item/completed #");
+    script.dropped().await;
+    let status = thread.look(raddle_core::Thread::status).await;
+    assert_eq!(status, Ok(Status::Idle));
+}
+
+#[tokio::test]
+async fn everyone_hears_of_a_name_and_only_subscribers_of_its_number() {
+    let journal = journal();
+    let (threads, _) = threads(&journal, &[]);
+    let (me, mut mine) = client();
+    let (other, mut others) = client();
+    threads.join(&me);
+    threads.join(&other);
+    let thread = begin(&threads, ThreadId::mint(), me.clone()).await;
+    order(&thread, Command::Rename(Some("a".to_owned())))
+        .await
+        .expect("stored");
+    assert_eq!(
+        until(&mut others, "thread/name")
+            .await
+            .last()
+            .map(String::as_str),
+        Some("thread/name/updated")
+    );
+    assert_eq!(
+        until(&mut mine, "thread/name")
+            .await
+            .last()
+            .map(String::as_str),
+        Some("thread/name/updated #")
+    );
+    thread.unsubscribe(me.clone()).await.expect("heard");
+    order(&thread, Command::Rename(None)).await.expect("stored");
+    assert_eq!(
+        until(&mut mine, "thread/name").await,
+        ["thread/name/updated"]
+    );
+}
+
+#[tokio::test]
+async fn a_thread_that_is_not_there_is_not_opened() {
+    let (threads, _) = threads(&journal(), &[]);
+    let missing = threads.get(ThreadId::mint()).await;
+    assert_eq!(missing.err(), Some(AgentError::Read(ReadError::NotFound)));
+}
+
+/// Prompts in the order they were asked.
+type Prompts = Mutex<Vec<String>>;

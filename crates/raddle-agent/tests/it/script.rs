@@ -1,0 +1,120 @@
+//! A model that follows a script.
+
+use std::collections::VecDeque;
+use std::future::{pending, ready};
+use std::sync::{Arc, Mutex};
+
+use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
+use raddle_core::{AgentMessage, Entry, Input, ItemBody, ItemId, ModelEnd, Part, Usage};
+use tokio::sync::Notify;
+
+use super::Prompts;
+
+/// One line of a script.
+#[derive(Clone, Copy)]
+pub enum Line {
+    /// A whole message.
+    Says(&'static str),
+    /// A message that is not ended.
+    Begins(&'static str),
+    /// Nothing more, ever.
+    Hangs,
+}
+
+/// One list of lines for each call.
+pub struct Script {
+    calls: Mutex<VecDeque<Vec<Line>>>,
+    prompts: Prompts,
+    dropped: Arc<Notify>,
+}
+
+impl Script {
+    pub fn new(calls: &[&[Line]]) -> Self {
+        Self {
+            calls: Mutex::new(calls.iter().map(|lines| lines.to_vec()).collect()),
+            prompts: Prompts::default(),
+            dropped: Arc::default(),
+        }
+    }
+
+    /// What was asked, in words.
+    pub fn prompts(&self) -> Vec<String> {
+        self.prompts.lock().expect("prompts").clone()
+    }
+
+    /// Resolves when an answer was dropped.
+    pub async fn dropped(&self) {
+        self.dropped.notified().await;
+    }
+}
+
+impl Model for Script {
+    fn call(&self, prompt: Prompt) -> Box<dyn Answer> {
+        let words: Vec<String> = prompt.entries.iter().map(in_words).collect();
+        self.prompts
+            .lock()
+            .expect("prompts")
+            .push(words.join(" · "));
+        let lines = self.calls.lock().expect("calls").pop_front();
+        let mut said = VecDeque::new();
+        let mut hangs = false;
+        for line in lines.unwrap_or_default() {
+            let id = ItemId::mint();
+            let open = ItemBody::AgentMessage(AgentMessage::default());
+            match line {
+                Line::Says(text) => {
+                    said.push_back(Said::Started(id.clone(), open));
+                    said.push_back(Said::Text(id.clone(), Part::Text, text.to_owned()));
+                    let whole = AgentMessage {
+                        text: text.to_owned(),
+                        phase: None,
+                    };
+                    said.push_back(Said::Completed(id, ItemBody::AgentMessage(whole), None));
+                }
+                Line::Begins(text) => {
+                    said.push_back(Said::Started(id.clone(), open));
+                    said.push_back(Said::Text(id, Part::Text, text.to_owned()));
+                }
+                Line::Hangs => hangs = true,
+            }
+        }
+        if !hangs {
+            said.push_back(Said::Ended(ModelEnd::Done, Some(Usage::default())));
+        }
+        Box::new(Lines {
+            said,
+            dropped: self.dropped.clone(),
+        })
+    }
+}
+
+fn in_words(entry: &Entry) -> String {
+    match entry {
+        Entry::User(input) => match &input[..] {
+            [Input::Text { text, .. }] => format!("user {text}"),
+            other => format!("user {other:?}"),
+        },
+        Entry::Assistant { text, .. } => format!("assistant {text}"),
+        other => format!("{other:?}"),
+    }
+}
+
+struct Lines {
+    said: VecDeque<Said>,
+    dropped: Arc<Notify>,
+}
+
+impl Answer for Lines {
+    fn next(&mut self) -> Waiting<'_, Said> {
+        match self.said.pop_front() {
+            Some(said) => Box::pin(ready(said)),
+            None => Box::pin(pending()),
+        }
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        self.dropped.notify_one();
+    }
+}

@@ -1,0 +1,72 @@
+//! `turn/start`: hand the user's input to a thread.
+
+use std::sync::Arc;
+
+use raddle_core::{Command, Outcome, StartTurn, TurnKind};
+use raddle_protocol::methods::TurnStart;
+use raddle_protocol::{Turn, TurnId, TurnItemsView, TurnStartResponse, TurnStatus};
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
+    let Call {
+        params,
+        mut reply,
+        session,
+    } = call;
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        // Until the thread's inbox has it: from there on the inbox keeps the order.
+        let _lane = reply.take_pass();
+        let id = params.thread_id;
+        let handle = match rooms.threads.get(id).await {
+            Ok(handle) => handle,
+            Err(error) => return reply.error(threads::refused(id, error)),
+        };
+        let wishes = params.clone();
+        let settings = handle.look(move |thread| threads::changed(thread.settings(), &wishes));
+        let settings = match settings.await {
+            Ok(settings) => settings,
+            Err(error) => return reply.error(threads::refused(id, error)),
+        };
+        let start = StartTurn {
+            turn: TurnId::mint(),
+            kind: TurnKind::Work,
+            message: Some(threads::message(
+                params.input,
+                params.client_user_message_id,
+            )),
+            settings: Some(Box::new(settings)),
+            principal: session.peer.principal.as_deref().map(str::to_owned),
+            root: params.root_turn_id,
+            output_schema: params.output_schema,
+        };
+        let answer = move |outcome| match outcome {
+            Ok(Outcome::Started(turn) | Outcome::Joined(turn)) => {
+                reply.ok(&TurnStartResponse { turn: begun(turn) });
+            }
+            Ok(Outcome::Done) => reply.error(WireError::Dropped),
+            Err(error) => reply.error(threads::refused(id, error)),
+        };
+        handle
+            .order(Command::StartTurn(Box::new(start)), answer)
+            .await;
+    });
+}
+
+/// A turn of which nothing has happened yet.
+fn begun(id: TurnId) -> Turn {
+    Turn {
+        id,
+        items: Vec::new(),
+        status: TurnStatus::InProgress,
+        completed_at: None,
+        duration_ms: None,
+        error: None,
+        items_view: TurnItemsView::NotLoaded,
+        root_turn_id: None,
+        started_at: None,
+    }
+}

@@ -1,0 +1,237 @@
+//! The live threads, and how a client's words become theirs.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Weak};
+
+use raddle_agent::{AgentError, Heard, Listener};
+use raddle_core::ports::ReadError;
+use raddle_core::{
+    ApprovalPolicy, Image, Input, Message, Refusal, Reviewer, Sandbox, Settings, ThreadId,
+};
+use raddle_protocol as wire;
+use raddle_rpc::Close;
+
+use super::config::State;
+use crate::session::Session;
+use crate::wire_error::WireError;
+
+/// A client that has this much queued hears no more: it reads too slowly for what it asked to hear.
+const TOLD_BYTES_MAX: usize = 32 << 20;
+
+const TOO_SLOW: Close = Close {
+    code: 1008,
+    reason: Cow::Borrowed("too slow for what it subscribed to"),
+};
+
+/// A connection as one who hears of threads.
+#[derive(Debug)]
+pub(crate) struct Ear(pub(crate) Weak<Session>);
+
+impl Listener for Ear {
+    fn hear(&self, heard: &Heard) -> bool {
+        let Some(session) = self.0.upgrade().filter(|session| !session.is_gone()) else {
+            return false;
+        };
+        if session.outgoing.queued_bytes() > TOLD_BYTES_MAX {
+            session.outgoing.close(TOO_SLOW);
+            return false;
+        }
+        match heard {
+            Heard::Told { notification, seq } => {
+                session.tell_numbered(notification, seq.map(|seq| seq.0));
+            }
+            // Nothing asks yet: there are no tools.
+            Heard::Asked { .. } => {}
+        }
+        true
+    }
+}
+
+/// Why a thread did not do what it was asked, as the wire says it.
+pub(crate) fn refused(id: ThreadId, error: AgentError) -> WireError {
+    match error {
+        AgentError::Read(ReadError::NotFound) | AgentError::Refused(Refusal::Deleted) => {
+            WireError::Refused(format!("thread not found: {id}").into())
+        }
+        AgentError::Refused(Refusal::Busy) => WireError::Overloaded,
+        AgentError::Refused(refusal) => WireError::Refused(refusal.to_string().into()),
+        AgentError::Read(error) => WireError::Storage(error.to_string()),
+        AgentError::Ended => WireError::Overloaded,
+    }
+}
+
+/// The settings a thread begins with: what the client says, else what the configuration says.
+pub(crate) fn settings(params: &wire::ThreadStartParams, config: &State) -> Settings {
+    let said = |said: &Option<String>, key: &str| {
+        said.clone().or_else(|| config.text(key).map(str::to_owned))
+    };
+    let wished = params.approval_policy.as_ref().map(approval);
+    let wished = wished.or_else(|| {
+        let policy = config.text("approval_policy")?;
+        serde_json::from_value(policy.into())
+            .ok()
+            .map(|it| approval(&it))
+    });
+    let mode = params.sandbox.clone();
+    let mode = mode.or_else(|| config.text("sandbox_mode").map(wire::SandboxMode::from));
+    Settings {
+        cwd: params.cwd.clone().unwrap_or_else(here),
+        roots: params.runtime_workspace_roots.clone().unwrap_or_default(),
+        model: said(&params.model, "model"),
+        provider: said(&params.model_provider, "model_provider"),
+        effort: config.text("model_reasoning_effort").map(str::to_owned),
+        summary: config.text("model_reasoning_summary").map(str::to_owned),
+        tier: match &params.service_tier {
+            wire::Maybe::Value(tier) => Some(tier.clone()),
+            _ => None,
+        },
+        personality: params.personality.as_ref().map(|it| it.as_str().to_owned()),
+        base_instructions: params.base_instructions.clone(),
+        developer_instructions: params.developer_instructions.clone(),
+        approval: wished.unwrap_or_default(),
+        reviewer: params
+            .approvals_reviewer
+            .as_ref()
+            .map(reviewer)
+            .unwrap_or_default(),
+        sandbox: mode.map(|mode| sandbox_of(&mode)).unwrap_or_default(),
+        ..Settings::default()
+    }
+}
+
+/// The settings after a turn's own wishes, which later turns keep.
+pub(crate) fn changed(settings: &Settings, params: &wire::TurnStartParams) -> Settings {
+    let mut settings = settings.clone();
+    let set = |place: &mut Option<String>, wish: &Option<String>| {
+        if let Some(wish) = wish {
+            *place = Some(wish.clone());
+        }
+    };
+    set(&mut settings.model, &params.model);
+    set(&mut settings.effort, &params.effort);
+    if let Some(summary) = &params.summary {
+        settings.summary = Some(summary.as_str().to_owned());
+    }
+    if let Some(cwd) = &params.cwd {
+        settings.cwd.clone_from(cwd);
+    }
+    if let Some(policy) = &params.approval_policy {
+        settings.approval = approval(policy);
+    }
+    if let Some(who) = &params.approvals_reviewer {
+        settings.reviewer = reviewer(who);
+    }
+    if let Some(policy) = &params.sandbox_policy {
+        settings.sandbox = sandbox(policy);
+    }
+    settings
+}
+
+/// A message of the user.
+pub(crate) fn message(input: Vec<wire::UserInput>, client_id: Option<String>) -> Message {
+    Message {
+        item: wire::ItemId::mint(),
+        input: input.into_iter().filter_map(part).collect(),
+        client_id,
+    }
+}
+
+fn part(input: wire::UserInput) -> Option<Input> {
+    Some(match input {
+        wire::UserInput::Text(it) => Input::Text {
+            text: it.text,
+            marks: (!it.text_elements.is_empty())
+                .then(|| serde_json::to_value(&it.text_elements).unwrap_or_default()),
+        },
+        wire::UserInput::Image(it) => Input::Image {
+            image: match it.image {
+                wire::InputImage::Url { url } => Image::Url(url),
+                wire::InputImage::File { file_id } => Image::File(file_id),
+            },
+            detail: it.detail.map(|detail| detail.as_str().to_owned()),
+        },
+        wire::UserInput::LocalImage(it) => Input::Image {
+            image: Image::Path(it.path),
+            detail: it.detail.map(|detail| detail.as_str().to_owned()),
+        },
+        wire::UserInput::Audio(it) => Input::Audio { url: it.url },
+        wire::UserInput::LocalAudio(it) => Input::AudioFile { path: it.path },
+        wire::UserInput::Skill(it) => Input::Skill {
+            name: it.name,
+            path: it.path,
+        },
+        wire::UserInput::Mention(it) => Input::Mention {
+            name: it.name,
+            path: it.path,
+        },
+        // A part this version does not know cannot be shown to a model.
+        wire::UserInput::Unrecognized(_) => return None,
+    })
+}
+
+fn approval(policy: &wire::AskForApproval) -> ApprovalPolicy {
+    match policy {
+        wire::AskForApproval::Untrusted => ApprovalPolicy::Untrusted,
+        wire::AskForApproval::OnRequest => ApprovalPolicy::OnRequest,
+        wire::AskForApproval::Never => ApprovalPolicy::Never,
+        wire::AskForApproval::Granular(it) => {
+            ApprovalPolicy::Granular(serde_json::to_value(it).unwrap_or_default())
+        }
+        // What is not understood is the most careful.
+        wire::AskForApproval::Unrecognized(_) => ApprovalPolicy::Untrusted,
+    }
+}
+
+fn reviewer(reviewer: &wire::ApprovalsReviewer) -> Reviewer {
+    match reviewer {
+        wire::ApprovalsReviewer::AutoReview | wire::ApprovalsReviewer::GuardianSubagent => {
+            Reviewer::Agent
+        }
+        wire::ApprovalsReviewer::User | wire::ApprovalsReviewer::Unrecognized(_) => Reviewer::User,
+    }
+}
+
+fn sandbox_of(mode: &wire::SandboxMode) -> Sandbox {
+    match mode {
+        wire::SandboxMode::DangerFullAccess => Sandbox::FullAccess,
+        wire::SandboxMode::WorkspaceWrite => Sandbox::WorkspaceWrite {
+            roots: Vec::new(),
+            network: false,
+            without_tmp: false,
+            without_tmpdir: false,
+        },
+        wire::SandboxMode::ReadOnly | wire::SandboxMode::Unrecognized(_) => Sandbox::default(),
+    }
+}
+
+fn sandbox(policy: &wire::SandboxPolicy) -> Sandbox {
+    match policy {
+        wire::SandboxPolicy::DangerFullAccess => Sandbox::FullAccess,
+        wire::SandboxPolicy::ReadOnly(it) => Sandbox::ReadOnly {
+            network: it.network_access,
+        },
+        wire::SandboxPolicy::ExternalSandbox(it) => Sandbox::External {
+            network: it.network_access == wire::NetworkAccess::Enabled,
+        },
+        wire::SandboxPolicy::WorkspaceWrite(it) => Sandbox::WorkspaceWrite {
+            roots: it.writable_roots.clone(),
+            network: it.network_access,
+            without_tmp: it.exclude_slash_tmp,
+            without_tmpdir: it.exclude_tmpdir_env_var,
+        },
+        wire::SandboxPolicy::Unrecognized(_) => Sandbox::default(),
+    }
+}
+
+/// The folder the server runs in.
+fn here() -> String {
+    std::env::current_dir().map_or_else(|_| "/".to_owned(), |it| it.display().to_string())
+}
+
+/// A connection's ear, made once and kept with it.
+pub(crate) fn ear(session: &Arc<Session>) -> Arc<dyn Listener> {
+    session
+        .ear
+        .get_or_init(|| Arc::new(Ear(Arc::downgrade(session))))
+        .clone()
+}

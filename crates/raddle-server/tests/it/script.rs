@@ -1,0 +1,68 @@
+//! A model that follows a script, and the live threads that use it.
+
+use std::collections::VecDeque;
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+
+use raddle_agent::Threads;
+use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
+use raddle_core::{
+    AgentMessage, Failure, FailureKind, ItemBody, ItemId, ModelEnd, Part, Timestamp, Usage,
+};
+use raddle_server::Providers;
+use raddle_store::MemoryJournal;
+
+/// Live threads in memory, whose model says these messages, one in each call, and then fails.
+pub fn threads(says: &[&str]) -> impl FnOnce(Providers) -> Threads + use<> {
+    let says = says.iter().map(|it| (*it).to_owned()).collect();
+    move |_| {
+        Threads::new(raddle_agent::Options {
+            journal: Arc::new(MemoryJournal::new()),
+            model: Arc::new(Script(Mutex::new(says))),
+            clock: || Timestamp(1_700_000_000_000),
+            node: "test".to_owned(),
+        })
+    }
+}
+
+struct Script(Mutex<VecDeque<String>>);
+
+impl Model for Script {
+    fn call(&self, _: Prompt) -> Box<dyn Answer> {
+        let text = self.0.lock().expect("the script").pop_front();
+        let said = match text {
+            Some(text) => {
+                let id = ItemId::mint();
+                let open = ItemBody::AgentMessage(AgentMessage::default());
+                let whole = AgentMessage {
+                    text: text.clone(),
+                    phase: None,
+                };
+                VecDeque::from([
+                    Said::Started(id.clone(), open),
+                    Said::Text(id.clone(), Part::Text, text),
+                    Said::Completed(id, ItemBody::AgentMessage(whole), None),
+                    Said::Ended(ModelEnd::Done, Some(Usage::default())),
+                ])
+            }
+            None => {
+                let error = Failure {
+                    message: "the script has no more lines".to_owned(),
+                    kind: FailureKind::Other,
+                    details: None,
+                };
+                VecDeque::from([Said::Ended(ModelEnd::Failed { error }, None)])
+            }
+        };
+        Box::new(Lines(said))
+    }
+}
+
+struct Lines(VecDeque<Said>);
+
+impl Answer for Lines {
+    fn next(&mut self) -> Waiting<'_, Said> {
+        let said = self.0.pop_front();
+        Box::pin(ready(said.unwrap_or(Said::Ended(ModelEnd::Done, None))))
+    }
+}

@@ -1,0 +1,149 @@
+"""A model that says the same to everyone: the server's provider, as far as these checks go."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from harness import require_equal, wait_until
+
+PROVIDER = "script"
+MODEL = "loom"
+PIECES = ["warp ", "and ", "weft"]
+#: What every turn ends up saying.
+ANSWER = "".join(PIECES)
+INPUT_TOKENS, OUTPUT_TOKENS = 7, 3
+
+_PATH = "/v1/responses"
+_PATIENCE_S = 5
+
+
+class ModelScript:
+    """Answers as the OpenAI Responses API does, and keeps what it was asked.
+
+    `pieces_seen` counts the pieces of text that have reached the client. With it, the script says
+    its first piece and then waits until that one has arrived before it says the rest.
+    """
+
+    def __init__(self, bench, pieces_seen=None):
+        self._pieces_seen = pieces_seen
+        self._lock = threading.Lock()
+        self._requests = []
+        self._oddities = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        # Closing waits for this poll.
+        serve = {"poll_interval": 0.02}
+        threading.Thread(target=self._server.serve_forever, kwargs=serve, daemon=True).start()
+        bench.afterwards(self._close)
+        bench.evidence("what the model was asked", self._lines)
+
+    @property
+    def settings(self):
+        """What a server must be told to use it: keys, and their values in TOML."""
+        address = f"http://127.0.0.1:{self._server.server_port}/v1"
+        return {
+            "model": f'"{MODEL}"',
+            "model_provider": f'"{PROVIDER}"',
+            f"model_providers.{PROVIDER}.base_url": f'"{address}"',
+        }
+
+    def configure(self, bench):
+        """Writes the settings into the server's home."""
+        lines = [f"{key} = {value}\n" for key, value in self.settings.items()]
+        (bench.server_home / "config.toml").write_text("".join(lines))
+
+    def asked(self):
+        """Each request as the model's name and the texts so far, as pairs of a role and a text."""
+        with self._lock:
+            return [(it.get("model"), _conversation(it)) for it in self._requests]
+
+    def require_asked(self, expected):
+        """It was asked this, in this order, and for a stream each time."""
+        require_equal("what the model was asked", self.asked(), expected)
+        with self._lock:
+            require_equal("what is wrong with the requests", self._oddities, [])
+
+    def take(self, path, body):
+        """Gives whether a model would answer it."""
+        try:
+            request = json.loads(body)
+        except ValueError:
+            request = None
+        good = path == _PATH and isinstance(request, dict) and request.get("stream") is True
+        with self._lock:
+            if good:
+                self._requests.append(request)
+            else:
+                self._oddities.append(f"{path}: {body[:200]!r}")
+        return good
+
+    def events(self):
+        """The answer. The first piece may have to arrive before the next is said."""
+        before = self._pieces_seen and self._pieces_seen()
+        for event in _EVENTS:
+            yield event
+            if self._pieces_seen and event.get("delta") == PIECES[0]:
+                if not wait_until(lambda: self._pieces_seen() > before, _PATIENCE_S):
+                    with self._lock:
+                        self._oddities.append("the first piece did not arrive before the rest")
+
+    def _lines(self):
+        with self._lock:
+            oddities = list(self._oddities)
+        return [f"{model}: {texts}"[:400] for model, texts in self.asked()] + oddities
+
+    def _close(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _conversation(request):
+    return [
+        (item.get("role"), "".join(part.get("text", "") for part in item.get("content", [])))
+        for item in request.get("input", [])
+    ]
+
+
+def _handler(script):
+    class Handler(BaseHTTPRequestHandler):
+        # The library looks for this name.
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            if not script.take(self.path, body):
+                self.send_error(400)
+                return
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            try:
+                for event in script.events():
+                    frame = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+                    self.wfile.write(frame.encode())
+            except OSError:
+                # The server left before the end; whoever misses an answer says so.
+                pass
+
+        def log_message(self, *_):
+            """Nothing: the evidence has it."""
+
+    return Handler
+
+
+_ITEM = {"type": "message", "id": "item-1", "role": "assistant"}
+_USAGE = {
+    "input_tokens": INPUT_TOKENS,
+    "output_tokens": OUTPUT_TOKENS,
+    "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+}
+_EVENTS = [
+    {"type": "response.created", "response": {"id": "response-1"}},
+    {"type": "response.output_item.added", "item": {**_ITEM, "content": []}},
+    *(
+        {"type": "response.output_text.delta", "item_id": _ITEM["id"], "delta": piece}
+        for piece in PIECES
+    ),
+    {
+        "type": "response.output_item.done",
+        "item": {**_ITEM, "content": [{"type": "output_text", "text": ANSWER}]},
+    },
+    {"type": "response.completed", "response": {"id": "response-1", "usage": _USAGE}},
+]

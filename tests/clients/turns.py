@@ -1,0 +1,121 @@
+"""Reads off the record what the server said of a thread, and in which order."""
+
+from harness import require, require_equal
+from model_script import ANSWER, INPUT_TOKENS, OUTPUT_TOKENS
+
+_BEGUN = ["answer to thread/start", "thread/started"]
+_SETTINGS = "thread/settings/updated"
+_DELTA = "item/agentMessage/delta"
+_TURN = [
+    "thread/status/changed active",
+    "turn/started inProgress",
+    "item/started userMessage",
+    "item/completed userMessage",
+    "item/started agentMessage",
+    _DELTA,
+    "item/completed agentMessage",
+    "thread/tokenUsage/updated",
+    "thread/status/changed idle",
+    "turn/completed completed",
+]
+
+
+class Told:
+    """All that the server said of one thread."""
+
+    def __init__(self, record, thread):
+        self.messages = []
+        self.words = []
+        for message, request in record.told():
+            word = _answer(thread, message, request) or _notification(thread, message)
+            # However the text was cut, it is one word here.
+            if word and not (word == _DELTA and self.words[-1:] == [_DELTA]):
+                self.words.append(word)
+            if word:
+                self.messages.append(message)
+
+    def require_turns(self, prompts, settings_change=False, cut=False):
+        """A thread with one turn for each prompt, and nothing else.
+
+        `settings_change`: the first turn brings settings of its own. `cut`: the client did not wait
+        for the end, so the end may be missing, but what is there is right.
+        """
+        expected = list(_BEGUN)
+        for at in range(len(prompts)):
+            change = [_SETTINGS] if settings_change and at == 0 else []
+            expected += ["answer to turn/start", *change, *_TURN]
+        if cut:
+            expected = expected[: len(self.words)]
+        require_equal("what was said of the thread", self.words, expected)
+        self._require_numbers()
+        if not cut:
+            self._require_texts(prompts)
+
+    def _require_numbers(self):
+        numbers = [message["seq"] for message in self.messages if "seq" in message]
+        require(
+            all(before < after for before, after in zip(numbers, numbers[1:])),
+            f"the numbers do not rise: {numbers}",
+        )
+        for message in self.messages:
+            method = message.get("method")
+            if method in ("thread/started", "turn/started", "item/completed", "turn/completed"):
+                require("seq" in message, f"{method} has no number")
+
+    def _require_texts(self, prompts):
+        turns = [it["result"]["turn"]["id"] for it in self.messages if _has_turn(it)]
+        require_equal("how many turns differ", len(set(turns)), len(prompts))
+        for at, (turn, prompt) in enumerate(zip(turns, prompts)):
+            said = self._of(turn, "item/completed")
+            user, agent = (message["item"] for message in said)
+            texts = [part["text"] for part in user["content"]]
+            require_equal("what the user said", texts, [prompt])
+            require_equal("what the agent said", agent["text"], ANSWER)
+            deltas = self._of(turn, _DELTA)
+            require_equal("the pieces", "".join(it["delta"] for it in deltas), ANSWER)
+            require_equal("their item", {it["itemId"] for it in deltas}, {agent["id"]})
+            (usage,) = (it["tokenUsage"] for it in self._of(turn, "thread/tokenUsage/updated"))
+            require_equal("the turn's tokens", _tokens(usage["last"]), _expected_tokens(1))
+            require_equal("all tokens", _tokens(usage["total"]), _expected_tokens(at + 1))
+            for method in ("turn/started", "turn/completed"):
+                require_equal(f"how often {method} came", len(self._of(turn, method)), 1)
+
+    def _of(self, turn, method):
+        """The parameters of a turn's notifications of one kind."""
+        found = [it["params"] for it in self.messages if it.get("method") == method]
+        return [it for it in found if turn in (it.get("turnId"), it.get("turn", {}).get("id"))]
+
+
+def _answer(thread, message, request):
+    result = message.get("result") or {}
+    match request:
+        case {"method": "thread/start"} if result.get("thread", {}).get("id") == thread:
+            return "answer to thread/start"
+        case {"method": "turn/start", "params": {"threadId": of}} if of == thread:
+            return "answer to turn/start"
+    return None
+
+
+def _notification(thread, message):
+    params = message.get("params", {})
+    if thread not in (params.get("threadId"), params.get("thread", {}).get("id")):
+        return None
+    match params:
+        case {"status": {"type": detail}} | {"turn": {"status": detail}}:
+            return f"{message['method']} {detail}"
+        case {"item": {"type": detail}}:
+            return f"{message['method']} {detail}"
+    return message["method"]
+
+
+def _has_turn(message):
+    return "turn" in (message.get("result") or {})
+
+
+def _tokens(usage):
+    return [usage["inputTokens"], usage["outputTokens"], usage["totalTokens"]]
+
+
+def _expected_tokens(turns):
+    both = INPUT_TOKENS + OUTPUT_TOKENS
+    return [turns * INPUT_TOKENS, turns * OUTPUT_TOKENS, turns * both]
