@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::ports::{AppendError, Prompt};
+use raddle_core::ports::{AppendError, Journal, Prompt};
 use raddle_core::{
-    Command, Cursor, Effect, EndTool, Ended, Envelope, ItemStatus, Out, Outcome, Output, Owner,
-    Refusal, RequestNumber, Seq, Settled, Step, ThreadId, Token, Told, ask,
+    Command, Cursor, Effect, EndModel, EndTool, Ended, Envelope, Failure, FailureKind, ItemStatus,
+    ModelEnd, Out, Outcome, Output, Owner, Refusal, RequestNumber, Seq, Settled, Step, ThreadId,
+    Token, Told, ask,
 };
 use raddle_protocol::table::Scope;
 use tokio::sync::mpsc;
@@ -60,6 +61,7 @@ enum Caller {
 pub(crate) struct Task {
     id: ThreadId,
     shared: Arc<Shared>,
+    journal: Arc<dyn Journal>,
     owner: Owner,
     inbox: mpsc::Receiver<Message>,
     reports: mpsc::Receiver<Command>,
@@ -78,6 +80,7 @@ impl Task {
     pub(crate) fn new(
         id: ThreadId,
         shared: Arc<Shared>,
+        journal: Arc<dyn Journal>,
         owner: Owner,
         inbox: mpsc::Receiver<Message>,
         starter: Option<Subscriber>,
@@ -86,6 +89,7 @@ impl Task {
         Self {
             id,
             shared,
+            journal,
             owner,
             inbox,
             reports,
@@ -110,7 +114,7 @@ impl Task {
                     records,
                     class,
                 } => {
-                    let journal = self.shared.journal.clone();
+                    let journal = self.journal.clone();
                     let result = journal.append(self.id, after, &records, class).await;
                     if let Err(error) = &result {
                         tracing::warn!(thread = %self.id, %error, "append failed");
@@ -122,7 +126,7 @@ impl Task {
                         tokio::time::sleep(AWAY).await;
                     }
                 }
-                Step::ReadHead => match self.shared.journal.head(self.id).await {
+                Step::ReadHead => match self.journal.head(self.id).await {
                     Ok(head) => {
                         let outs = self.owner.head_is(head);
                         self.act(outs);
@@ -175,14 +179,17 @@ impl Task {
         while let Ok(message) = self.inbox.try_recv() {
             self.offer(message);
         }
-        while let Ok(command) = self.reports.try_recv() {
+        // While the journal is away no round empties the inbox; those who report wait in their channel.
+        while self.owner.has_room()
+            && let Ok(command) = self.reports.try_recv()
+        {
             self.report(command);
         }
     }
 
     fn report(&mut self, command: Command) {
         if self.owner.offer(Envelope::report(command)).is_err() {
-            // At most REPORTS come between two rounds, and the inbox holds more.
+            // Nobody reports without having seen room.
             tracing::error!(thread = %self.id, "a report was lost");
         }
     }
@@ -252,7 +259,7 @@ impl Task {
                     }
                 }
                 Out::SaveBase(base) => {
-                    let (journal, id) = (self.shared.journal.clone(), self.id);
+                    let (journal, id) = (self.journal.clone(), self.id);
                     tokio::spawn(async move {
                         if let Err(error) = journal.save_base(id, *base).await {
                             tracing::warn!(thread = %id, %error, "a snapshot was not kept");
@@ -333,7 +340,7 @@ impl Task {
                     return;
                 };
                 let work = ModelWork {
-                    journal: self.shared.journal.clone(),
+                    journal: self.journal.clone(),
                     model: self.shared.model.clone(),
                     prompt: Prompt {
                         thread: self.id,
@@ -346,8 +353,16 @@ impl Task {
                     call: *call,
                     reports: self.reporter.clone(),
                 };
+                let (reporter, call) = (self.reporter.clone(), *call);
                 let running = tokio::spawn(work.run());
+                self.work.retain(|_, work| !work.is_finished());
                 self.work.insert(effect, running.abort_handle());
+                tokio::spawn(async move {
+                    // A fault of ours ends the turn, it does not leave it waiting.
+                    if running.await.is_err_and(|error| error.is_panic()) {
+                        let _ = reporter.send(failed(call)).await;
+                    }
+                });
             }
             Effect::RunTool { item, .. } => {
                 // There are no tools yet: what cannot run says so at once.
@@ -372,6 +387,20 @@ impl Task {
             Effect::StopTool { .. } => {}
         }
     }
+}
+
+/// A call of the model ended by a fault of ours.
+fn failed(call: u32) -> Command {
+    let error = Failure {
+        message: "the server failed inside; its log says more".to_owned(),
+        kind: FailureKind::Internal,
+        details: None,
+    };
+    Command::EndModel(Box::new(EndModel {
+        call,
+        end: ModelEnd::Failed { error },
+        usage: None,
+    }))
 }
 
 impl Drop for Task {

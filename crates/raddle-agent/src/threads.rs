@@ -22,6 +22,8 @@ const INBOX: usize = 64;
 pub struct Options {
     /// Where records are kept.
     pub journal: Arc<dyn Journal>,
+    /// Where those of threads are kept that need not outlive the process.
+    pub memory: Arc<dyn Journal>,
     /// Who answers.
     pub model: Arc<dyn Model>,
     /// What time it is.
@@ -57,6 +59,13 @@ pub struct Subscribed {
     pub head: Seq,
 }
 
+/// How long a thread's records are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    ForGood,
+    InMemory,
+}
+
 /// All live threads. Cheap to clone.
 #[derive(Clone)]
 pub struct Threads {
@@ -64,7 +73,8 @@ pub struct Threads {
 }
 
 pub(crate) struct Shared {
-    pub(crate) journal: Arc<dyn Journal>,
+    journal: Arc<dyn Journal>,
+    memory: Arc<dyn Journal>,
     pub(crate) model: Arc<dyn Model>,
     clock: fn() -> Timestamp,
     node: String,
@@ -81,6 +91,7 @@ impl Threads {
     pub fn new(options: Options) -> Self {
         let Options {
             journal,
+            memory,
             model,
             clock,
             node,
@@ -88,6 +99,7 @@ impl Threads {
         Self {
             shared: Arc::new(Shared {
                 journal,
+                memory,
                 model,
                 clock,
                 node,
@@ -117,11 +129,16 @@ impl Threads {
         F: FnOnce(Result<Subscribed, AgentError>) + Send + 'static,
     {
         let id = start.thread;
+        let kept = if start.ephemeral {
+            Kept::InMemory
+        } else {
+            Kept::ForGood
+        };
         let node = self.shared.node(Epoch(1));
         let owner = Owner::start(start, node, self.shared.now());
         let reply = Box::new(reply);
         let starter = Subscriber { listener, reply };
-        self.shared.run(id, owner, Some(starter))
+        self.shared.run(id, owner, kept, Some(starter))
     }
 
     /// A handle to a thread, which is opened if it is not live.
@@ -139,7 +156,7 @@ impl Threads {
         }
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
         let owner = Owner::open(thread, head, node, self.shared.now());
-        Ok(self.shared.run(id, owner, None))
+        Ok(self.shared.run(id, owner, Kept::ForGood, None))
     }
 
     /// The threads that are live.
@@ -170,12 +187,22 @@ impl Shared {
         }
     }
 
-    fn run(self: &Arc<Self>, id: ThreadId, owner: Owner, starter: Option<Subscriber>) -> Handle {
+    fn run(
+        self: &Arc<Self>,
+        id: ThreadId,
+        owner: Owner,
+        kept: Kept,
+        starter: Option<Subscriber>,
+    ) -> Handle {
         let (sender, inbox) = mpsc::channel(INBOX);
         let handle = Handle { sender };
         self.live().insert(id, handle.clone());
         let shared = self.clone();
-        let task = Task::new(id, self.clone(), owner, inbox, starter);
+        let journal = match kept {
+            Kept::ForGood => self.journal.clone(),
+            Kept::InMemory => self.memory.clone(),
+        };
+        let task = Task::new(id, self.clone(), journal, owner, inbox, starter);
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
@@ -186,6 +213,10 @@ impl Shared {
                 Err(error) => tracing::error!(thread = %id, %error, "task failed"),
             }
             shared.live().remove(&id);
+            if kept == Kept::InMemory {
+                // Nobody can open it again.
+                let _ = shared.memory.delete(id).await;
+            }
         });
         handle
     }

@@ -243,6 +243,11 @@ impl Owner {
         self.running.iter()
     }
 
+    /// Whether a report of work would be taken now. Whoever has one waits until it is.
+    pub fn has_room(&self) -> bool {
+        self.inbox.has_room()
+    }
+
     /// Puts something into the inbox; gives it back if there is no room.
     pub fn offer(&mut self, envelope: Envelope) -> Result<(), Box<Envelope>> {
         self.inbox.offer(envelope)

@@ -108,6 +108,10 @@ async fn too_late(draining: &mut watch::Receiver<bool>, drain: Duration) {
 async fn read(incoming: &mut Incoming, rooms: &Arc<Rooms>, session: &Arc<Session>) -> Close {
     let reading = async {
         while let Some(frame) = incoming.next().await {
+            // What can no longer be answered is not begun.
+            if session.outgoing.is_closed() {
+                break;
+            }
             take(frame, rooms, session);
             // A client that does not read its answers is not read either.
             session.outgoing.room().await;

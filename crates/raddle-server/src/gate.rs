@@ -5,6 +5,7 @@
 
 mod lists;
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -127,15 +128,14 @@ impl Admission<'_> {
 
 /// Refuses params that need an opt-in, unless they say nothing.
 fn refuse_gated<M: Method>(text: &str) -> Result<(), WireError> {
-    let Ok(members) =
-        serde_json::from_str::<std::collections::HashMap<String, serde_json::Value>>(text)
-    else {
-        return Ok(());
-    };
-    match M::GATED
-        .iter()
-        .find(|name| members.get(**name).is_some_and(|value| !value.is_null()))
-    {
+    // Values are left unread: one that cannot be read must not let the others through.
+    let members = serde_json::from_str::<HashMap<String, &RawValue>>(text)
+        .map_err(|error| WireError::InvalidRequest(error.to_string()))?;
+    match M::GATED.iter().find(|name| {
+        members
+            .get(**name)
+            .is_some_and(|value| value.get() != "null")
+    }) {
         Some(name) => Err(WireError::Experimental(format!("{}.{name}", M::NAME))),
         None => Ok(()),
     }

@@ -52,7 +52,7 @@ impl Rooms {
         Ok(Self {
             options,
             lanes: Lanes::default(),
-            home: Disk::new(HOME_JOBS_MAX),
+            home: Disk::of_home(HOME_JOBS_MAX),
             config,
             searches: Searches::default(),
             lookout: Lookout::default(),

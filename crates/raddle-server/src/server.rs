@@ -8,6 +8,7 @@ use raddle_agent::Threads;
 use raddle_rpc::Connection;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::connection;
 use crate::rooms::Rooms;
@@ -96,7 +97,11 @@ impl Server {
     pub async fn drain(&mut self) {
         let _ = self.draining.send(true);
         while self.connections.join_next().await.is_some() {}
-        self.rooms.threads.close().await;
+        // A journal that is away must not keep a server that was told to stop.
+        let patience = self.rooms.options.drain;
+        if timeout(patience, self.rooms.threads.close()).await.is_err() {
+            tracing::warn!("threads were not left in good order; the journal did not answer");
+        }
     }
 
     /// How many connections are open.

@@ -73,7 +73,7 @@ impl Session {
         Self {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             peer,
-            disk: Disk::new(DISK_JOBS_MAX),
+            disk: Disk::of_client(DISK_JOBS_MAX),
             outgoing,
             calls: Calls::default(),
             counts: Counts::default(),

@@ -8,7 +8,7 @@ use raddle_agent::{Options, Threads};
 use raddle_core::ports::{AppendError, Journal, ReadError, Waiting};
 use raddle_core::{Base, Class, Record, Seq, ThreadId, Timestamp};
 use raddle_server::Providers;
-use raddle_store::LocalJournal;
+use raddle_store::{LocalJournal, MemoryJournal};
 use tokio::sync::OnceCell;
 
 use crate::model::Configured;
@@ -17,9 +17,11 @@ use crate::model::Configured;
 pub(crate) fn open(home: &Path, providers: Providers) -> Threads {
     Threads::new(Options {
         journal: Arc::new(Later::new(home.join("threads"))),
+        memory: Arc::new(MemoryJournal::new()),
         model: Arc::new(Configured::new(providers)),
         clock: now,
-        node: format!("{}", std::process::id()),
+        // Never that of another process, also not of a dead one.
+        node: ThreadId::mint().to_string(),
     })
 }
 

@@ -54,6 +54,7 @@ fn threads(journal: &Arc<dyn Journal>, script: &[&[Line]]) -> (Threads, Arc<Scri
     let script = Arc::new(Script::new(script));
     let threads = Threads::new(Options {
         journal: journal.clone(),
+        memory: Arc::new(MemoryJournal::new()),
         model: script.clone(),
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),

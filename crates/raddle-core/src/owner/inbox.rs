@@ -86,6 +86,11 @@ impl Inbox {
         Ok(())
     }
 
+    /// Whether one more report of work may wait.
+    pub(super) fn has_room(&self) -> bool {
+        self.work.len() < work_max()
+    }
+
     /// The next one. A round that is full takes no more work, but still every client.
     pub(super) fn next(&mut self, full: bool) -> Option<Envelope> {
         let work = || (!full).then_some(());

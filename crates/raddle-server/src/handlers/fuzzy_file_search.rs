@@ -2,13 +2,24 @@
 
 use std::sync::Arc;
 
-use raddle_protocol::FuzzyFileSearchResponse;
 use raddle_protocol::methods::FuzzyFileSearch;
+use raddle_protocol::{FuzzyFileSearchParams, FuzzyFileSearchResponse};
 
 use crate::call::Call;
 use crate::rooms::Rooms;
+use crate::wire_error::WireError;
+
+/// How many folders one search may go through.
+const ROOTS_MAX: usize = 64;
+
+/// The longest text that is searched for. No path is longer.
+const QUERY_BYTES_MAX: usize = 4096;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FuzzyFileSearch>) {
+    // Before it is begun: what is refused calls nothing off.
+    if let Err(error) = check(&call.params) {
+        return call.reply.error(error);
+    }
     // One client's token does not call off another's search.
     let name = call
         .params
@@ -23,4 +34,15 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FuzzyFileSearch>) {
             files: search.run(&params.query, &params.roots, || session.is_gone()),
         })
     });
+}
+
+fn check(params: &FuzzyFileSearchParams) -> Result<(), WireError> {
+    let what = if params.roots.len() > ROOTS_MAX {
+        format!("roots has more than {ROOTS_MAX} folders")
+    } else if params.query.len() > QUERY_BYTES_MAX {
+        format!("query is longer than {QUERY_BYTES_MAX} bytes")
+    } else {
+        return Ok(());
+    };
+    Err(WireError::Refused(what.into()))
 }

@@ -12,6 +12,9 @@ use crate::wire_error::WireError;
 /// The contract this server was checked against; stock clients read it as the server's version.
 const CONTRACT_VERSION: &str = "0.166.0";
 
+/// The longest name a client may have; it is kept with every thread the client starts.
+const NAME_BYTES_MAX: usize = 256;
+
 /// Raddle's own version.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -23,7 +26,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
     } = call;
     if !is_header_value(&params.client_info.name) {
         return reply.error(WireError::Refused(
-            "clientInfo.name must be legal as an HTTP header value".into(),
+            "clientInfo.name must be legal as an HTTP header value, of at most 256 bytes".into(),
         ));
     }
     if !session.introduce(&params) {
@@ -51,7 +54,9 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
 }
 
 fn is_header_value(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+    !name.is_empty()
+        && name.len() <= NAME_BYTES_MAX
+        && name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
 fn user_agent(client: &ClientInfo) -> String {

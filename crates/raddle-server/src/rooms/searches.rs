@@ -1,11 +1,13 @@
 //! Finding files by a few letters of their path.
 
+mod ignores;
+
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ignore::WalkBuilder;
+use ignore::{DirEntry, Walk, WalkBuilder};
 use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use raddle_protocol::{FuzzyFileSearchMatchType, FuzzyFileSearchResult};
@@ -15,6 +17,9 @@ const MATCHES_MAX: usize = 50;
 
 /// How many entries one search looks at, in all its roots, before it settles for what it has.
 const ENTRIES_MAX: usize = 1_000_000;
+
+/// How many folders that are not entered are kept in mind until they are listed.
+const SHUT_MAX: usize = 10_000;
 
 /// Searches that can be called off by a newer one.
 #[derive(Debug, Default)]
@@ -95,6 +100,10 @@ impl Search {
             entries_left: entries_max,
         };
         for root in roots {
+            // Asked here too: even to begin with a root takes looks at the disk.
+            if is_off() || hunt.entries_left == 0 {
+                break;
+            }
             hunt.search(root, is_off);
         }
         if is_off() {
@@ -108,54 +117,113 @@ impl Search {
     }
 }
 
+/// Folders that are listed but not entered.
+type Shut = Arc<Mutex<Vec<PathBuf>>>;
+
 impl Hunt {
     fn search(&mut self, root: &str, is_off: impl Fn() -> bool) {
         let folder = Path::new(root);
-        // Hidden files count, ignored ones do not; ignore files apply only inside a repository.
-        let walk = WalkBuilder::new(folder)
-            .hidden(false)
-            .follow_links(false)
-            .require_git(true)
-            .build();
-        let mut buffer = Vec::new();
-        for entry in walk {
-            if self.entries_left == 0 || is_off() {
+        if !ignores::are_plain(folder) {
+            self.entries_left -= 1;
+            return;
+        }
+        let shut = Shut::default();
+        for entry in walk(folder, &shut) {
+            // These came before the entry.
+            self.look_at_shut(root, &shut, &is_off);
+            if !self.may_look(&is_off) {
                 return;
             }
-            self.entries_left -= 1;
             let Ok(entry) = entry else { continue };
-            let Ok(relative) = entry.path().strip_prefix(folder) else {
-                continue;
-            };
-            let path = relative.to_string_lossy();
-            if path.is_empty() {
-                continue;
-            }
-            let mut indices = Vec::new();
-            let text = Utf32Str::new(&path, &mut buffer);
-            let Some(score) = self.pattern.indices(text, &mut self.matcher, &mut indices) else {
-                continue;
-            };
-            indices.sort_unstable();
-            indices.dedup();
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            self.found.push(FuzzyFileSearchResult {
-                root: root.to_owned(),
-                file_name: entry.file_name().to_string_lossy().into_owned(),
-                path: path.into_owned(),
-                match_type: if is_folder {
-                    FuzzyFileSearchMatchType::Directory
-                } else {
-                    FuzzyFileSearchMatchType::File
-                },
-                score,
-                indices: Some(indices),
-            });
-            if self.found.len() > 20 * MATCHES_MAX {
-                best_first(&mut self.found);
+            let kind = if is_folder {
+                FuzzyFileSearchMatchType::Directory
+            } else {
+                FuzzyFileSearchMatchType::File
+            };
+            self.look(root, entry.path(), kind);
+        }
+        self.look_at_shut(root, &shut, &is_off);
+    }
+
+    fn look_at_shut(&mut self, root: &str, shut: &Shut, is_off: impl Fn() -> bool) {
+        let passed = std::mem::take(&mut *shut.lock().unwrap_or_else(PoisonError::into_inner));
+        for path in passed {
+            if !self.may_look(&is_off) {
+                return;
             }
+            self.look(root, &path, FuzzyFileSearchMatchType::Directory);
         }
     }
+
+    /// Whether to go on with one more entry.
+    fn may_look(&mut self, is_off: impl Fn() -> bool) -> bool {
+        if self.entries_left == 0 || is_off() {
+            return false;
+        }
+        self.entries_left -= 1;
+        true
+    }
+
+    /// Keeps the entry if it matches.
+    fn look(&mut self, root: &str, path: &Path, match_type: FuzzyFileSearchMatchType) {
+        let (Ok(relative), Some(file_name)) = (path.strip_prefix(root), path.file_name()) else {
+            return;
+        };
+        let path = relative.to_string_lossy();
+        if path.is_empty() {
+            return;
+        }
+        let (mut buffer, mut indices) = (Vec::new(), Vec::new());
+        let text = Utf32Str::new(&path, &mut buffer);
+        let Some(score) = self.pattern.indices(text, &mut self.matcher, &mut indices) else {
+            return;
+        };
+        indices.sort_unstable();
+        indices.dedup();
+        self.found.push(FuzzyFileSearchResult {
+            root: root.to_owned(),
+            file_name: file_name.to_string_lossy().into_owned(),
+            path: path.into_owned(),
+            match_type,
+            score,
+            indices: Some(indices),
+        });
+        if self.found.len() > 20 * MATCHES_MAX {
+            best_first(&mut self.found);
+        }
+    }
+}
+
+/// Everything in the folder that is not ignored. Folders whose ignore files must not be read are put
+/// with the shut ones instead.
+fn walk(folder: &Path, shut: &Shut) -> Walk {
+    let shut = shut.clone();
+    let enter = move |entry: &DirEntry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        if !is_folder || ignores::are_plain(entry.path()) {
+            return true;
+        }
+        let mut shut = shut.lock().unwrap_or_else(PoisonError::into_inner);
+        if shut.len() < SHUT_MAX {
+            shut.push(entry.path().to_owned());
+        }
+        false
+    };
+    // Without git's rules the walker does not look at the folders above.
+    let above = ignores::are_plain_above(folder);
+    // Hidden files count, ignored ones do not. What git ignores counts outside a repository; `.ignore`
+    // applies everywhere. The user's own rules for all repositories are not the client's.
+    WalkBuilder::new(folder)
+        .hidden(false)
+        .follow_links(false)
+        .require_git(true)
+        .parents(above)
+        .git_ignore(above)
+        .git_exclude(above)
+        .git_global(false)
+        .filter_entry(enter)
+        .build()
 }
 
 /// Sorts by score, then by path, and keeps as many as are told.
@@ -221,6 +289,58 @@ mod tests {
             looks.get() > 5
         };
         assert_eq!(search.run("needle", &roots, leaves).len(), 0);
-        assert!(looks.get() < 20, "looked {} times", looks.get());
+        // The sixth ended the walk, and the next two the rest.
+        assert_eq!(looks.get(), 8);
+    }
+
+    #[test]
+    fn a_newer_search_calls_off_an_older_one_of_the_same_name_only() {
+        let folder = haystack(1);
+        let roots = [folder.path().display().to_string()];
+        let searches = Searches::default();
+        let found_when = |newer: Option<&str>| {
+            let older = searches.begin(Some("typing".into()));
+            let begin = || {
+                drop(searches.begin(newer.map(Into::into)));
+                false
+            };
+            older.run("needle", &roots, begin).len()
+        };
+        assert_eq!(found_when(Some("typing")), 0);
+        assert_eq!(found_when(Some("else")), 1);
+        assert_eq!(found_when(None), 1);
+    }
+
+    #[test]
+    fn a_folder_whose_ignore_file_is_no_file_is_listed_but_not_entered() {
+        let folder = haystack(1);
+        let shut = folder.path().join("needles");
+        std::fs::create_dir(&shut).expect("a folder");
+        std::fs::write(shut.join("needle"), "").expect("a file");
+        std::os::unix::fs::symlink("/dev/zero", shut.join(".ignore")).expect("a link");
+        let search = Searches::default().begin(None);
+        let found = |root: &Path| {
+            let roots = [root.display().to_string()];
+            let found = search.run("needle", &roots, || false);
+            let mut paths: Vec<String> = found.into_iter().map(|it| it.path).collect();
+            paths.sort();
+            paths
+        };
+        assert_eq!(found(folder.path()), ["needle0", "needles"]);
+        assert_eq!(found(&shut), [""; 0]);
+    }
+
+    #[test]
+    fn an_ignore_file_above_that_is_no_file_is_not_read() {
+        let folder = haystack(0);
+        let below = folder.path().join("a/b");
+        std::fs::create_dir_all(&below).expect("a folder");
+        std::fs::write(below.join("needle"), "").expect("a file");
+        std::os::unix::fs::symlink("/dev/zero", folder.path().join(".gitignore")).expect("a link");
+        let roots = [below.display().to_string()];
+        let found = Searches::default()
+            .begin(None)
+            .run("needle", &roots, || false);
+        assert_eq!(found.len(), 1);
     }
 }

@@ -285,7 +285,7 @@ pub fn is_slow_answer(message: &Value, id: i64) -> bool {
     message["id"] == id && message["result"]["status"] == "ok"
 }
 
-/// A named pipe. A search reads `.ignore` of a folder first, and waits when that is a pipe.
+/// A named pipe. Whoever opens it to read waits, because nobody writes.
 pub struct Pipe {
     path: std::path::PathBuf,
 }
@@ -296,26 +296,6 @@ impl Pipe {
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.is_ok_and(|status| status.success()), "mkfifo");
         Self { path }
-    }
-
-    /// The writer, if a reader waits for one. It waits on until the writer is dropped.
-    pub fn try_open(&self) -> Option<std::fs::File> {
-        use std::os::unix::fs::OpenOptionsExt;
-        let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-        std::fs::OpenOptions::new()
-            .write(true)
-            .custom_flags(at_once)
-            .open(&self.path)
-            .ok()
-    }
-
-    /// Waits for a reader, and keeps it waiting until the writer is dropped.
-    pub async fn open(&self) -> std::fs::File {
-        let path = self.path.clone();
-        let opened =
-            tokio::task::spawn_blocking(move || std::fs::OpenOptions::new().write(true).open(path));
-        let opened = timeout(LIMIT, opened).await.expect("a reader in time");
-        opened.expect("no panic").expect("a writer")
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::client::{Client, Pipe, id_of};
+use crate::disk::{Held, in_line, with_one_thread};
 use crate::player::Stage;
 
 const SEARCH: &str = "fuzzyFileSearch";
@@ -51,62 +52,100 @@ async fn one_is_found_among_many_and_at_most_fifty_are_told() {
     assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
 }
 
-/// A folder in which a search waits until it is let go: a walk reads `.ignore` first.
-fn slow(stage: &Stage, root: &str) -> Pipe {
-    quick(stage, root);
-    Pipe::new(stage.path(&format!("{root}/.ignore")))
-}
-
 /// A folder with one file to find.
 fn quick(stage: &Stage, root: &str) {
     std::fs::create_dir(stage.path(root)).unwrap();
     std::fs::write(stage.path(&format!("{root}/needle")), "").unwrap();
 }
 
-#[tokio::test]
-async fn a_newer_search_calls_off_an_older_one_of_the_same_token() {
-    let stage = Stage::new();
-    let mut server = stage.open();
-    let mut client = Client::connect(&mut server).await;
-    let pipes = [slow(&stage, "a"), slow(&stage, "b")];
-    quick(&stage, "c");
-    let typed = |root: &str| params(&stage, root, "needle", Some("typing"));
+#[test]
+fn a_newer_search_calls_off_an_older_one_of_the_same_token() {
+    with_one_thread(async {
+        let stage = Stage::new();
+        let mut server = stage.open();
+        let mut client = Client::connect(&mut server).await;
+        quick(&stage, "a");
+        let typed = params(&stage, "a", "needle", Some("typing"));
 
-    let first = client.request(SEARCH, typed("a"));
-    let in_first = pipes[0].open().await;
-    let second = client.request(SEARCH, typed("b"));
-    let in_second = pipes[1].open().await;
-    drop(in_first);
-    let called_off = |id: i64| json!({"id": id, "result": {"files": []}});
-    assert_eq!(client.next().await, called_off(first));
-    let third = client.ask(SEARCH, typed("c")).await.unwrap();
-    assert_eq!(third["files"][0]["path"], "needle");
-    drop(in_second);
-    assert_eq!(client.next().await, called_off(second));
+        let held = Held::new().await;
+        let first = client.request(SEARCH, typed.clone());
+        in_line(&mut client).await;
+        let second = client.request(SEARCH, typed);
+        in_line(&mut client).await;
+        drop(held);
+        let called_off = json!({"id": first, "result": {"files": []}});
+        assert_eq!(client.next().await, called_off);
+        let answer = client.next().await;
+        assert_eq!(id_of(&answer), second);
+        assert_eq!(answer["result"]["files"][0]["path"], "needle");
+    });
+}
+
+#[test]
+fn another_token_or_another_client_or_a_refusal_calls_nothing_off() {
+    with_one_thread(async {
+        let stage = Stage::new();
+        let mut server = stage.open();
+        let mut client = Client::connect(&mut server).await;
+        let mut other = Client::connect(&mut server).await;
+        quick(&stage, "a");
+        let search = |token| params(&stage, "a", "needle", token);
+
+        let held = Held::new().await;
+        let older = client.request(SEARCH, search(Some("typing")));
+        in_line(&mut client).await;
+        client.request(SEARCH, search(Some("else")));
+        client.request(SEARCH, search(None));
+        other.request(SEARCH, search(Some("typing")));
+        let long = params(&stage, "a", &"x".repeat(4097), Some("typing"));
+        let refused = client.ask(SEARCH, long).await;
+        refused.expect_err("too long");
+        in_line(&mut other).await;
+        drop(held);
+        let answer = client.next().await;
+        assert_eq!(id_of(&answer), older);
+        for answer in [
+            answer,
+            client.next().await,
+            client.next().await,
+            other.next().await,
+        ] {
+            assert_eq!(answer["result"]["files"][0]["path"], "needle");
+        }
+    });
 }
 
 #[tokio::test]
-async fn another_token_or_another_client_calls_nothing_off() {
+async fn what_is_too_much_for_one_search_is_refused() {
     let stage = Stage::new();
     let mut server = stage.open();
     let mut client = Client::connect(&mut server).await;
-    let mut other = Client::connect(&mut server).await;
-    let pipe = slow(&stage, "slow");
-    quick(&stage, "quick");
-    let search = |root: &str, token| params(&stage, root, "needle", token);
+    quick(&stage, "a");
+    let mut refused = async |query: usize, roots: usize| {
+        let params = json!({"query": "n".repeat(query), "roots": vec![stage.path("a"); roots]});
+        let error = client.ask(SEARCH, params).await.err()?;
+        assert_eq!(error["code"], -32600);
+        Some(error["message"].clone())
+    };
+    assert_eq!(refused(4096, 64).await, None);
+    let message = "query is longer than 4096 bytes";
+    assert_eq!(refused(4097, 1).await, Some(message.into()));
+    let message = "roots has more than 64 folders";
+    assert_eq!(refused(1, 65).await, Some(message.into()));
+}
 
-    let older = client.request(SEARCH, search("slow", Some("typing")));
-    let waiting = pipe.open().await;
-    for token in [Some("else"), None] {
-        let found = client.ask(SEARCH, search("quick", token)).await;
-        found.expect("a search");
-    }
-    let found = other.ask(SEARCH, search("quick", Some("typing"))).await;
-    found.expect("a search");
-    drop(waiting);
-    let answer = client.next().await;
-    assert_eq!(id_of(&answer), older);
-    assert_eq!(answer["result"]["files"][0]["path"], "needle");
+#[tokio::test]
+async fn a_search_does_not_wait_at_a_pipe() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    quick(&stage, "needles");
+    let _pipe = Pipe::new(stage.path("needles/.ignore"));
+    let root = params(&stage, ".", "needle", None);
+    let found = client.ask(SEARCH, root).await.unwrap();
+    let paths: Vec<&Value> = found["files"].as_array().unwrap().iter().collect();
+    assert_eq!(paths.len(), 1, "{paths:?}");
+    assert_eq!(paths[0]["file_name"], "needles");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

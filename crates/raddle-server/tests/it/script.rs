@@ -18,6 +18,7 @@ pub fn threads(says: &[&str]) -> impl FnOnce(Providers) -> Threads + use<> {
     move |_| {
         Threads::new(raddle_agent::Options {
             journal: Arc::new(MemoryJournal::new()),
+            memory: Arc::new(MemoryJournal::new()),
             model: Arc::new(Script(Mutex::new(says))),
             clock: || Timestamp(1_700_000_000_000),
             node: "test".to_owned(),

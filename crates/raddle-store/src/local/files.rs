@@ -27,15 +27,12 @@ impl Files {
     pub(super) fn write(&self, hash: &Hash, bytes: &[u8]) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let path = self.path(hash);
-        // One that is there was synced before it got its name.
-        if path.exists() {
-            return Ok(());
-        }
         let folder = path.parent().unwrap_or(&self.folder);
-        if !folder.exists() {
-            fs::create_dir_all(folder)?;
-            sync(&self.folder)?;
-            sync(self.folder.parent().unwrap_or(&self.folder))?;
+        fs::create_dir_all(folder)?;
+        // One that is there holds what its name says, but whoever wrote it may have been stopped before
+        // the name itself was safe.
+        if path.exists() {
+            return self.sync_names(folder);
         }
         let next = NEXT.fetch_add(1, Ordering::Relaxed);
         let draft = folder.join(format!("draft-{}-{next}", std::process::id()));
@@ -45,7 +42,14 @@ impl Files {
             let _ = fs::remove_file(&draft);
         }
         written?;
-        sync(folder)
+        self.sync_names(folder)
+    }
+
+    /// Waits until the names in a folder, and the folder's own, are on the disk.
+    fn sync_names(&self, folder: &Path) -> io::Result<()> {
+        sync(folder)?;
+        sync(&self.folder)?;
+        sync(self.folder.parent().unwrap_or(&self.folder))
     }
 
     /// The bytes, if they are what their name says.

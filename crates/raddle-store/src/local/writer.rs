@@ -318,21 +318,21 @@ impl Desk {
         let Some(connection) = &self.connection else {
             return Err(nothing());
         };
-        let begun = if self.synced == class {
-            connection
-                .prepare_cached("BEGIN IMMEDIATE")
-                .and_then(|mut it| it.execute([]))
-        } else {
+        if self.synced != class {
             let level = match class {
                 Class::Power => "full",
                 Class::Process => "normal",
             };
             let set = connection.pragma_update(None, "synchronous", level);
-            set.and_then(|()| connection.execute("BEGIN IMMEDIATE", []))
-        };
+            set.map_err(|error| Failed::from(error::write(&error)))?;
+            // Noted at once: should the next step fail, the one after it must know how things stand.
+            self.synced = class;
+        }
+        let begun = connection
+            .prepare_cached("BEGIN IMMEDIATE")
+            .and_then(|mut it| it.execute([]));
         match begun {
             Ok(_) => {
-                self.synced = class;
                 let refreshed = self.known.refresh(connection);
                 refreshed.map_err(|error| {
                     self.roll_back();

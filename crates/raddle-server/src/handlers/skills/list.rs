@@ -1,5 +1,6 @@
 //! `skills/list`: the skills that apply in some folders.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use raddle_protocol::SkillsListResponse;
@@ -7,8 +8,16 @@ use raddle_protocol::methods::SkillsList;
 
 use crate::call::Call;
 use crate::rooms::{Rooms, skills};
+use crate::wire_error::WireError;
+
+/// How many folders one request may ask for.
+const FOLDERS_MAX: usize = 64;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<SkillsList>) {
+    if call.params.cwds.len() > FOLDERS_MAX {
+        let what = format!("cwds has more than {FOLDERS_MAX} folders");
+        return call.reply.error(WireError::Refused(what.into()));
+    }
     // `forceReload` needs no work: the folders are looked at every time.
     let user = rooms.options.paths.skills.clone();
     call.on_disk(move |params| {
@@ -16,8 +25,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<SkillsList>) {
         if folders.is_empty() {
             folders.push(std::env::current_dir()?.display().to_string());
         }
+        let mut seen = HashSet::new();
         let data = folders
             .iter()
+            .filter(|cwd| seen.insert(cwd.as_str()))
             .map(|cwd| skills::in_folder(&user, cwd))
             .collect();
         Ok(SkillsListResponse { data })

@@ -28,3 +28,24 @@ async fn a_skill_that_is_too_long_is_told_as_an_error() {
         "larger than 262144 bytes"
     );
 }
+
+#[tokio::test]
+async fn more_folders_than_allowed_are_refused_and_a_repeated_one_is_told_once() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let too_many = vec![stage.path("w"); 65];
+    let refused = client.ask("skills/list", json!({"cwds": too_many})).await;
+    let refused = refused.expect_err("too many");
+    assert_eq!(refused["code"], -32600);
+    assert_eq!(refused["message"], "cwds has more than 64 folders");
+
+    let mut cwds = vec![stage.path("w"); 63];
+    cwds.push(stage.path("v"));
+    let listed = client.ask("skills/list", json!({"cwds": cwds})).await;
+    let listed = listed.expect("a list");
+    let told: Vec<_> = listed["data"].as_array().unwrap().iter().collect();
+    assert_eq!(told.len(), 2);
+    assert_eq!(told[0]["cwd"], stage.path("w"));
+    assert_eq!(told[1]["cwd"], stage.path("v"));
+}

@@ -1,0 +1,116 @@
+//! Whether a folder's ignore files may be read. The walker opens whatever has the right name and reads it
+//! to its end, so a link to a device, a pipe or a huge file would keep its thread or fill the memory.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use crate::rooms::files;
+
+/// The longest ignore file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Whether everything the walker reads when it enters the folder is a regular file of a sane length.
+pub(super) fn are_plain(folder: &Path) -> bool {
+    is_plain(&folder.join(".ignore"))
+        && is_plain(&folder.join(".gitignore"))
+        && is_repository_plain(&folder.join(".git"))
+}
+
+/// The same for all folders above, whose files the walker reads too.
+pub(super) fn are_plain_above(folder: &Path) -> bool {
+    // The walker goes up from the true path. Where there is none, it does not go up.
+    let Ok(folder) = fs::canonicalize(folder) else {
+        return true;
+    };
+    folder.ancestors().skip(1).all(are_plain)
+}
+
+/// A file that is not there, or cannot be looked at, is not read either.
+fn is_plain(file: &Path) -> bool {
+    fs::symlink_metadata(file).map_or(true, |it| it.is_file() && it.len() <= FILE_BYTES_MAX)
+}
+
+/// Mirrors how the walker finds `info/exclude`: in a linked work tree `.git` is a file that names a folder,
+/// in which `commondir` names another.
+fn is_repository_plain(git: &Path) -> bool {
+    if !fs::metadata(git).is_ok_and(|it| it.is_file()) {
+        return is_plain(&git.join("info/exclude"));
+    }
+    if !is_plain(git) {
+        return false;
+    }
+    let Some(line) = first_line(git) else {
+        return true;
+    };
+    let Some(folder) = line.strip_prefix("gitdir: ").map(PathBuf::from) else {
+        return true;
+    };
+    let common = folder.join("commondir");
+    if !is_plain(&common) {
+        return false;
+    }
+    let Some(line) = first_line(&common) else {
+        return true;
+    };
+    let common = if line.starts_with('.') {
+        folder.join(line)
+    } else {
+        line.into()
+    };
+    is_plain(&common.join("info/exclude"))
+}
+
+fn first_line(file: &Path) -> Option<String> {
+    let (file, _) = files::open(file).ok()?;
+    let mut lines = BufReader::new(file.take(FILE_BYTES_MAX)).lines();
+    lines.next()?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a folder")
+    }
+
+    #[test]
+    fn only_short_regular_files_are_plain() {
+        for name in [".ignore", ".gitignore", ".git/info/exclude"] {
+            let folder = folder();
+            let file = folder.path().join(name);
+            fs::create_dir_all(file.parent().expect("a parent")).expect("a folder");
+            assert!(are_plain(folder.path()), "no {name}");
+            fs::write(&file, "*.log").expect("a file");
+            assert!(are_plain(folder.path()), "{name}");
+            let grown = fs::File::create(&file).expect("a file");
+            grown.set_len(FILE_BYTES_MAX + 1).expect("a length");
+            assert!(!are_plain(folder.path()), "long {name}");
+            fs::remove_file(&file).expect("removed");
+            symlink("/dev/zero", &file).expect("a link");
+            assert!(!are_plain(folder.path()), "linked {name}");
+            let below = folder.path().join("a/b");
+            fs::create_dir_all(&below).expect("a folder");
+            assert!(are_plain(&below) && !are_plain_above(&below), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_linked_work_tree_leads_to_is_looked_at_too() {
+        let (tree, git) = (folder(), folder());
+        let line = format!("gitdir: {}\n", git.path().display());
+        fs::write(tree.path().join(".git"), line).expect("a file");
+        assert!(are_plain(tree.path()));
+        let common = git.path().join("commondir");
+        symlink("/dev/zero", &common).expect("a link");
+        assert!(!are_plain(tree.path()));
+        fs::remove_file(&common).expect("removed");
+        fs::write(&common, "./common\n").expect("a file");
+        fs::create_dir_all(git.path().join("common/info")).expect("a folder");
+        assert!(are_plain(tree.path()));
+        symlink("/dev/zero", git.path().join("common/info/exclude")).expect("a link");
+        assert!(!are_plain(tree.path()));
+    }
+}
