@@ -3,8 +3,7 @@
 use raddle_core::ports::{Journal, ReadError};
 use raddle_core::{Context, Seq, Span, ThreadId};
 
-/// How much is read at a time.
-const PAGE_BYTES: usize = 1 << 20;
+use crate::open::PAGE_BYTES;
 
 /// The context of a thread's lineage, up to its newest record.
 pub(crate) async fn build(

@@ -3,8 +3,8 @@
 use raddle_core::ports::{Journal, ReadError};
 use raddle_core::{Base, Seq, Thread, ThreadId};
 
-/// How much is read at a time.
-const PAGE_BYTES: usize = 1 << 20;
+/// How much of a journal is read at a time.
+pub(crate) const PAGE_BYTES: usize = 1 << 20;
 
 /// Folds a thread up to its newest record. Answers also with the head that was found.
 pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread, Seq), ReadError> {

@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Journal, Prompt};
 use raddle_core::{
-    Command, Cursor, Effect, EndModel, EndTool, Ended, Envelope, Failure, FailureKind, ItemStatus,
-    ModelEnd, Out, Outcome, Output, Owner, Refusal, RequestNumber, Seq, Settled, Step, ThreadId,
-    Token, Told, ask,
+    Command, Cursor, Effect, EndTool, Ended, Envelope, ItemStatus, Out, Outcome, Output, Owner,
+    Refusal, RequestNumber, Seq, Settled, Step, ThreadId, Token, Told, ask,
 };
 use raddle_protocol::table::Scope;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::threads::{AgentError, Shared, Subscribed};
-use crate::work::ModelWork;
+use crate::work::{ModelWork, failed};
 use crate::{Heard, Listener};
 
 /// How many reports of work may wait; whoever reports waits for room.
@@ -248,7 +247,7 @@ impl Task {
                     }
                 }
                 Out::Subscribed(settled) => self.subscribe(settled),
-                Out::Tell(told) => self.tell(&told),
+                Out::Tell(told) => self.tell(told),
                 Out::Ask(request) => self.ask(request, None),
                 // No tool of ours asks while it runs.
                 Out::Deliver(..) => {}
@@ -295,11 +294,11 @@ impl Task {
     }
 
     /// Tells a record: to everyone what concerns everyone, to subscribers the rest.
-    fn tell(&mut self, told: &Told) {
+    fn tell(&mut self, told: Told) {
         let count = told.notifications.len();
-        for (at, notification) in told.notifications.iter().enumerate() {
+        for (at, notification) in told.notifications.into_iter().enumerate() {
             let scope = notification.scope();
-            let notification = Arc::new(notification.clone());
+            let notification = Arc::new(notification);
             let seq = (at + 1 == count).then_some(told.record.seq);
             let numbered = Heard::Told {
                 notification: notification.clone(),
@@ -360,7 +359,8 @@ impl Task {
                 tokio::spawn(async move {
                     // A fault of ours ends the turn, it does not leave it waiting.
                     if running.await.is_err_and(|error| error.is_panic()) {
-                        let _ = reporter.send(failed(call)).await;
+                        let message = "the server failed inside; its log says more".to_owned();
+                        let _ = reporter.send(failed(call, message)).await;
                     }
                 });
             }
@@ -387,20 +387,6 @@ impl Task {
             Effect::StopTool { .. } => {}
         }
     }
-}
-
-/// A call of the model ended by a fault of ours.
-fn failed(call: u32) -> Command {
-    let error = Failure {
-        message: "the server failed inside; its log says more".to_owned(),
-        kind: FailureKind::Internal,
-        details: None,
-    };
-    Command::EndModel(Box::new(EndModel {
-        call,
-        end: ModelEnd::Failed { error },
-        usage: None,
-    }))
 }
 
 impl Drop for Task {

@@ -111,11 +111,6 @@ impl Threads {
         }
     }
 
-    /// The time as threads see it.
-    pub fn now(&self) -> Timestamp {
-        self.shared.now()
-    }
-
     /// From now on this listener hears what concerns everyone, for as long as it lives.
     pub fn join(&self, listener: &Arc<dyn Listener>) {
         let mut crowd = self.shared.crowd();
@@ -157,11 +152,6 @@ impl Threads {
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
         let owner = Owner::open(thread, head, node, self.shared.now());
         Ok(self.shared.run(id, owner, Kept::ForGood, None))
-    }
-
-    /// The threads that are live.
-    pub fn live(&self) -> Vec<ThreadId> {
-        self.shared.live().keys().copied().collect()
     }
 
     /// Leaves every thread in good order, and waits for that.

@@ -28,25 +28,19 @@ impl ModelWork {
         match context::build(&*self.journal, thread, &self.lineage).await {
             Ok(context) => self.prompt.entries = context.entries(),
             Err(error) => {
-                let error = Failure {
-                    message: format!("the history cannot be read: {error}"),
-                    kind: FailureKind::Internal,
-                    details: None,
-                };
-                let _ = self
-                    .report(end(self.call, ModelEnd::Failed { error }))
-                    .await;
+                let message = format!("the history cannot be read: {error}");
+                let _ = self.reports.send(failed(self.call, message)).await;
                 return;
             }
         }
         let purpose = self.prompt.purpose;
-        let mut answer = self.model.call(self.prompt.clone());
+        let mut answer = self.model.call(self.prompt);
         let mut summary = String::new();
         loop {
             let said = answer.next().await;
             let is_last = matches!(said, Said::Ended(..));
-            for command in self.heard(said, purpose, &mut summary) {
-                if self.report(command).await.is_err() {
+            for command in heard(self.call, said, purpose, &mut summary) {
+                if self.reports.send(command).await.is_err() {
                     return;
                 }
             }
@@ -55,69 +49,70 @@ impl ModelWork {
             }
         }
     }
+}
 
-    async fn report(&self, command: Command) -> Result<(), mpsc::error::SendError<Command>> {
-        self.reports.send(command).await
-    }
-
-    /// What something said means as a command.
-    fn heard(&self, said: Said, purpose: Purpose, summary: &mut String) -> Vec<Command> {
-        let call = self.call;
-        match (purpose, said) {
-            (Purpose::Answer, Said::Started(item, body)) => {
-                vec![Command::StartItem(Box::new(StartItem { call, item, body }))]
-            }
-            (Purpose::Answer, Said::Text(item, part, text)) => {
-                vec![Command::AppendText(AppendText { item, part, text })]
-            }
-            (Purpose::Answer, Said::Completed(item, body, sealed)) => {
-                let completed = CompleteItem {
+/// What something said means as a command.
+fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<Command> {
+    match (purpose, said) {
+        (Purpose::Answer, Said::Started(item, body)) => {
+            vec![Command::StartItem(Box::new(StartItem { call, item, body }))]
+        }
+        (Purpose::Answer, Said::Text(item, part, text)) => {
+            vec![Command::AppendText(AppendText { item, part, text })]
+        }
+        (Purpose::Answer, Said::Completed(item, body, sealed)) => {
+            let completed = CompleteItem {
+                call,
+                item,
+                body,
+                sealed,
+            };
+            vec![Command::CompleteItem(Box::new(completed))]
+        }
+        (Purpose::Answer, Said::Tool(item, asked)) => {
+            let name = asked.tool.clone();
+            vec![Command::CallTool(Box::new(CallTool {
+                call,
+                item,
+                body: ItemBody::Tool(Tool { name: name.clone() }),
+                asked,
+                admission: Admission::Deny(format!("There is no tool named {name}.")),
+            }))]
+        }
+        // While it condenses, what it writes is the summary and is shown to nobody.
+        (Purpose::Compact, Said::Text(_, Part::Text, text)) => {
+            summary.push_str(&text);
+            Vec::new()
+        }
+        (Purpose::Compact, Said::Ended(end, usage)) => {
+            let mut commands = Vec::new();
+            if matches!(end, ModelEnd::Done) && !summary.is_empty() {
+                commands.push(Command::Compact(raddle_core::Compact {
                     call,
-                    item,
-                    body,
-                    sealed,
-                };
-                vec![Command::CompleteItem(Box::new(completed))]
+                    item: raddle_core::ItemId::mint(),
+                    summary: std::mem::take(summary),
+                }));
             }
-            (Purpose::Answer, Said::Tool(item, asked)) => {
-                let name = asked.tool.clone();
-                vec![Command::CallTool(Box::new(CallTool {
-                    call,
-                    item,
-                    body: ItemBody::Tool(Tool { name: name.clone() }),
-                    asked,
-                    admission: Admission::Deny(format!("There is no tool named {name}.")),
-                }))]
-            }
-            // While it condenses, what it writes is the summary and is shown to nobody.
-            (Purpose::Compact, Said::Text(_, Part::Text, text)) => {
-                summary.push_str(&text);
-                Vec::new()
-            }
-            (Purpose::Compact, Said::Ended(end, usage)) => {
-                let mut commands = Vec::new();
-                if matches!(end, ModelEnd::Done) && !summary.is_empty() {
-                    commands.push(Command::Compact(raddle_core::Compact {
-                        call,
-                        item: raddle_core::ItemId::mint(),
-                        summary: std::mem::take(summary),
-                    }));
-                }
-                commands.push(Command::EndModel(Box::new(EndModel { call, end, usage })));
-                commands
-            }
-            (Purpose::Compact, _) => Vec::new(),
-            (Purpose::Answer, Said::Ended(end, usage)) => {
-                vec![Command::EndModel(Box::new(EndModel { call, end, usage }))]
-            }
+            commands.push(Command::EndModel(Box::new(EndModel { call, end, usage })));
+            commands
+        }
+        (Purpose::Compact, _) => Vec::new(),
+        (Purpose::Answer, Said::Ended(end, usage)) => {
+            vec![Command::EndModel(Box::new(EndModel { call, end, usage }))]
         }
     }
 }
 
-fn end(call: u32, end: ModelEnd) -> Command {
+/// A call of the model ended by a fault of ours.
+pub(crate) fn failed(call: u32, message: String) -> Command {
+    let error = Failure {
+        message,
+        kind: FailureKind::Internal,
+        details: None,
+    };
     Command::EndModel(Box::new(EndModel {
         call,
-        end,
+        end: ModelEnd::Failed { error },
         usage: None,
     }))
 }

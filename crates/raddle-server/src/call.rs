@@ -109,12 +109,8 @@ impl<R> Reply<R> {
         self.pass = pass;
     }
 
-    /// Lets the next request of the lane go before this one is answered.
-    pub(crate) fn leave_lane(&mut self) {
-        self.pass = None;
-    }
-
-    /// The same, when what this returns is dropped.
+    /// Lets the next request of the lane go before this one is answered: when what this returns is
+    /// dropped.
     pub(crate) fn take_pass(&mut self) -> Option<Pass> {
         self.pass.take()
     }

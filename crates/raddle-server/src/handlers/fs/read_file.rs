@@ -66,7 +66,7 @@ async fn read(path: PathBuf, mut reply: Reply<FsReadFileResponse>, session: Arc<
         let hold = match timeout(LANE_PATIENCE, client.hold(bytes)).await {
             Ok(hold) => hold,
             Err(_) => {
-                reply.leave_lane();
+                drop(reply.take_pass());
                 unchanged_since = Some(seen);
                 client.hold(bytes).await
             }
