@@ -192,6 +192,12 @@ mod tests {
             .spawn()
             .expect("a command");
         let words = format!("/proc/{}/cmdline", command.id());
+        // Until the command is there, they are still ours.
+        let begun = std::time::Instant::now();
+        while fs::read(&words).map_or(0, |it| it.len()) < 3 * word.len() {
+            assert!(begun.elapsed().as_secs() < 10, "the command did not start");
+            std::thread::yield_now();
+        }
         std::os::unix::fs::symlink(words, &file).expect("a link");
         let outcome = read(&file);
         // It ends when nobody can write to it any more.
