@@ -23,6 +23,9 @@ const REPORTS: usize = 64;
 /// How long the journal is left alone after it was not available.
 const AWAY: Duration = Duration::from_millis(100);
 
+/// How long who begins a thread waits for the journal to take its beginning.
+const START_PATIENCE: Duration = Duration::from_secs(5);
+
 /// What comes into a task.
 pub(crate) enum Message {
     Order {
@@ -104,7 +107,15 @@ impl Task {
 
     /// Runs until someone else has the thread, or it is left.
     pub(crate) async fn run(mut self) -> Ended {
+        let begun = tokio::time::Instant::now();
         loop {
+            // Nobody knows yet of a thread whose beginning is not known to be stored, so it can be left.
+            if begun.elapsed() >= START_PATIENCE
+                && let Some(starter) = self.starter.take()
+            {
+                (starter.reply)(Err(AgentError::Unavailable));
+                return Ended::NotStored("the journal was not available".to_owned());
+            }
             self.take_what_is_there();
             let now = self.shared.now();
             match self.owner.step(now) {

@@ -41,6 +41,9 @@ pub enum AgentError {
     /// It refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The journal did not take its beginning in time.
+    #[error("the journal is not available; the thread was not started, try again")]
+    Unavailable,
     /// Its task ended while it was asked.
     #[error("the thread's task has ended; try again")]
     Ended,

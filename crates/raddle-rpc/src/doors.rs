@@ -227,7 +227,7 @@ impl Doors {
                     transport: Transport::Websocket,
                     principal: None,
                 };
-                serve(stream, visitor, &rules);
+                serve(stream, visitor, &rules).await;
             }
         }));
         Ok(())
@@ -281,7 +281,7 @@ impl Doors {
                     transport: Transport::Unix,
                     principal: Some(format!("uid:{uid}").into()),
                 };
-                serve(stream, visitor, &rules);
+                serve(stream, visitor, &rules).await;
             }
         }));
         Ok(())

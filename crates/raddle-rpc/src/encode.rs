@@ -1,9 +1,15 @@
 //! Writing messages. A frame is encoded once and shared by everyone it goes to.
 
+use std::cell::Cell;
+
 use bytes::Bytes;
 use serde::Serialize;
 
 use crate::{ErrorObject, Id, code};
+
+/// The longest frame that is copied out of the place it was written in; a longer one takes the place
+/// with it. Every thread that writes keeps one such place.
+const COPIED_BYTES_MAX: usize = 16 << 10;
 
 /// The answer to a request.
 pub fn answer<T: Serialize>(id: &Id, result: &T) -> Bytes {
@@ -12,9 +18,8 @@ pub fn answer<T: Serialize>(id: &Id, result: &T) -> Bytes {
         id: &'a Id,
         result: &'a T,
     }
-    let mut frame = Vec::with_capacity(256);
-    match serde_json::to_writer(&mut frame, &Answer { id, result }) {
-        Ok(()) => frame.into(),
+    match write(&Answer { id, result }) {
+        Ok(frame) => frame,
         Err(error) => refusal(
             Some(id),
             &ErrorObject::new(
@@ -47,7 +52,7 @@ pub fn request<T: Serialize>(
         method: &'a str,
         params: &'a T,
     }
-    serde_json::to_vec(&Request { id, method, params }).map(Bytes::from)
+    write(&Request { id, method, params })
 }
 
 /// A notification, stamped with the time it left, and numbered if it is the last word about a record.
@@ -76,11 +81,87 @@ pub fn notification<T: Serialize>(
 }
 
 fn encode<T: Serialize>(message: &T) -> Bytes {
-    let mut frame = Vec::with_capacity(256);
     // Our own types have string keys and no failing parts; only a caller's map could fail here.
-    if let Err(error) = serde_json::to_writer(&mut frame, message) {
+    write(message).unwrap_or_else(|error| {
         tracing::error!(%error, "a message could not be written");
-        frame.clear();
+        Bytes::new()
+    })
+}
+
+/// Writes a message where there is room already, and copies it to a block of its length: nobody knows
+/// how long it will be, and a block that grows is copied many times, and stays larger than it need be.
+fn write<T: Serialize>(message: &T) -> Result<Bytes, serde_json::Error> {
+    thread_local! {
+        static PLACE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
     }
-    frame.into()
+    // A message that writes another one while it is written finds a new place.
+    let mut text = PLACE.take();
+    text.clear();
+    let outcome = serde_json::to_writer(&mut text, message);
+    if text.len() > COPIED_BYTES_MAX {
+        text.shrink_to_fit();
+        return outcome.map(|()| Bytes::from(text));
+    }
+    let frame = outcome.map(|()| Bytes::copy_from_slice(&text));
+    // It may have grown to twice the length, and no further.
+    PLACE.set(text);
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text_bytes: usize) -> Bytes {
+        answer(&Id::Integer(7), &"x".repeat(text_bytes))
+    }
+
+    #[test]
+    fn a_frame_holds_its_own_message_whatever_was_written_before() {
+        let frames: Vec<Bytes> = [10, 1 << 20, 3, COPIED_BYTES_MAX, 0]
+            .map(written)
+            .into_iter()
+            .collect();
+        for (frame, bytes) in frames.iter().zip([10, 1 << 20, 3, COPIED_BYTES_MAX, 0]) {
+            let expected = format!(r#"{{"id":7,"result":"{}"}}"#, "x".repeat(bytes));
+            assert_eq!(frame.as_ref(), expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_frame_takes_no_more_memory_than_its_length() {
+        for bytes in [10, 900, COPIED_BYTES_MAX - 100, 1 << 20] {
+            let frame = written(bytes);
+            let length = frame.len();
+            let block = frame.try_into_mut().expect("nobody shares it");
+            assert_eq!(block.capacity(), length);
+        }
+    }
+
+    /// Writes another message while it is written.
+    struct Nested;
+
+    impl Serialize for Nested {
+        fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let inner = written(2);
+            serializer.serialize_str(&String::from_utf8_lossy(&inner))
+        }
+    }
+
+    #[test]
+    fn a_message_may_write_another_one() {
+        let frame = answer(&Id::Integer(1), &Nested);
+        let expected = r#"{"id":1,"result":"{\"id\":7,\"result\":\"xx\"}"}"#;
+        assert_eq!(frame.as_ref(), expected.as_bytes());
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_nothing_behind() {
+        let odd = std::collections::HashMap::from([((1, 2), 3)]);
+        let refused = answer(&Id::Integer(1), &odd);
+        assert!(refused.starts_with(br#"{"id":1,"error":"#), "{refused:?}");
+        assert!(request(&Id::Integer(1), "x", &odd).is_err());
+        assert!(notification("x", &odd, None, None).is_empty());
+        assert_eq!(written(1).as_ref(), br#"{"id":7,"result":"x"}"#);
+    }
 }

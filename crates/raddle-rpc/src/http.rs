@@ -59,11 +59,10 @@ pub(crate) enum Hosts {
 pub(crate) fn answer(
     rules: &Rules,
     visitor: Visitor,
-    is_busy: bool,
     request: Request<Body>,
 ) -> Response<Full<Bytes>> {
     admit(rules, &request)
-        .and_then(|admitted| let_in(rules, visitor, is_busy, admitted, request))
+        .and_then(|admitted| let_in(rules, visitor, admitted, request))
         .unwrap_or_else(|refusal| {
             tracing::info!(
                 status = refusal.status.as_u16(),
@@ -78,7 +77,6 @@ pub(crate) fn answer(
 fn let_in(
     rules: &Rules,
     visitor: Visitor,
-    is_busy: bool,
     admitted: Admitted,
     request: Request<Body>,
 ) -> Result<Response<Full<Bytes>>, Refusal> {
@@ -89,9 +87,6 @@ fn let_in(
     let Admitted::Upgrade { key, principal } = admitted else {
         return Ok(plain(StatusCode::OK, ""));
     };
-    if is_busy {
-        return busy("too many handshakes; try again");
-    }
     let Some(place) = rules.places.connect() else {
         return busy("too many connections; try again");
     };
@@ -271,7 +266,7 @@ impl Hosts {
                 .parse()
                 .is_ok_and(|ip| allows_ip(bound.ip(), IpAddr::V6(ip)));
         }
-        // A port, where there is one, must be ours. Many clients leave it out.
+        // A port, where there is one, must be ours. Clients of port 80 and many proxies leave it out.
         let name = match value.rsplit_once(':') {
             Some((name, _)) if port_is_plain(value, bound.port()) => name,
             Some(_) => return false,

@@ -4,6 +4,9 @@ use bytes::{Buf, BytesMut};
 
 use crate::Frame;
 
+/// What is behind a line longer than this is copied, so that the block the line is in goes with it.
+const LONG_BYTES: usize = 64 << 10;
+
 /// Cuts a stream of bytes into lines without copying them.
 ///
 /// A line longer than the cap is skipped to its end and reported once; the bytes of it are not kept.
@@ -42,6 +45,9 @@ impl Lines {
             self.searched = 0;
             let mut line = self.buffer.split_to(end);
             self.buffer.advance(1);
+            if end > LONG_BYTES {
+                self.buffer = BytesMut::from(&self.buffer[..]);
+            }
             if std::mem::take(&mut self.skipping) || end > self.bytes_max {
                 return Some(Frame::TooLong);
             }
@@ -83,6 +89,21 @@ mod tests {
             }
         }
         seen
+    }
+
+    #[test]
+    fn the_memory_of_a_long_line_goes_with_it() {
+        let mut lines = Lines::new(1 << 20);
+        lines.buffer().extend_from_slice(&[b'x'; 1 << 20]);
+        lines.buffer().extend_from_slice(b"\nnext\nrest");
+        let Some(Frame::Message(line)) = lines.next_line() else {
+            panic!("a line");
+        };
+        assert_eq!(line.len(), 1 << 20);
+        assert!(line.try_into_mut().is_ok(), "nobody else keeps its block");
+        let next = Frame::Message(bytes::Bytes::from_static(b"next"));
+        assert_eq!(lines.next_line(), Some(next));
+        assert_eq!(&lines.buffer()[..], b"rest");
     }
 
     #[test]

@@ -4,8 +4,16 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::sync::{Mutex as Turn, Notify};
+
+/// Frames up to this length are put on a sheet together: they are many, and a block of memory for each
+/// of them, made on one thread and freed on another, costs more than to copy it.
+const SHORT_BYTES_MAX: usize = 2 << 10;
+
+/// How much goes on one sheet. A peer that takes nothing keeps at most two of them that are not full, and
+/// one that has nothing to take keeps one.
+const SHEET_BYTES: usize = 8 << 10;
 
 /// The way out to one peer. Cheap to clone; frames leave in the order they were sent.
 ///
@@ -23,8 +31,10 @@ struct Queue {
     bytes_max: usize,
     /// Woken when there is something to write.
     filled: Notify,
-    /// Woken when the queue is short enough again, or closed.
+    /// Woken when something was written or given back, so that there may be room now.
     drained: Notify,
+    /// Woken when the peer is gone. Whoever waits for that alone is not woken by every write.
+    ended: Notify,
     /// Held by whoever is next to get a [`Hold`], so that small ones do not overtake a large one for ever.
     turn: Turn<()>,
 }
@@ -32,6 +42,8 @@ struct Queue {
 #[derive(Debug, Default)]
 struct State {
     frames: VecDeque<Bytes>,
+    /// Where the next short frame goes. It is used again when all frames on it are written.
+    sheet: BytesMut,
     /// Bytes queued and bytes taken but not yet written.
     bytes: usize,
     taken: usize,
@@ -41,6 +53,20 @@ struct State {
     held: usize,
     close: Option<Close>,
     gone: bool,
+}
+
+impl State {
+    /// Gives a frame the memory in which it waits.
+    fn settle(&mut self, frame: Bytes) -> Bytes {
+        if frame.len() > SHORT_BYTES_MAX {
+            return frame;
+        }
+        if self.sheet.capacity() < frame.len() && !self.sheet.try_reclaim(SHEET_BYTES) {
+            self.sheet = BytesMut::with_capacity(SHEET_BYTES);
+        }
+        self.sheet.extend_from_slice(&frame);
+        self.sheet.split().freeze()
+    }
 }
 
 /// Why a connection ends, as the peer is told.
@@ -112,6 +138,7 @@ impl Outgoing {
             bytes_max,
             filled: Notify::new(),
             drained: Notify::new(),
+            ended: Notify::new(),
             turn: Turn::new(()),
         };
         Self {
@@ -126,6 +153,7 @@ impl Outgoing {
             return;
         }
         state.bytes += frame.len();
+        let frame = state.settle(frame);
         state.frames.push_back(frame);
         if state.frames.len() == 1 {
             drop(state);
@@ -150,24 +178,32 @@ impl Outgoing {
     }
 
     /// Waits, in the order of asking, until a frame of this many bytes may be made: until it fits under
-    /// the bound, or nothing else is queued or held, so that one large frame always passes. Once the
-    /// peer is gone nobody waits.
+    /// the bound, or all that was sent or promised before its turn came is written. So one large frame
+    /// always passes, beside no more than what was sent while it waited. Once the peer is gone nobody
+    /// waits.
     pub async fn hold(&self, bytes: usize) -> Hold {
         let _turn = self.queue.turn.lock().await;
+        let mut behind = None;
         loop {
             let drained = self.queue.drained.notified();
-            if let Some(hold) = self.try_hold(bytes) {
+            if let Some(hold) = self.try_hold(bytes, &mut behind) {
                 return hold;
             }
             drained.await;
         }
     }
 
-    fn try_hold(&self, bytes: usize) -> Option<Hold> {
+    /// `behind` is how many bytes are to be written first, counted from the peer's first one; it is
+    /// known when nothing is promised to anyone any more.
+    fn try_hold(&self, bytes: usize, behind: &mut Option<u64>) -> Option<Hold> {
         let mut state = self.state();
         let before = state.bytes.saturating_add(state.held);
         let fits = before.saturating_add(bytes) <= self.queue.bytes_max;
-        if !fits && before > 0 && !state.gone {
+        let is_next = state.held == 0 && {
+            let sent = state.written + state.bytes as u64;
+            state.written >= *behind.get_or_insert(sent)
+        };
+        if !fits && !is_next && !state.gone {
             return None;
         }
         state.held = state.held.saturating_add(bytes);
@@ -208,12 +244,28 @@ impl Outgoing {
 
     /// Waits for frames and moves them all into `batch`. What was taken before counts as written.
     pub async fn take(&self, batch: &mut Vec<Bytes>) -> Written {
+        self.take_at(&self.queue.filled, batch).await
+    }
+
+    /// The same for a writer that waits for a bell of its own; someone must [`Outgoing::ring`] it.
+    pub(crate) async fn take_at(&self, bell: &Notify, batch: &mut Vec<Bytes>) -> Written {
         batch.clear();
         loop {
             if let Some(written) = self.take_now(batch) {
                 return written;
             }
+            bell.notified().await;
+        }
+    }
+
+    /// Rings whenever there is something to take, until the peer is gone.
+    ///
+    /// A writer on another thread would wake for the first frame of many and take that one alone. This
+    /// runs beside those who send, so it rings when they pause, and the writer takes all of them.
+    pub(crate) async fn ring(&self, bell: &Notify) {
+        while !self.is_gone() {
             self.queue.filled.notified().await;
+            bell.notify_one();
         }
     }
 
@@ -239,22 +291,24 @@ impl Outgoing {
         let mut state = self.state();
         state.gone = true;
         state.frames = VecDeque::new();
+        state.sheet = BytesMut::new();
         state.bytes = 0;
         state.taken = 0;
         state.close.get_or_insert(Close::NORMAL);
         drop(state);
         self.queue.drained.notify_waiters();
+        self.queue.ended.notify_waiters();
         self.queue.filled.notify_one();
     }
 
     /// Resolves when the peer is gone.
     pub async fn when_gone(&self) {
         loop {
-            let drained = self.queue.drained.notified();
-            if self.state().gone {
+            let ended = self.queue.ended.notified();
+            if self.is_gone() {
                 return;
             }
-            drained.await;
+            ended.await;
         }
     }
 
@@ -268,64 +322,4 @@ impl Outgoing {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whether a wait is over by now.
-    async fn is_over<T>(wait: &mut tokio::task::JoinHandle<T>) -> bool {
-        for _ in 0..10 {
-            tokio::task::yield_now().await;
-        }
-        wait.is_finished()
-    }
-
-    fn hold(outgoing: &Outgoing, bytes: usize) -> tokio::task::JoinHandle<Hold> {
-        let outgoing = outgoing.clone();
-        tokio::spawn(async move { outgoing.hold(bytes).await })
-    }
-
-    #[tokio::test]
-    async fn what_is_held_stays_under_the_bound() {
-        let outgoing = Outgoing::new(100);
-        let first = outgoing.hold(60).await;
-        let second = outgoing.hold(40).await;
-        let mut third = hold(&outgoing, 10);
-        assert!(!is_over(&mut third).await, "it would be over the bound");
-        // The first becomes a frame, which takes its place.
-        outgoing.send(Bytes::from(vec![b'x'; 60]));
-        drop(first);
-        assert!(!is_over(&mut third).await, "the frame is queued");
-        let mut batch = Vec::new();
-        outgoing.take(&mut batch).await;
-        assert!(!is_over(&mut third).await, "the frame is being written");
-        assert!(outgoing.take_now(&mut batch).is_none());
-        assert!(is_over(&mut third).await, "the frame is written");
-        drop(second);
-    }
-
-    #[tokio::test]
-    async fn one_that_is_too_large_passes_alone_and_is_not_overtaken() {
-        let outgoing = Outgoing::new(100);
-        let small = outgoing.hold(10).await;
-        let mut large = hold(&outgoing, 1000);
-        assert!(!is_over(&mut large).await);
-        let mut late = hold(&outgoing, 10);
-        assert!(!is_over(&mut late).await, "it came after the large one");
-        drop(small);
-        assert!(is_over(&mut large).await);
-        assert!(!is_over(&mut late).await);
-        drop(large.await);
-        assert!(is_over(&mut late).await);
-    }
-
-    #[tokio::test]
-    async fn nobody_waits_for_a_peer_that_is_gone() {
-        let outgoing = Outgoing::new(100);
-        let kept = outgoing.hold(100).await;
-        let mut waiting = hold(&outgoing, 100);
-        assert!(!is_over(&mut waiting).await);
-        outgoing.gone();
-        assert!(is_over(&mut waiting).await);
-        drop(kept);
-    }
-}
+mod tests;

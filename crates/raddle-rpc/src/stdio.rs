@@ -16,7 +16,7 @@ use bytes::Bytes;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use self::pipe::Pipe;
 use crate::connection::{Batch, Batches};
@@ -62,12 +62,15 @@ where
     })?;
 
     let runtime = Handle::current();
+    let bell = Arc::new(Notify::new());
+    let (queue, rung) = (outgoing.clone(), bell.clone());
+    runtime.spawn(async move { queue.ring(&rung).await });
     let queue = outgoing.clone();
     let lost = loss.clone();
     thread::Builder::new()
         .name("stdout".into())
         .spawn(move || {
-            if let Err(error) = write(&runtime, &output, &queue, limits.write) {
+            if let Err(error) = write(&runtime, &output, &queue, &bell, limits.write) {
                 tracing::info!(%error, "answers are lost");
                 lost.note(format!("answers are lost: {error}"));
             }
@@ -166,13 +169,14 @@ fn write(
     runtime: &Handle,
     output: &impl AsFd,
     queue: &Outgoing,
+    bell: &Notify,
     deadline: Duration,
 ) -> io::Result<()> {
     let mut pipe = Pipe::new(output, deadline);
     let mut frames: Vec<Bytes> = Vec::new();
     let mut text = Vec::new();
     loop {
-        match runtime.block_on(queue.take(&mut frames)) {
+        match runtime.block_on(queue.take_at(bell, &mut frames)) {
             Written::Closed(_) => return Ok(()),
             Written::Frames => {}
         }

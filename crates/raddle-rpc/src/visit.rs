@@ -1,14 +1,13 @@
 //! A socket from its first byte to its upgrade.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::http::{self, Rules};
@@ -16,9 +15,6 @@ use crate::{Limits, Transport};
 
 /// The largest HTTP head in front of a websocket.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-
-/// How long a visitor may take to ask for something when there is no room for it.
-const BUSY_HANDSHAKE: Duration = Duration::from_secs(1);
 
 /// Who came through a door, as far as the door can tell.
 #[derive(Clone, Debug)]
@@ -31,27 +27,19 @@ pub(crate) struct Visitor {
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     connected: Arc<Semaphore>,
-    handshakes: Arc<Semaphore>,
-    /// A few more handshakes, only to say that there are too many, or that the server is well.
-    busy: Arc<Semaphore>,
-    /// Whether it is known that there are too many. A crowd fills no log.
-    is_full: Arc<AtomicBool>,
-}
-
-/// A place at the handshake.
-pub(crate) struct Handshake {
-    _place: OwnedSemaphorePermit,
-    is_busy: bool,
+    handshakes: Arc<Handshakes>,
 }
 
 impl Places {
     pub(crate) fn new(limits: Limits) -> Self {
-        let places = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        let connected = limits.connections_max.min(Semaphore::MAX_PERMITS);
         Self {
-            connected: places(limits.connections_max),
-            handshakes: places(limits.handshakes_max),
-            busy: places(limits.handshakes_max / 8 + 1),
-            is_full: Arc::default(),
+            connected: Arc::new(Semaphore::new(connected)),
+            handshakes: Arc::new(Handshakes {
+                max: limits.handshakes_max,
+                state: Mutex::default(),
+                left: Notify::new(),
+            }),
         }
     }
 
@@ -59,42 +47,130 @@ impl Places {
     pub(crate) fn connect(&self) -> Option<OwnedSemaphorePermit> {
         self.connected.clone().try_acquire_owned().ok()
     }
+}
 
-    fn handshake(&self) -> Option<Handshake> {
-        let handshake = self.handshakes.clone().try_acquire_owned();
-        let is_busy = handshake.is_err();
-        if self.is_full.swap(is_busy, Ordering::Relaxed) != is_busy && is_busy {
-            tracing::warn!("too many handshakes at once; some are refused");
+/// The places at the handshake. Strangers may take all of them and say nothing, so when there is no
+/// other, the one who has been silent for longest makes place for the next: it may be one with a token.
+#[derive(Debug)]
+struct Handshakes {
+    max: usize,
+    state: Mutex<State>,
+    /// Woken when someone has left.
+    left: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    here: usize,
+    /// Those whose request has not come yet, the oldest first, and what sends each away.
+    silent: BTreeMap<u64, Arc<Notify>>,
+    next_number: u64,
+    /// Whether it is known that there are too many. A crowd fills no log.
+    is_full: bool,
+}
+
+/// A place at the handshake.
+struct Handshake {
+    handshakes: Arc<Handshakes>,
+    number: u64,
+    sent_away: Arc<Notify>,
+}
+
+impl Handshakes {
+    /// A place, once whoever makes it has left. There is none when everyone here has asked already and
+    /// is being answered.
+    async fn enter(self: &Arc<Self>) -> Option<Handshake> {
+        let mut is_making_place = false;
+        loop {
+            let left = self.left.notified();
+            match self.try_enter(is_making_place) {
+                Entry::In(handshake) => return Some(handshake),
+                Entry::Soon => is_making_place = true,
+                Entry::Never => return None,
+            }
+            left.await;
         }
-        let place = match handshake {
-            Ok(place) => place,
-            Err(_) => self.busy.clone().try_acquire_owned().ok()?,
-        };
-        Some(Handshake {
-            _place: place,
-            is_busy,
+    }
+
+    fn try_enter(self: &Arc<Self>, is_making_place: bool) -> Entry {
+        let mut state = self.state();
+        let is_full = state.here >= self.max;
+        if is_full && !state.is_full {
+            tracing::warn!("too many handshakes at once; the oldest are sent away");
+        }
+        if !is_making_place {
+            state.is_full = is_full;
+        }
+        if is_full {
+            if is_making_place {
+                return Entry::Soon;
+            }
+            return match state.silent.pop_first() {
+                Some((_, oldest)) => {
+                    oldest.notify_one();
+                    Entry::Soon
+                }
+                None => Entry::Never,
+            };
+        }
+        let number = state.next_number;
+        let sent_away = Arc::new(Notify::new());
+        state.next_number += 1;
+        state.here += 1;
+        state.silent.insert(number, sent_away.clone());
+        Entry::In(Handshake {
+            handshakes: self.clone(),
+            number,
+            sent_away,
         })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while holding it; if something did, the counts are still whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether there is a place at the handshake.
+enum Entry {
+    In(Handshake),
+    /// Someone is leaving.
+    Soon,
+    Never,
+}
+
+impl Handshake {
+    /// The whole request has come. It is answered, whoever else waits.
+    fn asked(&self) {
+        self.handshakes.state().silent.remove(&self.number);
+    }
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        let mut state = self.handshakes.state();
+        state.silent.remove(&self.number);
+        state.here -= 1;
+        drop(state);
+        self.handshakes.left.notify_waiters();
     }
 }
 
 /// Answers the one HTTP request of a socket, or hangs up when there is not even a place to refuse it.
-pub(crate) fn serve<S>(stream: S, visitor: Visitor, rules: &Arc<Rules>)
+/// Waits only for someone who was sent away to be gone.
+pub(crate) async fn serve<S>(stream: S, visitor: Visitor, rules: &Arc<Rules>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Some(handshake) = rules.places.handshake() else {
+    let Some(handshake) = rules.places.handshakes.enter().await else {
         return;
     };
     let rules = rules.clone();
-    let is_busy = handshake.is_busy;
-    let deadline = if is_busy {
-        rules.limits.handshake.min(BUSY_HANDSHAKE)
-    } else {
-        rules.limits.handshake
-    };
     tokio::spawn(async move {
-        let service = service_fn(move |request| {
-            let answer = http::answer(&rules, visitor.clone(), is_busy, request);
+        let deadline = rules.limits.handshake;
+        let service = service_fn(|request| {
+            handshake.asked();
+            let answer = http::answer(&rules, visitor.clone(), request);
             async move { Ok::<_, std::convert::Infallible>(answer) }
         });
         let connection = http1::Builder::new()
@@ -103,12 +179,61 @@ where
             .max_buf_size(HEAD_BYTES_MAX)
             .serve_connection(TokioIo::new(stream), service)
             .with_upgrades();
-        // A peer that takes the answer slowly is held to the same deadline.
-        match timeout(deadline, connection).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "http connection failed"),
-            Err(_) => tracing::info!("http handshake deadline passed"),
+        tokio::select! {
+            // A request that has just come is answered.
+            biased;
+            // A peer that takes the answer slowly is held to the same deadline.
+            outcome = timeout(deadline, connection) => match outcome {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "http connection failed"),
+                Err(_) => tracing::info!("http handshake deadline passed"),
+            },
+            () = handshake.sent_away.notified() => {
+                tracing::debug!("sent away at the handshake, for want of places");
+            }
         }
-        drop(handshake);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn handshakes(max: usize) -> Arc<Handshakes> {
+        let limits = Limits {
+            handshakes_max: max,
+            ..Limits::default()
+        };
+        Places::new(limits).handshakes
+    }
+
+    /// Whether this one was told to go.
+    async fn is_sent_away(handshake: &Handshake) -> bool {
+        let sent_away = handshake.sent_away.notified();
+        tokio::select! { biased; () = sent_away => true, () = std::future::ready(()) => false }
+    }
+
+    #[tokio::test]
+    async fn the_oldest_who_has_not_asked_makes_place() {
+        let handshakes = handshakes(3);
+        let asked = handshakes.enter().await.expect("a place");
+        let silent = handshakes.enter().await.expect("a place");
+        let late = handshakes.enter().await.expect("a place");
+        asked.asked();
+        let door = handshakes.clone();
+        let next = tokio::spawn(async move { door.enter().await });
+        silent.sent_away.notified().await;
+        assert!(!is_sent_away(&asked).await);
+        assert!(!is_sent_away(&late).await, "one is enough");
+        assert!(!next.is_finished(), "it is still there");
+        drop(silent);
+        let next = next.await.expect("no panic").expect("a place");
+
+        // When all have asked, nobody is sent away for one more.
+        late.asked();
+        next.asked();
+        assert!(handshakes.enter().await.is_none());
+        drop(asked);
+        assert!(handshakes.enter().await.is_some());
+    }
 }

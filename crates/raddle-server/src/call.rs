@@ -53,9 +53,12 @@ impl<M: Method> Call<M> {
             session,
         } = self;
         tokio::spawn(async move {
+            let turn = match disk.turn(&session.outgoing).await {
+                Ok(turn) => turn,
+                Err(error) => return reply.error(error),
+            };
             // Answered on that thread: to write a long answer takes its time too.
-            let job = move || reply.finish(work(params));
-            let _ = disk.run(&session.outgoing, job).await;
+            let _ = turn.run(move || reply.finish(work(params))).await;
         });
     }
 }

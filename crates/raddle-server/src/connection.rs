@@ -1,6 +1,8 @@
 //! One client, from its first frame to its last answer.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use raddle_rpc::{
@@ -29,11 +31,12 @@ pub(crate) async fn serve(
         outgoing,
         loss,
     } = connection;
-    let session = Arc::new(Session::new(
-        peer,
-        outgoing.clone(),
-        rooms.options.requests_max,
-    ));
+    let session = Arc::new(Session::new(peer, outgoing.clone(), &rooms));
+    let _fall = Fall {
+        rooms: rooms.clone(),
+        session: session.clone(),
+        loss: loss.clone(),
+    };
     tracing::debug!(connection = session.number, peer = ?session.peer, "connected");
 
     let close = tokio::select! {
@@ -43,6 +46,8 @@ pub(crate) async fn serve(
         _ = draining.wait_for(|draining| *draining) => Close::GOING_AWAY,
     };
 
+    // What was not taken is forgotten now: finishing the rest may take long.
+    drop(incoming);
     // What was asked is still answered, as far as the client will read it. What happens from now on it
     // does not hear of.
     session.watches().clear();
@@ -65,6 +70,38 @@ pub(crate) async fn serve(
     }
     outgoing.gone();
     tracing::debug!(connection = session.number, counts = ?session.counts, "disconnected");
+}
+
+/// A fault of ours in a connection's own task, outside of any handler. Nobody is left to end the
+/// connection then, so this does.
+struct Fall {
+    rooms: Arc<Rooms>,
+    session: Arc<Session>,
+    loss: Loss,
+}
+
+/// What a client is told whose connection fell.
+const FELL: Close = Close {
+    code: 1011,
+    reason: Cow::Borrowed("the server failed inside; its log says more"),
+};
+
+impl Drop for Fall {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let fallen = self.rooms.fallen.fetch_add(1, Ordering::Relaxed) + 1;
+        // First what frees things, then what is only said.
+        self.session.end();
+        self.session.outgoing.close(FELL);
+        self.loss.note("the server failed inside");
+        tracing::error!(
+            connection = self.session.number,
+            fallen,
+            "a connection's task panicked; the connection ends"
+        );
+    }
 }
 
 /// Waits until everything is answered; false when that takes too long. A large answer is made only when
@@ -112,7 +149,7 @@ async fn read(incoming: &mut Incoming, rooms: &Arc<Rooms>, session: &Arc<Session
             if session.outgoing.is_closed() {
                 break;
             }
-            take(frame, rooms, session);
+            take(frame, rooms, session).await;
             // A client that does not read its answers is not read either.
             session.outgoing.room().await;
         }
@@ -141,7 +178,7 @@ async fn not_introduced(session: &Session, patience: Duration) -> Close {
     }
 }
 
-fn take(frame: Frame, rooms: &Arc<Rooms>, session: &Arc<Session>) {
+async fn take(frame: Frame, rooms: &Arc<Rooms>, session: &Arc<Session>) {
     let frame = match frame {
         Frame::Message(frame) => frame,
         Frame::TooLong => return session.counts.too_long(),
@@ -150,7 +187,9 @@ fn take(frame: Frame, rooms: &Arc<Rooms>, session: &Arc<Session>) {
     match parse(&frame) {
         Ok(Inbound::Request(request)) => {
             session.counts.request();
-            gate::admit(request, rooms, session);
+            // Requests that wait for a disk or in a lane keep what they came with.
+            session.room(frame.len()).await;
+            gate::admit(request, frame.len(), rooms, session);
         }
         // The one notification a client may send, `initialized`, changes nothing; neither do others.
         Ok(Inbound::Notification(notification)) => {

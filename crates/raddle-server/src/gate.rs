@@ -4,6 +4,8 @@
 //! its params have the right shape. What passes becomes a [`Call`] and stands in its lane.
 
 mod lists;
+mod marks;
+mod shape;
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,10 +24,15 @@ use crate::wire_error::WireError;
 /// The largest params whose faults are explained: an explanation quotes what it found.
 const EXPLAINED_BYTES_MAX: usize = 16 << 10;
 
-/// Lets a request in, or answers why not.
-pub(crate) fn admit(request: Request<'_>, rooms: &Arc<Rooms>, session: &Arc<Session>) {
+/// Lets a request in that came in so many bytes, or answers why not.
+pub(crate) fn admit(
+    request: Request<'_>,
+    bytes: usize,
+    rooms: &Arc<Rooms>,
+    session: &Arc<Session>,
+) {
     let Request { id, method, params } = request;
-    if let Err(busy) = session.begin(&id) {
+    if let Err(busy) = session.begin(&id, bytes) {
         let error = match busy {
             Busy::SameId => WireError::IdInUse(id.clone()),
             Busy::TooMany => WireError::Overloaded,
@@ -110,6 +117,10 @@ impl Admission<'_> {
         // Types would also be read from an array, by the order of their members; `lists` looks inside.
         if M::TAKES_PARAMS && !text.starts_with('{') {
             let what = "params must be an object".to_owned();
+            return Err(WireError::InvalidRequest(what));
+        }
+        if !marks::are_few(text) {
+            let what = format!("params have more than {} values", marks::VALUES_MAX);
             return Err(WireError::InvalidRequest(what));
         }
         if !open && !M::GATED.is_empty() {

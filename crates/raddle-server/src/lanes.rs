@@ -1,5 +1,8 @@
 //! Lanes: requests of one resource run in the order they came; the rest run beside each other.
 //!
+//! Paths, watches and searches belong to the connection that names them; the configuration and the
+//! threads are everyone's. So a request on a disk that hangs holds up only its own client.
+//!
 //! A request may claim several resources, such as both paths of a copy. It stands in line for all of
 //! them at once, so it waits only for requests that came before it, and no two wait for each other.
 
@@ -195,8 +198,12 @@ mod tests {
         }
 
         fn enter(&self, name: &str, lane: Lane) {
+            self.enter_from(1, name, lane);
+        }
+
+        fn enter_from(&self, connection: u64, name: &str, lane: Lane) {
             let (sender, name) = (self.sender.clone(), name.to_owned());
-            self.lanes.enter(lane, 1, move |pass| {
+            self.lanes.enter(lane, connection, move |pass| {
                 let _ = sender.send((name, pass));
             });
         }
@@ -354,6 +361,22 @@ mod tests {
             &[&["list", "write", "write another"]],
         )
         .await;
+    }
+
+    #[tokio::test]
+    async fn a_path_belongs_to_its_connection_and_the_configuration_to_all() {
+        let mut hall = Hall::new();
+        hall.enter_from(1, "remove all", remove("/"));
+        hall.enter_from(1, "behind it", write("/a"));
+        hall.enter_from(1, "config", Lane::Exclusive(Resource::Config));
+        hall.enter_from(2, "another's", write("/a"));
+        hall.enter_from(2, "another's config", Lane::Shared(Resource::Config));
+        let groups = hall.groups().await;
+        let (first, second) = (
+            ["another's", "config", "remove all"],
+            ["another's config", "behind it"],
+        );
+        assert_eq!(groups, [first.to_vec(), second.to_vec()]);
     }
 
     #[tokio::test]

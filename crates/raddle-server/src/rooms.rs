@@ -12,17 +12,18 @@ pub(crate) mod watches;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use raddle_agent::Threads;
+use tokio::sync::oneshot;
 
-use self::config::{Config, ConfigError, State};
+use self::config::{Config, ConfigError, Looked, Looks, State};
 use self::providers::Providers;
 use self::searches::Searches;
 use self::watches::Lookout;
-use crate::disk::Disk;
+use crate::disk::{Disk, Disks};
 use crate::lanes::Lanes;
 use crate::server::Options;
-use crate::session::Session;
 use crate::wire_error::WireError;
 
 /// How many jobs may read the server's own home at once.
@@ -33,12 +34,17 @@ const HOME_JOBS_MAX: usize = 16;
 pub(crate) struct Rooms {
     pub(crate) options: Options,
     pub(crate) lanes: Lanes,
+    /// The threads for what is on the disks of clients.
+    pub(crate) disks: Disks,
     /// The threads for what is in the server's own home.
     pub(crate) home: Disk,
     pub(crate) config: Arc<Config>,
+    looks: Looks,
     pub(crate) searches: Searches,
     pub(crate) lookout: Lookout,
     pub(crate) threads: Threads,
+    /// How many connections ended by a fault of ours.
+    pub(crate) fallen: AtomicU64,
 }
 
 impl Rooms {
@@ -52,25 +58,32 @@ impl Rooms {
         Ok(Self {
             options,
             lanes: Lanes::default(),
+            disks: Disks::default(),
             home: Disk::of_home(HOME_JOBS_MAX),
             config,
+            looks: Looks::default(),
             searches: Searches::default(),
             lookout: Lookout::default(),
             threads,
+            fallen: AtomicU64::new(0),
         })
     }
 }
 
 impl Rooms {
-    /// The configuration as it is now, for a client's request. A file that has become unusable is told
-    /// by `config/read`; what was read before is in force.
-    pub(crate) async fn config_now(&self, session: &Session) -> Result<Arc<State>, WireError> {
-        if let Some(state) = self.config.unchanged() {
-            return Ok(state);
-        }
-        let config = self.config.clone();
-        let look = move || config.refresh().unwrap_or_else(|_| config.state());
-        self.home.run(&session.outgoing, look).await
+    /// Hands the configuration as it is now to `asker`, perhaps on a thread that may wait.
+    pub(crate) fn look_at_config<F>(&self, asker: F)
+    where
+        F: FnOnce(Result<Looked<'_>, WireError>) + Send + 'static,
+    {
+        self.looks.ask(&self.config, &self.home, asker);
+    }
+
+    /// The configuration in force now. A file that has become unusable is told by `config/read`.
+    pub(crate) async fn config_now(&self) -> Result<Arc<State>, WireError> {
+        let (tell, told) = oneshot::channel();
+        self.look_at_config(|looked| drop(tell.send(looked.map(|looked| looked.in_force()))));
+        told.await.unwrap_or(Err(WireError::Dropped))
     }
 }
 

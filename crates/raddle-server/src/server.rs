@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use raddle_agent::Threads;
@@ -26,6 +27,9 @@ pub struct Options {
     pub first_message: Duration,
     /// How many requests one connection may have running; more are refused with a retry hint.
     pub requests_max: usize,
+    /// How many bytes the requests that run on one connection may have come in, together. While there is
+    /// no room for the next, the connection is not read. One alone may be larger.
+    pub requests_bytes_max: usize,
     /// How long running requests may take to finish once their connection has ended. When the server
     /// was told to stop, a slow client may take as long again for its last answers.
     pub drain: Duration,
@@ -39,6 +43,7 @@ impl Options {
             overrides: Vec::new(),
             first_message: Duration::from_secs(30),
             requests_max: 256,
+            requests_bytes_max: 64 << 20,
             drain: Duration::from_secs(30),
         }
     }
@@ -102,6 +107,11 @@ impl Server {
         if timeout(patience, self.rooms.threads.close()).await.is_err() {
             tracing::warn!("threads were not left in good order; the journal did not answer");
         }
+    }
+
+    /// How many connections ended by a fault of the server's own, each of which the log tells.
+    pub fn fallen(&self) -> u64 {
+        self.rooms.fallen.load(Ordering::Relaxed)
     }
 
     /// How many connections are open.

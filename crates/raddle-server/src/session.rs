@@ -4,15 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use raddle_agent::Listener;
 use raddle_protocol::{InitializeParams, Notification};
 use raddle_rpc::{Calls, Id, Outgoing, Peer, notification};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use crate::disk::Disk;
+use crate::rooms::Rooms;
 use crate::rooms::watches::Watch;
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -20,6 +22,9 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 /// How many jobs of one connection may wait for a disk at once; the rest stand in line. A connection
 /// whose disk hangs keeps this many threads and no more.
 const DISK_JOBS_MAX: usize = 16;
+
+/// How long a request waits for others to finish before there is room for its bytes.
+const ROOM_PATIENCE: Duration = Duration::from_secs(30);
 
 /// One connection: who is there, what it may do, what it has running.
 pub(crate) struct Session {
@@ -33,8 +38,10 @@ pub(crate) struct Session {
     pub(crate) calls: Calls,
     pub(crate) counts: Counts,
     client: OnceLock<Client>,
-    running: Mutex<HashSet<Id>>,
+    running: Mutex<Running>,
     running_max: usize,
+    running_bytes_max: usize,
+    /// Woken when nothing runs any more, and when there may be room for one who waits for it.
     finished: Notify,
     /// The client's file watches by its names for them.
     pub(crate) watches: Mutex<HashMap<String, Watch>>,
@@ -59,27 +66,46 @@ pub(crate) struct Client {
     opted_out: HashSet<String>,
 }
 
+/// The requests that run.
+#[derive(Debug, Default)]
+struct Running {
+    /// Each with how many bytes it came in.
+    requests: HashMap<Id, usize>,
+    /// All of these bytes.
+    bytes: usize,
+    /// Whether someone waits for room.
+    is_awaited: bool,
+}
+
+impl Running {
+    /// Whether a request of so many bytes may join the others. One alone always may.
+    fn has_room(&self, bytes: usize, bytes_max: usize) -> bool {
+        self.bytes == 0 || self.bytes.saturating_add(bytes) <= bytes_max
+    }
+}
+
 /// Why a request may not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Busy {
     /// A request with this id is still running.
     SameId,
-    /// Too many are running.
+    /// Too many are running, or too large ones.
     TooMany,
 }
 
 impl Session {
-    pub(crate) fn new(peer: Peer, outgoing: Outgoing, running_max: usize) -> Self {
+    pub(crate) fn new(peer: Peer, outgoing: Outgoing, rooms: &Rooms) -> Self {
         Self {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             peer,
-            disk: Disk::of_client(DISK_JOBS_MAX),
+            disk: Disk::of_client(&rooms.disks, DISK_JOBS_MAX),
             outgoing,
             calls: Calls::default(),
             counts: Counts::default(),
             client: OnceLock::new(),
             running: Mutex::default(),
-            running_max,
+            running_max: rooms.options.requests_max,
+            running_bytes_max: rooms.options.requests_bytes_max,
             finished: Notify::new(),
             watches: Mutex::default(),
             ear: OnceLock::new(),
@@ -123,16 +149,42 @@ impl Session {
         }
     }
 
-    /// Notes that a request runs.
-    pub(crate) fn begin(&self, id: &Id) -> Result<(), Busy> {
+    /// Waits until there is room for a request that came in so many bytes, for as long as that may
+    /// take. Meanwhile the client is not read.
+    pub(crate) async fn room(&self, bytes: usize) {
+        let room = async {
+            loop {
+                let finished = self.finished.notified();
+                if self.has_room(bytes) {
+                    return;
+                }
+                finished.await;
+            }
+        };
+        // What is left without room is refused like one too many.
+        let _ = timeout(ROOM_PATIENCE, room).await;
+    }
+
+    /// Whether there is room; if not, those who finish will wake who waits for it.
+    fn has_room(&self, bytes: usize) -> bool {
         let mut running = self.running();
-        if running.contains(id) {
+        running.is_awaited = !running.has_room(bytes, self.running_bytes_max);
+        !running.is_awaited
+    }
+
+    /// Notes that a request runs, which came in so many bytes.
+    pub(crate) fn begin(&self, id: &Id, bytes: usize) -> Result<(), Busy> {
+        let mut running = self.running();
+        if running.requests.contains_key(id) {
             return Err(Busy::SameId);
         }
-        if running.len() >= self.running_max {
+        if running.requests.len() >= self.running_max
+            || !running.has_room(bytes, self.running_bytes_max)
+        {
             return Err(Busy::TooMany);
         }
-        running.insert(id.clone());
+        running.requests.insert(id.clone(), bytes);
+        running.bytes += bytes;
         Ok(())
     }
 
@@ -140,9 +192,10 @@ impl Session {
     /// again as soon as it has the answer, and who waits for the last answer must find it sent.
     pub(crate) fn answer(&self, id: &Id, frame: Bytes) {
         let mut running = self.running();
-        running.remove(id);
+        let bytes = running.requests.remove(id).unwrap_or(0);
+        running.bytes -= bytes;
         self.outgoing.send(frame);
-        if running.is_empty() {
+        if running.requests.is_empty() || running.is_awaited {
             drop(running);
             self.finished.notify_waiters();
         }
@@ -152,7 +205,7 @@ impl Session {
     pub(crate) async fn idle(&self) {
         loop {
             let finished = self.finished.notified();
-            if self.running().is_empty() {
+            if self.running().requests.is_empty() {
                 return;
             }
             finished.await;
@@ -176,7 +229,7 @@ impl Session {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self) -> MutexGuard<'_, HashSet<Id>> {
+    fn running(&self) -> MutexGuard<'_, Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

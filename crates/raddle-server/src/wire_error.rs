@@ -11,6 +11,9 @@ use serde_json::json;
 /// How long an overloaded client should wait before it tries again.
 const RETRY_AFTER_MS: u64 = 100;
 
+/// How long a client should wait for a storage that is away.
+const STORAGE_RETRY_AFTER_MS: u64 = 1000;
+
 /// How much of a client's own text is sent back to it in an error.
 const SHOWN_BYTES_MAX: usize = 256;
 
@@ -72,6 +75,8 @@ pub(crate) enum WireError {
     Io(io::Error),
     /// What is stored cannot be read or added to.
     Storage(String),
+    /// Where things are stored does not answer for now.
+    StorageAway,
     /// Work that ended without an answer.
     Dropped,
 }
@@ -102,6 +107,13 @@ impl From<WireError> for ErrorObject {
                 .with_data(
                     json!({ "errorInfo": "server_overloaded", "retryAfterMs": RETRY_AFTER_MS }),
                 ),
+            WireError::StorageAway => Self::new(
+                code::OVERLOADED,
+                "what is stored cannot be reached for now; retry later",
+            )
+            .with_data(
+                json!({ "errorInfo": "server_overloaded", "retryAfterMs": STORAGE_RETRY_AFTER_MS }),
+            ),
             WireError::InvalidRequest(what) => invalid(format!("Invalid request: {what}").into()),
             WireError::Refused(what) => invalid(what),
             WireError::ConfigWrite { kind, message } => {

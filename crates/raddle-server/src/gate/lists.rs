@@ -3,19 +3,25 @@
 //! array came and an object is written, it is refused.
 
 use serde::Serialize;
-use serde_json::Value;
+
+use super::marks::Marks;
+use super::shape::{Place, Shape, Shaper};
+use crate::wire_error::shown;
 
 /// Refuses params in which an array stands for an object, and says where.
 pub(super) fn check<P: Serialize>(text: &str, params: &P) -> Result<(), String> {
     // Most params have no array in them, and then there is nothing to do.
-    if !has_array(text) {
+    if !Marks::of(text).any(|mark| mark == b'[') {
         return Ok(());
     }
-    // A member nobody reads may still hold a number or a string that no value can hold.
-    let came = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let read = serde_json::to_value(params).map_err(|error| error.to_string())?;
+    let came = Shape::of(text);
+    // Never kept as a text, which may be long.
+    let mut read = Shaper::default();
+    serde_json::to_writer(&mut read, params).map_err(|error| error.to_string())?;
     let mut path = Vec::new();
-    if differ(&came, &read, &mut path) {
+    if let (Some(came), Some(read)) = (came, read.done())
+        && differ(&came, &read, &mut path)
+    {
         path.reverse();
         let path = path.concat();
         let place = path.trim_start_matches('.');
@@ -24,44 +30,20 @@ pub(super) fn check<P: Serialize>(text: &str, params: &P) -> Result<(), String> 
     Ok(())
 }
 
-/// Whether the text has an array, as far as its brackets outside of strings tell.
-fn has_array(text: &str) -> bool {
-    if !text.contains('[') {
-        return false;
-    }
-    let mut in_string = false;
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => in_string = !in_string,
-            b'\\' if in_string => drop(bytes.next()),
-            b'[' if !in_string => return true,
-            _ => {}
-        }
-    }
-    false
-}
-
 /// Whether an array came where an object was read. The path is that of the place, innermost first.
-fn differ(came: &Value, read: &Value, path: &mut Vec<String>) -> bool {
-    match (came, read) {
-        (Value::Array(_), Value::Object(_)) => true,
-        (Value::Array(came), Value::Array(read)) => {
-            let mut pairs = came.iter().zip(read).enumerate();
-            let found = pairs.find(|(_, (came, read))| differ(came, read, path));
-            path.extend(found.map(|(index, _)| format!("[{index}]")));
-            found.is_some()
-        }
-        (Value::Object(came), Value::Object(read)) => {
-            let mut pairs = came
-                .iter()
-                .filter_map(|(key, came)| Some((key, came, read.get(key)?)));
-            let found = pairs.find(|(_, came, read)| differ(came, read, path));
-            path.extend(found.map(|(key, ..)| format!(".{key}")));
-            found.is_some()
-        }
-        _ => false,
+fn differ(came: &Shape, read: &Shape, path: &mut Vec<String>) -> bool {
+    if came.is_object != read.is_object {
+        return read.is_object;
     }
+    let mut pairs = came
+        .inside()
+        .filter_map(|(place, came)| Some((place, came, read.at(place)?)));
+    let found = pairs.find(|(_, came, read)| differ(came, read, path));
+    path.extend(found.map(|(place, ..)| match place {
+        Place::Index(index) => format!("[{index}]"),
+        Place::Key(key) => format!(".{}", shown(key)),
+    }));
+    found.is_some()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use raddle_protocol::methods::FuzzyFileSearch;
 use raddle_protocol::{FuzzyFileSearchParams, FuzzyFileSearchResponse};
 
 use crate::call::Call;
-use crate::rooms::Rooms;
+use crate::rooms::{Rooms, files};
 use crate::wire_error::WireError;
 
 /// How many folders one search may go through.
@@ -42,7 +42,10 @@ fn check(params: &FuzzyFileSearchParams) -> Result<(), WireError> {
     } else if params.query.len() > QUERY_BYTES_MAX {
         format!("query is longer than {QUERY_BYTES_MAX} bytes")
     } else {
-        return Ok(());
+        return params
+            .roots
+            .iter()
+            .try_for_each(|it| files::refuse_too_long(it));
     };
     Err(WireError::Refused(what.into()))
 }

@@ -14,7 +14,8 @@ const NAME_BYTES_MAX: usize = 255;
 const PATH_BYTES_MAX: usize = 4096;
 
 /// A resource; those that belong to a connection carry its number. Of a path, each folder above it is a
-/// resource of its own.
+/// resource of its own. A path belongs to the connection that names it: what hangs on one client's disk
+/// must not stand in another's way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     connection: u64,
@@ -98,8 +99,8 @@ fn claim(resource: Resource, changes: bool, connection: u64, claims: &mut Vec<Cl
     let one = pick(Mode::Read, Mode::Write);
     let all = pick(Mode::ReadAll, Mode::WriteAll);
     let (connection, mode) = match resource {
-        Resource::Path(path) => return claim_path(&path, one, all, claims),
-        Resource::Tree(path) => return claim_path(&path, all, all, claims),
+        Resource::Path(path) => return claim_path(&path, one, all, connection, claims),
+        Resource::Tree(path) => return claim_path(&path, all, all, connection, claims),
         Resource::Config | Resource::Account | Resource::Thread(_) => (0, one),
         Resource::Process(_) | Resource::Watch(_) | Resource::Search(_) => (connection, one),
     };
@@ -111,7 +112,7 @@ fn claim(resource: Resource, changes: bool, connection: u64, claims: &mut Vec<Cl
 }
 
 /// Claims a plain path in mode `at`, or the folder above it that stands for it in mode `all`.
-fn claim_path(path: &str, at: Mode, all: Mode, claims: &mut Vec<Claim>) {
+fn claim_path(path: &str, at: Mode, all: Mode, connection: u64, claims: &mut Vec<Claim>) {
     let below = match all {
         Mode::WriteAll => Mode::WriteBelow,
         _ => Mode::ReadBelow,
@@ -132,7 +133,7 @@ fn claim_path(path: &str, at: Mode, all: Mode, claims: &mut Vec<Claim>) {
         return;
     };
     let key = |end: usize| Key {
-        connection: 0,
+        connection,
         resource: Resource::Path(path[..end].into()),
     };
     for end in above {

@@ -5,6 +5,8 @@
 mod edit;
 mod kinds;
 mod layers;
+mod looks;
+mod near;
 
 use std::fs;
 use std::io;
@@ -23,6 +25,7 @@ use sha2::{Digest, Sha256};
 
 pub(crate) use self::edit::Edited;
 use self::layers::{Layer, Layers};
+pub(crate) use self::looks::{Looked, Looks};
 use crate::server::Paths;
 use crate::wire_error::WireError;
 
@@ -92,6 +95,8 @@ pub(crate) struct Config {
     state: RwLock<Arc<State>>,
     /// Held while the user's file is changed.
     writing: Mutex<()>,
+    /// Whether both files lie on disks of this machine.
+    is_near: bool,
 }
 
 /// The configuration as it was last read.
@@ -137,6 +142,7 @@ impl Config {
             flags,
             state: RwLock::new(Arc::new(state)),
             writing: Mutex::new(()),
+            is_near: near::is_near(&paths.system_config) && near::is_near(&paths.user_config),
         })
     }
 
@@ -167,7 +173,7 @@ impl Config {
     }
 
     /// The configuration as it is now: files that changed are read again. A file that has become
-    /// unusable is an error, and what was read before stays in force.
+    /// unusable is an error, and what was read before stays in force. Waits for the disk.
     pub(crate) fn refresh(&self) -> Result<Arc<State>, ConfigError> {
         if let Some(state) = self.unchanged() {
             return Ok(state);
@@ -177,9 +183,14 @@ impl Config {
         Ok(state)
     }
 
-    /// The configuration as it is now, if its files are as they were when it was read: a look at two
-    /// files of our own home, much cheaper than going to another thread for it.
-    pub(crate) fn unchanged(&self) -> Option<Arc<State>> {
+    /// The configuration as it is now, if that can be told without waiting: the files lie on disks of this
+    /// machine, whose answer to so small a question is in memory, and have not changed.
+    fn at_hand(&self) -> Option<Arc<State>> {
+        self.is_near.then(|| self.unchanged()).flatten()
+    }
+
+    /// The configuration as it is now, if its files are as they were when it was read.
+    fn unchanged(&self) -> Option<Arc<State>> {
         let state = self.state();
         let same = state.system == stamp(&self.system) && state.user == stamp(&self.user);
         (same && state.settled).then_some(state)

@@ -1,18 +1,30 @@
 //! The file system as the client's own user sees it. It is the person's, not the agent's: nothing
 //! here is fenced, and nothing the model does comes this way.
 
+mod copies;
+mod removals;
+mod stays;
+
 use std::fs::{self, File, Metadata};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rustix::fs::OFlags;
 
+pub(crate) use self::copies::copy_any;
+pub(crate) use self::removals::remove_folder;
+pub(crate) use self::stays::Stay;
 use crate::wire_error::{WireError, shown};
+
+/// The longest path. No system takes a longer one, and to go through all the folders above a path of
+/// megabytes would take hours.
+const PATH_BYTES_MAX: usize = 4096;
 
 /// An absolute path; anything else is refused.
 pub(crate) fn absolute(path: &str) -> Result<PathBuf, WireError> {
+    refuse_too_long(path)?;
     if Path::new(path).is_absolute() && !path.contains('\0') {
         Ok(path.into())
     } else {
@@ -21,6 +33,18 @@ pub(crate) fn absolute(path: &str) -> Result<PathBuf, WireError> {
             shown(path)
         )))
     }
+}
+
+/// Refuses a path that no system takes.
+pub(crate) fn refuse_too_long(path: &str) -> Result<(), WireError> {
+    if path.len() <= PATH_BYTES_MAX {
+        return Ok(());
+    }
+    Err(WireError::InvalidRequest(format!(
+        "a path may have {PATH_BYTES_MAX} bytes, not {}: {}",
+        path.len(),
+        shown(path)
+    )))
 }
 
 /// Milliseconds since the epoch; zero where the file system does not know.
@@ -58,8 +82,9 @@ pub(crate) fn open(path: &Path) -> Result<(File, Metadata), WireError> {
     Ok((file, metadata))
 }
 
-/// Makes a file, or opens and empties one that is there. Only a regular one, as for reading.
-pub(crate) fn create(path: &Path, mode: u32) -> Result<File, WireError> {
+/// Makes a file, or opens one that is there, to write it from its beginning. Only a regular one, as for
+/// reading. Its caller empties it once it has a [`Stay`].
+fn create(path: &Path, mode: u32) -> Result<(File, Metadata), WireError> {
     match fs::metadata(path) {
         Ok(metadata) => refuse_special(path, &metadata)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -72,9 +97,17 @@ pub(crate) fn create(path: &Path, mode: u32) -> Result<File, WireError> {
         .mode(mode)
         .custom_flags(AT_ONCE)
         .open(path)?;
-    refuse_special(path, &file.metadata()?)?;
+    let metadata = file.metadata()?;
+    refuse_special(path, &metadata)?;
+    Ok((file, metadata))
+}
+
+/// Writes a whole file, which is made if it is not there.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), WireError> {
+    let (mut file, metadata) = create(path, 0o666)?;
+    let _stay = Stay::to_write(&metadata)?;
     file.set_len(0)?;
-    Ok(file)
+    Ok(file.write_all(bytes)?)
 }
 
 /// Opening does not wait for anyone at the other end, nor does a terminal become ours.
@@ -94,30 +127,4 @@ fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), WireError> {
     };
     let path = path.to_owned();
     Err(WireError::SpecialFile { path, what })
-}
-
-/// Copies a folder and everything in it. Links are copied as links.
-fn copy_folder(from: &Path, to: &Path) -> Result<(), WireError> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        copy_any(&entry.path(), &to.join(entry.file_name()))?;
-    }
-    Ok(())
-}
-
-/// Copies a file, a link or a folder.
-pub(crate) fn copy_any(from: &Path, to: &Path) -> Result<(), WireError> {
-    let kind = fs::symlink_metadata(from)?.file_type();
-    if kind.is_symlink() {
-        return Ok(std::os::unix::fs::symlink(fs::read_link(from)?, to)?);
-    }
-    if kind.is_dir() {
-        return copy_folder(from, to);
-    }
-    let (mut from, metadata) = open(from)?;
-    let mut to = create(to, metadata.mode())?;
-    io::copy(&mut from, &mut to)?;
-    // One that was there takes on the mode too.
-    Ok(to.set_permissions(metadata.permissions())?)
 }

@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use raddle_protocol::{SkillErrorInfo, SkillMetadata, SkillScope, SkillsListEntry};
+use serde::Serialize;
 
 use crate::rooms::files;
 use crate::wire_error::WireError;
@@ -23,24 +24,74 @@ const DESCRIPTION_BYTES_MAX: usize = 4096;
 /// How many skills are read from one folder.
 const SKILLS_MAX: usize = 1000;
 
+/// How many bytes one answer tells of skills, as the wire writes them.
+const LIST_BYTES_MAX: usize = 8 << 20;
+
 /// Where a repository keeps its skills.
 const REPO_FOLDER: &str = ".agents/skills";
 
-/// The skills that apply in a folder: the user's, and those of the repository around it.
-pub(crate) fn in_folder(user: &Path, cwd: &str) -> SkillsListEntry {
-    let mut entry = SkillsListEntry {
-        cwd: cwd.to_owned(),
-        errors: Vec::new(),
-        skills: Vec::new(),
-    };
-    collect(user, &SkillScope::User, &mut entry);
-    for folder in repository_folders(Path::new(cwd)) {
-        collect(&folder.join(REPO_FOLDER), &SkillScope::Repo, &mut entry);
+/// One answer, as it is filled.
+#[derive(Debug)]
+pub(crate) struct List {
+    entries: Vec<SkillsListEntry>,
+    bytes_left: usize,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self::within(LIST_BYTES_MAX)
     }
-    entry
-        .skills
-        .sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.path.cmp(&b.path)));
-    entry
+}
+
+impl List {
+    fn within(bytes_max: usize) -> Self {
+        Self {
+            entries: Vec::new(),
+            bytes_left: bytes_max,
+        }
+    }
+
+    /// Adds the skills that apply in a folder: the user's, and those of the repository around it.
+    pub(crate) fn add_folder(&mut self, user: &Path, cwd: &str) {
+        let mut entry = SkillsListEntry {
+            cwd: cwd.to_owned(),
+            errors: Vec::new(),
+            skills: Vec::new(),
+        };
+        let repository = repository_folders(Path::new(cwd)).into_iter();
+        let repository = repository.map(|it| (it.join(REPO_FOLDER), SkillScope::Repo));
+        let mut folders = [(user.to_owned(), SkillScope::User)]
+            .into_iter()
+            .chain(repository);
+        let all = folders
+            .all(|(folder, scope)| collect(&folder, &scope, &mut entry, &mut self.bytes_left));
+        if !all {
+            entry.errors.push(SkillErrorInfo {
+                message: "the answer would be too long; the other skills are left out, ask for fewer folders at once".to_owned(),
+                path: cwd.to_owned(),
+            });
+        }
+        entry
+            .skills
+            .sort_by(|a, b| a.name.cmp(&b.name).then_with(|| a.path.cmp(&b.path)));
+        self.entries.push(entry);
+    }
+
+    /// What was added, in the order it was.
+    pub(crate) fn entries(self) -> Vec<SkillsListEntry> {
+        self.entries
+    }
+}
+
+/// Takes what one row needs from what is left; false when that is not enough.
+fn takes<T: Serialize>(row: &T, bytes_left: &mut usize) -> bool {
+    let bytes = serde_json::to_vec(row).map_or(0, |row| row.len() + 1);
+    match bytes_left.checked_sub(bytes) {
+        Some(left) => *bytes_left = left,
+        // Nothing shorter goes in instead: which ones are told must not depend on their length.
+        None => *bytes_left = 0,
+    }
+    *bytes_left > 0
 }
 
 /// The folder and those above it, up to the root of its repository. Without a repository, only itself.
@@ -53,9 +104,15 @@ fn repository_folders(cwd: &Path) -> Vec<PathBuf> {
     above.into_iter().take(root + 1).collect()
 }
 
-fn collect(folder: &Path, scope: &SkillScope, entry: &mut SkillsListEntry) {
+/// Adds the skills in a folder; false when there is no room for all of them.
+fn collect(
+    folder: &Path,
+    scope: &SkillScope,
+    entry: &mut SkillsListEntry,
+    bytes_left: &mut usize,
+) -> bool {
     let Ok(children) = fs::read_dir(folder) else {
-        return;
+        return true;
     };
     let mut count = 0;
     for child in children.flatten() {
@@ -63,31 +120,49 @@ fn collect(folder: &Path, scope: &SkillScope, entry: &mut SkillsListEntry) {
         if !file.is_file() {
             continue;
         }
+        if *bytes_left == 0 {
+            return false;
+        }
         if count == SKILLS_MAX {
             entry.errors.push(SkillErrorInfo {
                 message: format!("has more than {SKILLS_MAX} skills; the others are left out"),
                 path: folder.display().to_string(),
             });
-            return;
+            return true;
         }
         count += 1;
         let path = file.display().to_string();
-        match read(&file) {
-            Ok(Heading { name, description }) => entry.skills.push(SkillMetadata {
-                name: name
-                    .unwrap_or_else(|| cut(&child.file_name().to_string_lossy(), NAME_BYTES_MAX)),
-                description,
-                enabled: true,
-                path,
-                scope: scope.clone(),
-                dependencies: None,
-                interface: None,
-                plugin_id: None,
-                short_description: None,
-            }),
-            Err(message) => entry.errors.push(SkillErrorInfo { message, path }),
+        let is_told = match read(&file) {
+            Ok(Heading { name, description }) => {
+                let name = name
+                    .unwrap_or_else(|| cut(&child.file_name().to_string_lossy(), NAME_BYTES_MAX));
+                let skill = SkillMetadata {
+                    name,
+                    description,
+                    enabled: true,
+                    path,
+                    scope: scope.clone(),
+                    dependencies: None,
+                    interface: None,
+                    plugin_id: None,
+                    short_description: None,
+                };
+                let is_told = takes(&skill, bytes_left);
+                entry.skills.extend(is_told.then_some(skill));
+                is_told
+            }
+            Err(message) => {
+                let error = SkillErrorInfo { message, path };
+                let is_told = takes(&error, bytes_left);
+                entry.errors.extend(is_told.then_some(error));
+                is_told
+            }
+        };
+        if !is_told {
+            return false;
         }
     }
+    true
 }
 
 /// What a skill says of itself.
@@ -213,10 +288,45 @@ mod tests {
             fs::create_dir(&skill).expect("a folder");
             fs::write(skill.join("SKILL.md"), "---\ndescription: x\n---\n").expect("a file");
         }
-        let told = in_folder(folder.path(), "/nowhere");
+        let mut list = List::default();
+        list.add_folder(folder.path(), "/nowhere");
+        let told = &list.entries()[0];
         assert_eq!(told.skills.len(), SKILLS_MAX);
         let path = folder.path().display().to_string();
         let errors: Vec<_> = told.errors.iter().map(|error| &error.path).collect();
         assert_eq!(errors, [&path]);
+    }
+
+    #[test]
+    fn an_answer_tells_no_more_than_it_may_and_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for number in 0..20 {
+            let skill = folder.path().join(number.to_string());
+            fs::create_dir(&skill).expect("a folder");
+            // Half of them cannot be read, and are told of as errors.
+            let closing = if number % 2 == 0 { "---\n" } else { "" };
+            let text = format!("---\ndescription: {}\n{closing}", "\u{1}".repeat(100));
+            fs::write(skill.join("SKILL.md"), text).expect("a file");
+        }
+        let length = |list: List| {
+            let entries = list.entries();
+            let rows = entries.iter().map(|it| it.skills.len() + it.errors.len());
+            let rows = rows.collect::<Vec<_>>();
+            (serde_json::to_vec(&entries).expect("JSON").len(), rows)
+        };
+        let fill = |bytes_max: usize| {
+            let mut list = List::within(bytes_max);
+            list.add_folder(folder.path(), "/nowhere");
+            list.add_folder(folder.path(), "/elsewhere");
+            length(list)
+        };
+        assert_eq!(fill(1 << 20).1, [20, 20]);
+        for bytes_max in [1, 1000, 5000, 9000] {
+            let (bytes, rows) = fill(bytes_max);
+            // Beside the rows, each folder has its name and the word that some are left out.
+            assert!(bytes < bytes_max + 2 * 300, "{bytes} for {bytes_max}");
+            assert!(rows[0] + rows[1] < 40, "{rows:?} for {bytes_max}");
+            assert_eq!(rows[1] > 1, bytes_max == 9000, "{rows:?} for {bytes_max}");
+        }
     }
 }

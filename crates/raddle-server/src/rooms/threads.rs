@@ -55,6 +55,9 @@ pub(crate) fn refused(id: ThreadId, error: AgentError) -> WireError {
         }
         AgentError::Refused(Refusal::Busy) => WireError::Overloaded,
         AgentError::Refused(refusal) => WireError::Refused(refusal.to_string().into()),
+        AgentError::Unavailable | AgentError::Read(ReadError::Unavailable(_)) => {
+            WireError::StorageAway
+        }
         AgentError::Read(error) => WireError::Storage(error.to_string()),
         AgentError::Ended => WireError::Overloaded,
     }

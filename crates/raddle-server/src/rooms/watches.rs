@@ -91,7 +91,14 @@ impl Teller {
                 return;
             }
             if let Some(moved) = self.eye.take_moved() {
-                let now = match self.aim(moved.aim_lost).await {
+                let aimed = loop {
+                    match self.aim(moved.aim_lost).await {
+                        // The disk's turn did not come in time. A watch waits for the next one.
+                        Err(WireError::Overloaded) if !self.eye.is_ended() => {}
+                        aimed => break aimed,
+                    }
+                };
+                let now = match aimed {
                     Ok(now) => now,
                     Err(error) => {
                         tracing::warn!(path = %self.eye.path.display(), ?error, "a watched path was lost");

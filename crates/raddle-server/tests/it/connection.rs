@@ -291,3 +291,53 @@ async fn so_it_does_when_there_are_too_many() {
         );
     }
 }
+
+/// A log that panics at the words of the connection's task about a notification.
+struct Fault;
+
+impl tracing::Subscriber for Fault {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target() == "raddle_server::connection"
+            && *metadata.level() == tracing::Level::TRACE
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        panic!("a fault outside of any handler");
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn a_fault_in_a_connections_own_task_ends_that_connection_only() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let mut other = Client::connect(&mut server).await;
+    let watch = json!({"watchId": "w", "path": stage.path("")});
+    client.ask("fs/watch", watch).await.expect("a watch");
+    let slow = Slow::new(&stage);
+    slow.request(&mut client).await;
+    assert_eq!(server.fallen(), 0);
+
+    let _fault = tracing::subscriber::set_default(Fault);
+    client.send(&json!({"method": "initialized"}));
+    assert_eq!(client.next_or_end().await, None, "the connection ends");
+    client.when_ended().await;
+    assert!(client.queue.is_gone(), "nothing holds it any more");
+    assert_eq!(server.fallen(), 1);
+    assert_eq!(server.connections(), 1);
+    let answer = other.ask("account/read", json!({})).await;
+    answer.expect("the other goes on");
+    drop(slow);
+}

@@ -1,5 +1,7 @@
 //! More at once than one connection may have: the surplus is refused with a hint, nobody else is.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::client::{Client, Slow, is_slow_answer};
@@ -75,4 +77,68 @@ async fn a_refused_request_may_be_sent_again_under_its_id() {
     assert_eq!(client.next().await["id"], read);
     client.send(&again);
     assert!(client.next().await["result"].is_object());
+}
+
+/// A server that lets requests of so many bytes run on a connection.
+fn open(stage: &Stage, requests_bytes_max: usize) -> raddle_server::Server {
+    let options = raddle_server::Options {
+        requests_bytes_max,
+        ..stage.options()
+    };
+    raddle_server::Server::open(options, crate::script::threads(&[])).expect("a server")
+}
+
+#[tokio::test]
+async fn a_client_whose_requests_are_large_is_read_again_when_they_finish() {
+    let stage = Stage::new();
+    let mut server = open(&stage, 1000);
+    let mut client = Client::connect(&mut server).await;
+    let mut other = Client::connect(&mut server).await;
+    let large = json!({"filler": "x".repeat(2000)});
+    // One alone may be as large as it likes.
+    let answer = client.ask("account/read", large.clone()).await;
+    answer.expect("an answer");
+
+    let slow = Slow::new(&stage);
+    let mut expected = vec![slow.request(&mut client).await];
+    // What has room still passes; what has none waits, and so does all that is behind it.
+    let answer = client.ask("account/read", json!({"filler": "x".repeat(500)}));
+    answer.await.expect("an answer");
+    for params in [large.clone(), json!({}), large] {
+        expected.push(client.request("account/read", params));
+    }
+    for _ in 0..20 {
+        let answer = other.ask("account/read", json!({})).await;
+        answer.expect("the other is served meanwhile");
+    }
+    drop(slow);
+    for id in expected {
+        let answer = client.next().await;
+        assert_eq!(answer["id"], id, "{answer}");
+        assert!(answer["result"].is_object(), "{answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_request_that_finds_no_room_in_time_is_refused() {
+    let stage = Stage::new();
+    let mut server = open(&stage, 1000);
+    let mut client = Client::connect(&mut server).await;
+    let mut other = Client::connect(&mut server).await;
+    let slow = Slow::new(&stage);
+    let running = slow.request(&mut client).await;
+    let large = client.request("account/read", json!({"filler": "x".repeat(2000)}));
+    let small = client.request("account/read", json!({}));
+    for _ in 0..20 {
+        let answer = other.ask("account/read", json!({})).await;
+        answer.expect("the other is served meanwhile");
+    }
+    // The clock stands still for as long as something runs, unless it is told to go on.
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let answer = client.next().await;
+    assert_eq!(answer["id"], large);
+    assert_eq!(answer["error"]["code"], -32001);
+    assert_eq!(client.next().await["id"], small);
+    drop(slow);
+    assert!(is_slow_answer(&client.next().await, running));
 }

@@ -5,7 +5,7 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 use raddle_agent::Threads;
-use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
+use raddle_core::ports::{Answer, Journal, Model, Prompt, Said, Waiting};
 use raddle_core::{
     AgentMessage, Failure, FailureKind, ItemBody, ItemId, ModelEnd, Part, Timestamp, Usage,
 };
@@ -14,10 +14,18 @@ use raddle_store::MemoryJournal;
 
 /// Live threads in memory, whose model says these messages, one in each call, and then fails.
 pub fn threads(says: &[&str]) -> impl FnOnce(Providers) -> Threads + use<> {
+    threads_in(Arc::new(MemoryJournal::new()), says)
+}
+
+/// The same in a journal of one's own.
+pub fn threads_in(
+    journal: Arc<dyn Journal>,
+    says: &[&str],
+) -> impl FnOnce(Providers) -> Threads + use<> {
     let says = says.iter().map(|it| (*it).to_owned()).collect();
     move |_| {
         Threads::new(raddle_agent::Options {
-            journal: Arc::new(MemoryJournal::new()),
+            journal,
             memory: Arc::new(MemoryJournal::new()),
             model: Arc::new(Script(Mutex::new(says))),
             clock: || Timestamp(1_700_000_000_000),

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use crate::support::websocket::{CLOSE, FIN, PING, Received, TEXT, Websocket, frame};
 use crate::support::{PATIENCE, code, eventually, request};
 
+mod leaving;
 mod places;
 
 const SHORT: Duration = Duration::from_millis(200);
@@ -36,12 +37,7 @@ impl Inside {
     fn start(limits: Limits, first_message: Duration) -> Self {
         let home = TempDir::new().expect("a home");
         let runtime = Runtime::new().expect("a runtime");
-        let mut options = Options::new(Paths {
-            home: home.path().into(),
-            system_config: home.path().join("system.toml"),
-            user_config: home.path().join("config.toml"),
-            skills: home.path().join("skills"),
-        });
+        let mut options = options(&home);
         options.first_message = first_message;
         let (sender, ended) = mpsc::unbounded_channel();
         let socket = home.path().join("private/s");
@@ -89,6 +85,16 @@ impl Inside {
             .block_on(async { timeout(PATIENCE, ended.recv()).await });
         assert_eq!(ended, Ok(Some(())), "the connection goes on");
     }
+}
+
+fn options(home: &TempDir) -> Options {
+    let home = home.path();
+    Options::new(Paths {
+        home: home.into(),
+        system_config: home.join("system.toml"),
+        user_config: home.join("config.toml"),
+        skills: home.join("skills"),
+    })
 }
 
 fn door(limits: Limits) -> Door {

@@ -6,17 +6,13 @@ use raddle_protocol::methods::ConfigRead;
 
 use crate::call::Call;
 use crate::rooms::Rooms;
-use crate::wire_error::WireError;
+use crate::rooms::config::Looked;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ConfigRead>) {
     // `cwd` changes nothing: a workspace's files are never configuration.
-    if let Some(state) = rooms.config.unchanged() {
-        return call.reply.ok(&state.told(call.params.include_layers));
-    }
-    let config = rooms.config.clone();
-    call.at_home(rooms, move |params| {
-        let state = config.refresh();
-        let state = state.map_err(|error| WireError::Refused(error.to_string().into()))?;
-        Ok(state.told(params.include_layers))
+    let Call { params, reply, .. } = call;
+    rooms.look_at_config(move |looked| {
+        let told = |looked: Looked<'_>| Ok(looked.read()?.told(params.include_layers));
+        reply.finish(looked.and_then(told));
     });
 }

@@ -14,7 +14,8 @@ use raddle_protocol::methods::FsReadFile;
 use tokio::time::timeout;
 
 use crate::call::{Call, Reply};
-use crate::rooms::{Rooms, files};
+use crate::rooms::Rooms;
+use crate::rooms::files::{self, Stay};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -71,6 +72,10 @@ async fn read(path: PathBuf, mut reply: Reply<FsReadFileResponse>, session: Arc<
                 client.hold(bytes).await
             }
         };
+        let turn = match session.disk.turn(client).await {
+            Ok(turn) => turn,
+            Err(error) => return reply.error(error),
+        };
         let path = path.clone();
         let job = move || match read_at_most(&path, room, unchanged_since) {
             Ok(Contents::Larger(size)) => Some((size, reply)),
@@ -83,7 +88,7 @@ async fn read(path: PathBuf, mut reply: Reply<FsReadFileResponse>, session: Arc<
                 None
             }
         };
-        let Ok(Some(larger)) = session.disk.run(client, job).await else {
+        let Ok(Some(larger)) = turn.run(job).await else {
             return;
         };
         drop(hold);
@@ -137,6 +142,9 @@ fn read_at_most(
     unchanged_since: Option<Stamp>,
 ) -> Result<Contents, WireError> {
     let (mut file, metadata) = files::open(path)?;
+    let _stay = Stay::to_read(&metadata)?;
+    // Who wrote it until now may have made it longer.
+    let metadata = file.metadata()?;
     let check = |metadata: &Metadata| match unchanged_since {
         Some(seen) if seen != stamp(metadata) => Err(WireError::Overloaded),
         _ => Ok(()),

@@ -16,7 +16,7 @@ pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsRemove>) {
             if !metadata.is_dir() {
                 std::fs::remove_file(&path)
             } else if params.recursive.unwrap_or(true) {
-                std::fs::remove_dir_all(&path)
+                files::remove_folder(&path)
             } else {
                 std::fs::remove_dir(&path)
             }

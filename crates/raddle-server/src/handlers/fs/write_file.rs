@@ -1,6 +1,5 @@
 //! `fs/writeFile`: a whole file, replacing what was there.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -18,7 +17,7 @@ pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsWriteFile>) {
         let bytes = STANDARD.decode(&params.data_base64).map_err(|error| {
             WireError::InvalidRequest(format!("dataBase64 is not base64: {error}"))
         })?;
-        files::create(&path, 0o666)?.write_all(&bytes)?;
+        files::write(&path, &bytes)?;
         Ok(FsWriteFileResponse {})
     });
 }

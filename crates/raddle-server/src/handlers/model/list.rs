@@ -12,18 +12,21 @@ use crate::rooms::{Rooms, models, pages};
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ModelList>) {
+    let Call { params, reply, .. } = call;
     let config = rooms.config.clone();
-    let is_whole = call.params.cursor.is_none() && call.params.limit.is_none();
-    if is_whole && let Some(state) = config.unchanged() {
-        return match whole(&state, &config) {
-            Ok(list) => call.reply.written(list),
-            Err(error) => call.reply.error(error),
+    rooms.look_at_config(move |looked| {
+        let state = match looked {
+            Ok(looked) => looked.in_force(),
+            Err(error) => return reply.error(error),
         };
-    }
-    call.at_home(rooms, move |params| {
-        // A file that has become unusable is told by `config/read`; what was read before is in force.
-        let state = config.refresh().unwrap_or_else(|_| config.state());
-        page(&state, &config, params.cursor.as_deref(), params.limit)
+        if params.cursor.is_some() || params.limit.is_some() {
+            let page = page(&state, &config, params.cursor.as_deref(), params.limit);
+            return reply.finish(page);
+        }
+        match whole(&state, &config) {
+            Ok(list) => reply.written(list),
+            Err(error) => reply.error(error),
+        }
     });
 }
 

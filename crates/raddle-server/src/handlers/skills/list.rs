@@ -7,7 +7,7 @@ use raddle_protocol::SkillsListResponse;
 use raddle_protocol::methods::SkillsList;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, skills};
+use crate::rooms::{Rooms, files, skills};
 use crate::wire_error::WireError;
 
 /// How many folders one request may ask for.
@@ -18,6 +18,14 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<SkillsList>) {
         let what = format!("cwds has more than {FOLDERS_MAX} folders");
         return call.reply.error(WireError::Refused(what.into()));
     }
+    if let Err(error) = call
+        .params
+        .cwds
+        .iter()
+        .try_for_each(|it| files::refuse_too_long(it))
+    {
+        return call.reply.error(error);
+    }
     // `forceReload` needs no work: the folders are looked at every time.
     let user = rooms.options.paths.skills.clone();
     call.on_disk(move |params| {
@@ -26,11 +34,12 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<SkillsList>) {
             folders.push(std::env::current_dir()?.display().to_string());
         }
         let mut seen = HashSet::new();
-        let data = folders
-            .iter()
-            .filter(|cwd| seen.insert(cwd.as_str()))
-            .map(|cwd| skills::in_folder(&user, cwd))
-            .collect();
-        Ok(SkillsListResponse { data })
+        let mut list = skills::List::default();
+        for cwd in folders.iter().filter(|cwd| seen.insert(cwd.as_str())) {
+            list.add_folder(&user, cwd);
+        }
+        Ok(SkillsListResponse {
+            data: list.entries(),
+        })
     });
 }

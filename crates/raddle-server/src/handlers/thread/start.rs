@@ -17,7 +17,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
     } = call;
     let rooms = rooms.clone();
     tokio::spawn(async move {
-        let config = match rooms.config_now(&session).await {
+        let config = match rooms.config_now().await {
             Ok(config) => config,
             Err(error) => return reply.error(error),
         };

@@ -1,10 +1,12 @@
 //! `fs/copy`
 
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::deep::{Deep, LEVELS};
 use crate::player::Stage;
 
 #[tokio::test]
@@ -73,4 +75,28 @@ async fn another_name_of_the_source_does_not_destroy_it() {
         .ask("fs/copy", params(&stage, "folder", "folder2"))
         .await
         .expect("a copy");
+}
+
+#[tokio::test]
+async fn a_tree_of_any_depth_is_copied_as_far_as_paths_go() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let _deep = Deep::new(stage.path("deep"), LEVELS);
+    let _copied = Deep::made_elsewhere(stage.path("copy"));
+    let answer = client.ask("fs/copy", params(&stage, "deep", "copy")).await;
+    let refused = answer.expect_err("too deep");
+    assert_eq!(refused["code"], -32600);
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.contains("too long for the system"), "{message}");
+    assert!(message.len() < 600, "{message}");
+
+    // As deep as a path can be it has come.
+    let copy = stage.path("copy");
+    let levels = (4000 - copy.len()) / 2;
+    assert!(Path::new(&format!("{copy}{}", "/d".repeat(levels))).is_dir());
+    for name in ["deep", "copy"] {
+        let removed = client.ask("fs/remove", json!({"path": stage.path(name)}));
+        assert_eq!(removed.await, Ok(json!({})), "{name}");
+    }
 }

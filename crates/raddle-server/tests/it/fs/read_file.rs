@@ -1,6 +1,8 @@
 //! `fs/readFile`
 
-use serde_json::json;
+use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use crate::client::{Client, Deaf, Pipe, base64};
 use crate::player::Stage;
@@ -131,27 +133,34 @@ async fn large_answers_wait_until_there_is_room() {
     }
 }
 
-/// Nobody waits for a client that does not read, and that client is told no lies.
+/// A client that does not read holds up itself for a while, is told no lies, and holds up nobody else.
 #[tokio::test(start_paused = true)]
 async fn a_read_that_waits_for_its_client_lets_others_write() {
     let stage = Stage::new();
     let mut server = stage.open();
     let mut other = Client::connect(&mut server).await;
     let mut deaf = Deaf::connect(&mut server, 64 << 10).await;
-    for name in ["a", "b"] {
+    for name in ["a", "b", "c"] {
         std::fs::write(stage.path(name), "old").unwrap();
     }
     deaf.request("fs/readFile", json!({"path": stage.path("a")}));
     deaf.when_queued().await;
     // There is no room for these.
-    for name in ["a", "b"] {
+    for name in ["a", "b", "c"] {
         deaf.request("fs/readFile", json!({"path": stage.path(name)}));
     }
-    let write = json!({"path": stage.path("a"), "dataBase64": base64("new")});
-    assert_eq!(other.ask("fs/writeFile", write).await, Ok(json!({})));
+    let begun = tokio::time::Instant::now();
+    let write = |name| json!({"path": stage.path(name), "dataBase64": base64("new")});
+    assert_eq!(other.ask("fs/writeFile", write("c")).await, Ok(json!({})));
+    assert_eq!(begun.elapsed(), Duration::ZERO, "the other waited");
+
+    // Its own write goes in when the read has waited long enough; the clock is paused.
+    deaf.request("fs/writeFile", write("a"));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(std::fs::read_to_string(stage.path("a")).unwrap(), "new");
 
     let (mut answers, mut refusals) = (Vec::new(), Vec::new());
-    for _ in 0..3 {
+    while answers.len() + refusals.len() < 5 {
         for mut answer in deaf.take().await {
             match answer.get_mut("result") {
                 Some(result) => answers.push(result["dataBase64"].take()),
@@ -159,12 +168,13 @@ async fn a_read_that_waits_for_its_client_lets_others_write() {
             }
         }
     }
+    let (old, written) = (Value::from(base64("old")), Value::Null);
     assert_eq!(
         answers,
-        [base64("old"), base64("old")],
+        [old.clone(), written, old],
         "as it was when it was asked for"
     );
-    assert_eq!(refusals, [-32001], "to be asked for again");
+    assert_eq!(refusals, [-32001, -32001], "to be asked for again");
 }
 
 #[tokio::test]

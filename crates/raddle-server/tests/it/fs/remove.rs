@@ -1,8 +1,10 @@
 //! `fs/remove`
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 
 use crate::client::Client;
+use crate::deep::Deep;
 use crate::player::Stage;
 
 #[tokio::test]
@@ -30,4 +32,41 @@ async fn a_link_goes_and_what_it_points_to_stays() {
         assert!(std::fs::symlink_metadata(stage.path(path)).is_err());
         assert!(std::fs::exists(stage.path("folder/file")).unwrap());
     }
+}
+
+#[tokio::test]
+async fn a_tree_of_any_depth_goes_and_takes_few_descriptors() {
+    // Fewer than the tree has levels.
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let limit = Rlimit {
+        current: Some(256),
+        maximum,
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let _deep = Deep::new(stage.path("deep"), 500);
+    std::fs::write(stage.path("deep/d/d/file"), "x").unwrap();
+    let params = json!({"path": stage.path("deep")});
+    assert_eq!(client.ask("fs/remove", params).await, Ok(json!({})));
+    assert!(!std::fs::exists(stage.path("deep")).unwrap());
+}
+
+#[tokio::test]
+async fn a_wide_tree_goes_with_all_that_is_in_it() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    for folder in 0..60 {
+        let inside = stage.path(&format!("wide/{folder}/inside"));
+        std::fs::create_dir_all(&inside).unwrap();
+        for file in 0..folder % 5 {
+            std::fs::write(format!("{inside}/{file}"), "x").unwrap();
+            std::fs::write(stage.path(&format!("wide/{folder}/{file}")), "x").unwrap();
+        }
+    }
+    let params = json!({"path": stage.path("wide")});
+    assert_eq!(client.ask("fs/remove", params).await, Ok(json!({})));
+    assert!(!std::fs::exists(stage.path("wide")).unwrap());
 }

@@ -49,3 +49,30 @@ async fn more_folders_than_allowed_are_refused_and_a_repeated_one_is_told_once()
     assert_eq!(told[0]["cwd"], stage.path("w"));
     assert_eq!(told[1]["cwd"], stage.path("v"));
 }
+
+#[tokio::test]
+async fn a_folder_whose_path_no_system_takes_is_refused_at_once() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    for (method, params) in [
+        ("skills/list", json!({"cwds": ["/a".repeat(1 << 20)]})),
+        (
+            "fuzzyFileSearch",
+            json!({"query": "x", "roots": ["/a".repeat(1 << 20)]}),
+        ),
+        (
+            "fs/watch",
+            json!({"watchId": "w", "path": "/a".repeat(1 << 20)}),
+        ),
+        (
+            "fs/copy",
+            json!({"sourcePath": "/", "destinationPath": "/a".repeat(1 << 20), "recursive": true}),
+        ),
+    ] {
+        let refused = client.ask(method, params).await.expect_err(method);
+        assert_eq!(refused["code"], -32600, "{method}: {refused}");
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains("a path may have 4096 bytes"), "{message}");
+    }
+}

@@ -42,8 +42,15 @@ fn a_full_house_lets_nobody_in_until_someone_leaves() {
     });
 }
 
+/// Whether the server has hung up on a socket that has nothing to read.
+fn is_let_go(stranger: &mut TcpStream) -> bool {
+    stranger.set_nonblocking(true).expect("an option");
+    let read = stranger.read(&mut [0]);
+    !read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+}
+
 #[test]
-fn strangers_take_no_place_from_those_inside() {
+fn strangers_take_no_place_from_those_inside_nor_from_those_who_ask() {
     let limits = Limits {
         handshakes_max: 8,
         ..Limits::default()
@@ -51,39 +58,40 @@ fn strangers_take_no_place_from_those_inside() {
     let inside = Inside::start(limits, PATIENCE);
     let mut client = Websocket::connect(inside.address);
     client.hello();
-    let mut strangers: Vec<TcpStream> = (0..8)
-        .map(|_| {
-            let mut stranger = connect(inside.address);
-            stranger.write_all(b"G").expect("one byte");
-            stranger
-        })
-        .collect();
-    // One more is told why it cannot come in, and that the server is well.
-    eventually("the places to be taken", || {
-        let answer = upgrade(inside.address);
-        (answer.status == 503).then(|| assert_eq!(answer.body, "too many handshakes; try again"))
-    });
-    assert_eq!(health(inside.address).status, 200);
-    client.ask(&request(1, "account/read", json!({})));
-
-    // Those for whom there is not even an answer are let go at once.
-    let mut more: Vec<TcpStream> = (0..20).map(|_| connect(inside.address)).collect();
-    let let_go = more.iter_mut().filter_map(|stranger| {
+    let strange = |beginning: &str| {
+        let mut stranger = connect(inside.address);
         stranger
-            .set_read_timeout(Some(SHORT / 4))
-            .expect("an option");
-        stranger.read(&mut [0]).ok()
-    });
-    assert!(let_go.count() >= 16);
-    client.ask(&request(2, "account/read", json!({})));
+            .write_all(beginning.as_bytes())
+            .expect("a few bytes");
+        stranger
+    };
+    // Some say nothing, some have begun to ask.
+    let mut strangers: Vec<TcpStream> = ["", "G", "GET / HTTP/1.1\r\nHost: "]
+        .iter()
+        .cycle()
+        .take(8)
+        .map(|beginning| strange(beginning))
+        .collect();
+    // Whoever asks is answered, though all places are taken.
+    assert_eq!(health(inside.address).status, 200);
+    assert_eq!(upgrade(inside.address).status, 101);
+    // The oldest has made place for the first, and the next one perhaps for the second, if the first
+    // was still there.
+    ends(&mut strangers[0]);
+    let mut late = strangers.split_off(2);
+    assert!(!late.iter_mut().any(is_let_go), "the others may stay");
 
-    // A place is free as soon as a stranger leaves.
-    strangers.truncate(4);
-    drop(more);
-    let again = http::upgrade(&inside.address.to_string(), "");
-    eventually("a place to be free", || {
-        (http::status(inside.address, &again)? == 101).then_some(())
+    // However many come, and whatever they begin to say.
+    let more: Vec<TcpStream> = (0..100).map(|_| strange("GET /")).collect();
+    assert_eq!(upgrade(inside.address).status, 101);
+    let mut newcomer = Websocket::connect(inside.address);
+    newcomer.hello();
+    client.ask(&request(1, "account/read", json!({})));
+    late.iter_mut().for_each(|stranger| {
+        stranger.set_nonblocking(false).expect("an option");
+        ends(stranger);
     });
+    drop(more);
 }
 
 /// Doors without a server behind them.

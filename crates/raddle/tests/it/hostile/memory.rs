@@ -47,6 +47,50 @@ fn large_frames(bytes: usize) -> Vec<Vec<u8>> {
     ]
 }
 
+/// Frames with so many values that a method which reads them would hold many times the frame.
+fn large_lists(bytes: usize) -> Vec<Vec<u8>> {
+    // Beside the list, a frame has its method and a few names.
+    let list = |row: &str| vec![row; (bytes - 200) / (row.len() + 1)].join(",");
+    lists_of(list)
+}
+
+/// The same with as many values as a request may have.
+fn longest_lists() -> Vec<Vec<u8>> {
+    const VALUES_MAX: usize = 100_000;
+    let list = |row: &str| {
+        let marks = |it: &char| matches!(it, ',' | ':' | '[' | '{');
+        let values = row.chars().filter(marks).count() + 1;
+        vec![row; (VALUES_MAX - 20) / values].join(",")
+    };
+    lists_of(list)
+}
+
+fn lists_of(list: impl Fn(&str) -> String) -> Vec<Vec<u8>> {
+    let edit = r#"{"keyPath":"a","value":1,"mergeStrategy":"replace"}"#;
+    let request = |method: &str, params: String| {
+        format!(r#"{{"id":1,"method":"{method}","params":{params}}}"#).into_bytes()
+    };
+    // Refused by its path once it is read.
+    let write = |value: String| {
+        let edit = format!(r#"{{"keyPath":"a..b","value":{value},"mergeStrategy":"replace"}}"#);
+        request("config/batchWrite", format!(r#"{{"edits":[{edit}]}}"#))
+    };
+    vec![
+        request("skills/list", format!(r#"{{"cwds":[{}]}}"#, list(r#""""#))),
+        request(
+            "fuzzyFileSearch",
+            format!(r#"{{"query":"x","roots":[{}]}}"#, list(r#""""#)),
+        ),
+        request(
+            "config/batchWrite",
+            format!(r#"{{"filePath":"/none","edits":[{}]}}"#, list(edit)),
+        ),
+        write(format!("[{}]", list("1"))),
+        write(format!("[{}]", list("[]"))),
+        write(format!("[{}]", list(r#"{"":0}"#))),
+    ]
+}
+
 /// The most memory a server held while `work` was done, beyond what it held before.
 fn growth(server: &Server, work: impl FnOnce()) -> usize {
     server.forget_peak();
@@ -128,6 +172,7 @@ fn send_over(socket: &mut Websocket, message: &[u8], closes: bool) {
 /// Many frames at a small cap, just under it and over it.
 fn many(cap: usize) -> Vec<Vec<u8>> {
     let mut all = large_frames(cap - 64);
+    all.extend(large_lists(cap));
     all.extend(large_frames(cap + 1).into_iter().take(3));
     all.extend(large_frames(5 * cap).into_iter().take(2));
     all
@@ -147,9 +192,20 @@ fn many_large_frames_over_a_websocket() {
     check("ws, 120 frames", over_websocket(&frames, MIB), MIB);
 }
 
+/// What is just not refused must be worth no more than what is.
+#[test]
+fn lists_as_long_as_they_may_be() {
+    for (number, list) in longest_lists().iter().enumerate() {
+        let grown = over_stdio(&[list], 32 * MIB);
+        check(&format!("stdio, longest list {number}"), grown, 32 * MIB);
+    }
+}
+
 #[test]
 fn frames_of_31_mib_over_stdio() {
-    for (number, large) in large_frames(31 * MIB).iter().enumerate() {
+    // What is behind the transport is the same for all of them, so the lists go over one only.
+    let kinds = [large_frames(31 * MIB), large_lists(31 * MIB)].concat();
+    for (number, large) in kinds.iter().enumerate() {
         let grown = over_stdio(&[large], 32 * MIB);
         check(&format!("stdio, 31 MiB frame {number}"), grown, 32 * MIB);
     }

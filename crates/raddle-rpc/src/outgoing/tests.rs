@@ -1,0 +1,119 @@
+//! Who waits for what, and for how long.
+
+use super::*;
+
+/// Whether a wait is over by now.
+async fn is_over<T>(wait: &mut tokio::task::JoinHandle<T>) -> bool {
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    wait.is_finished()
+}
+
+fn hold(outgoing: &Outgoing, bytes: usize) -> tokio::task::JoinHandle<Hold> {
+    let outgoing = outgoing.clone();
+    tokio::spawn(async move { outgoing.hold(bytes).await })
+}
+
+#[tokio::test]
+async fn what_is_held_stays_under_the_bound() {
+    let outgoing = Outgoing::new(100);
+    let first = outgoing.hold(60).await;
+    let second = outgoing.hold(40).await;
+    let mut third = hold(&outgoing, 10);
+    assert!(!is_over(&mut third).await, "it would be over the bound");
+    // The first becomes a frame, which takes its place.
+    outgoing.send(Bytes::from(vec![b'x'; 60]));
+    drop(first);
+    assert!(!is_over(&mut third).await, "the frame is queued");
+    let mut batch = Vec::new();
+    outgoing.take(&mut batch).await;
+    assert!(!is_over(&mut third).await, "the frame is being written");
+    assert!(outgoing.take_now(&mut batch).is_none());
+    assert!(is_over(&mut third).await, "the frame is written");
+    drop(second);
+}
+
+#[tokio::test]
+async fn one_that_is_too_large_passes_alone_and_is_not_overtaken() {
+    let outgoing = Outgoing::new(100);
+    let small = outgoing.hold(10).await;
+    let mut large = hold(&outgoing, 1000);
+    assert!(!is_over(&mut large).await);
+    let mut late = hold(&outgoing, 10);
+    assert!(!is_over(&mut late).await, "it came after the large one");
+    drop(small);
+    assert!(is_over(&mut large).await);
+    assert!(!is_over(&mut late).await);
+    drop(large.await);
+    assert!(is_over(&mut late).await);
+}
+
+#[tokio::test]
+async fn frames_of_any_length_leave_whole_and_in_order() {
+    let outgoing = Outgoing::new(1 << 20);
+    let lengths = [1, 700, SHORT_BYTES_MAX, SHORT_BYTES_MAX + 1, SHEET_BYTES, 3];
+    let frame = |number: usize| {
+        let length = lengths[number % lengths.len()];
+        Bytes::from(vec![(number % 251) as u8; length])
+    };
+    let mut batch = Vec::new();
+    for round in 0..20 {
+        let numbers = round * 50..(round + 1) * 50;
+        numbers
+            .clone()
+            .for_each(|number| outgoing.send(frame(number)));
+        outgoing.take(&mut batch).await;
+        // While these wait to be written, nothing else may be written over them.
+        outgoing.send(Bytes::from_static(b"not yours"));
+        assert!(batch.ends_with(&numbers.map(frame).collect::<Vec<_>>()));
+    }
+}
+
+/// One more small frame, queued before the writer has written the one before it.
+fn write_one_and_queue_another(outgoing: &Outgoing) {
+    outgoing.send(Bytes::from_static(b"0123456789"));
+    assert!(outgoing.take_now(&mut Vec::new()).is_some());
+    assert!(outgoing.queued_bytes() > 0, "it is never empty");
+}
+
+#[tokio::test]
+async fn small_frames_do_not_keep_a_large_one_waiting_for_ever() {
+    for bytes in [1000, 95] {
+        let outgoing = Outgoing::new(100);
+        write_one_and_queue_another(&outgoing);
+        let mut large = hold(&outgoing, bytes);
+        assert!(!is_over(&mut large).await, "the peer has taken nothing");
+        write_one_and_queue_another(&outgoing);
+        assert!(is_over(&mut large).await, "what was before it is written");
+    }
+}
+
+#[tokio::test]
+async fn a_large_one_comes_behind_what_was_promised_before() {
+    let outgoing = Outgoing::new(100);
+    let promised = outgoing.hold(60).await;
+    let mut large = hold(&outgoing, 1000);
+    for _ in 0..3 {
+        write_one_and_queue_another(&outgoing);
+        assert!(!is_over(&mut large).await, "60 bytes are still promised");
+    }
+    outgoing.send(Bytes::from(vec![b'x'; 60]));
+    drop(promised);
+    assert!(!is_over(&mut large).await, "they are queued");
+    write_one_and_queue_another(&outgoing);
+    assert!(!is_over(&mut large).await, "they are being written");
+    write_one_and_queue_another(&outgoing);
+    assert!(is_over(&mut large).await, "they are written");
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_peer_that_is_gone() {
+    let outgoing = Outgoing::new(100);
+    let kept = outgoing.hold(100).await;
+    let mut waiting = hold(&outgoing, 100);
+    assert!(!is_over(&mut waiting).await);
+    outgoing.gone();
+    assert!(is_over(&mut waiting).await);
+    drop(kept);
+}

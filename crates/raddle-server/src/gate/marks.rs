@@ -1,0 +1,107 @@
+//! The marks of a JSON text: its brackets, commas and colons, but not those inside strings. They tell how
+//! much there is to read before anything is read.
+
+/// How many values params may have. A short value costs many times its text once it is read: an empty
+/// string of three bytes has eight times as many, a small object a hundred times.
+pub(super) const VALUES_MAX: usize = 100_000;
+
+/// Whether a text has no more values than it may, as far as its marks tell.
+pub(super) fn are_few(text: &str) -> bool {
+    // Each value but the first has a mark before it.
+    let opens = |mark: &u8| matches!(mark, b',' | b':' | b'[' | b'{');
+    text.len() <= VALUES_MAX || Marks::of(text).filter(opens).nth(VALUES_MAX).is_none()
+}
+
+/// The marks of a text, in order. The text is known to be JSON.
+pub(super) struct Marks<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Marks<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        let rest = text.as_bytes();
+        Self { rest }
+    }
+
+    /// Goes on behind the string whose first quote was just passed.
+    fn skip_string(&mut self) {
+        while let Some(end) = position_of_any(*b"\"", self.rest) {
+            let (before, behind) = self.rest.split_at(end);
+            self.rest = &behind[1..];
+            let escapes = before.iter().rev().take_while(|it| **it == b'\\').count();
+            if escapes % 2 == 0 {
+                return;
+            }
+        }
+        self.rest = &[];
+    }
+}
+
+impl Iterator for Marks<'_> {
+    type Item = u8;
+
+    fn next(&mut self) -> Option<u8> {
+        while let Some((byte, rest)) = self.rest.split_first() {
+            self.rest = rest;
+            match byte {
+                b'"' => self.skip_string(),
+                b',' | b':' | b'[' | b']' | b'{' | b'}' => return Some(*byte),
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// Where the first of these bytes is. Strings may be long, so several places are looked at in one go.
+pub(super) fn position_of_any<const N: usize>(bytes: [u8; N], text: &[u8]) -> Option<usize> {
+    const STEP: usize = 64;
+    let is_one = |it: &u8| bytes.iter().fold(false, |found, byte| found | (it == byte));
+    let has_one = |chunk: &[u8]| chunk.iter().fold(false, |found, it| found | is_one(it));
+    let chunks = text.chunks_exact(STEP);
+    let in_chunks = text.len() - chunks.remainder().len();
+    let skipped = match chunks.enumerate().find(|(_, chunk)| has_one(chunk)) {
+        Some((number, _)) => number * STEP,
+        None => in_chunks,
+    };
+    let within = text[skipped..].iter().position(is_one)?;
+    Some(skipped + within)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(text: &str) -> String {
+        Marks::of(text).map(char::from).collect()
+    }
+
+    #[test]
+    fn strings_have_no_marks() {
+        for (text, expected) in [
+            (r#"{"a": [1, 2], "b": {}}"#, "{:[,],:{}}"),
+            (r#"{"[,:": "]}"}"#, "{:}"),
+            (r#"["\"[", "\\", "\\\"[", 1]"#, "[,,,]"),
+            (r#""[""#, ""),
+            ("7", ""),
+        ] {
+            assert_eq!(marks(text), expected, "{text}");
+        }
+        // A quote at any place of a long string.
+        for length in 0..200 {
+            let long = "x[".repeat(length);
+            assert_eq!(marks(&format!(r#"["{long}","{long}\"["]"#)), "[,]");
+        }
+    }
+
+    #[test]
+    fn many_values_are_too_many_and_one_long_one_is_not() {
+        let list = |count: usize| format!("[{}\"\"]", "\"\",".repeat(count - 1));
+        assert!(are_few(&list(VALUES_MAX)));
+        assert!(!are_few(&list(VALUES_MAX + 1)));
+        let objects = |count: usize| format!("[{}]", vec![r#"{"":0}"#; count].join(","));
+        assert!(are_few(&objects(VALUES_MAX / 3)));
+        assert!(!are_few(&objects(VALUES_MAX / 3 + 1)));
+        assert!(are_few(&format!("[\"{}\"]", ",".repeat(2 * VALUES_MAX))));
+    }
+}
