@@ -1,11 +1,15 @@
 //! What can be asked of a thread, by clients and by the work it started.
 
+mod change_settings;
+
+pub use change_settings::{ChangeSettings, SettingsChange};
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
     Answer, Ask, Cause, Forked, Input, Item, ItemBody, ItemId, ItemStatus, ModelEnd, Output, Part,
-    Past, PlanStep, RequestNumber, Settings, ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
+    Past, PlanStep, Recovery, RequestNumber, ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
 };
 use crate::{Epoch, Seq};
 
@@ -21,13 +25,13 @@ pub enum Command {
     /// Forget turns from one on.
     Revert(Revert),
     /// Change how turns run.
-    ChangeSettings(Box<Settings>),
+    ChangeSettings(Box<ChangeSettings>),
     /// Give it a name, or take it away.
-    Rename(Option<String>),
+    Rename(Rename),
     /// Hide it from lists, or show it again.
-    Archive(bool),
+    Archive(Archive),
     /// Forget it.
-    Delete,
+    Delete(Delete),
     /// Hand it input. While a turn runs the input joins that turn.
     StartTurn(Box<StartTurn>),
     /// Hand more input to the turn that runs.
@@ -83,8 +87,35 @@ pub struct Own {
     pub found: Seq,
     /// The last number it may use at first.
     pub reserved: Seq,
+    /// What becomes of a turn whose owner died, where the settings do not say.
+    pub recovery: Recovery,
     /// Set when this thread is a copy that goes its own way from here.
     pub fork: Option<Box<Forked>>,
+}
+
+/// Give a thread a name, or take it away.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rename {
+    /// The name; nothing takes it away.
+    pub name: Option<String>,
+    /// Who asks.
+    pub principal: Option<String>,
+}
+
+/// Hide a thread from lists, or show it again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Archive {
+    /// Whether it is to be hidden.
+    pub archived: bool,
+    /// Who asks.
+    pub principal: Option<String>,
+}
+
+/// Forget a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delete {
+    /// Who asks.
+    pub principal: Option<String>,
 }
 
 /// Forget turns from one on.
@@ -96,6 +127,8 @@ pub struct Revert {
     pub at: Seq,
     /// The thread as it was just before that record.
     pub past: Past,
+    /// Who asks.
+    pub principal: Option<String>,
 }
 
 /// Hand a thread input.
@@ -107,8 +140,8 @@ pub struct StartTurn {
     pub kind: TurnKind,
     /// The message; nothing for a turn that needs none.
     pub message: Option<Message>,
-    /// How this and later turns run; nothing keeps things as they are.
-    pub settings: Option<Box<Settings>>,
+    /// What changes for this and later turns.
+    pub change: Box<SettingsChange>,
     /// Who asks.
     pub principal: Option<String>,
     /// The turn it goes back to.
@@ -135,6 +168,8 @@ pub struct Steer {
     pub expected: TurnId,
     /// The message.
     pub message: Message,
+    /// Who sends it.
+    pub principal: Option<String>,
 }
 
 /// Stop the turn that runs.

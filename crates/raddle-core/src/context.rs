@@ -5,8 +5,8 @@
 //! off never stands last.
 
 use crate::{
-    AgentMessage, Body, Call, Event, HookPrompt, Input, Item, ItemBody, ItemStatus, Output, Record,
-    Sealed, ToolOutput,
+    AgentMessage, Body, Call, Event, HookPrompt, Input, Item, ItemBody, ItemStatus, ModelEnd,
+    Output, Record, Sealed, ToolOutput,
 };
 
 /// What is said of a call that has no output of its own.
@@ -54,6 +54,8 @@ pub struct Context {
     /// Input that came in the middle of an answer.
     waiting: Vec<Entry>,
     answering: bool,
+    /// Where the newest answer begins.
+    answer_from: usize,
 }
 
 impl Context {
@@ -78,9 +80,15 @@ impl Context {
         };
         match &**event {
             Event::InputAccepted(it) => self.hear(&it.item),
-            Event::ModelCalled(_) => self.answering = true,
-            Event::ModelEnded(_) => {
+            Event::ModelCalled(_) => {
+                self.answering = true;
+                self.answer_from = self.entries.len();
+            }
+            Event::ModelEnded(it) => {
                 self.answering = false;
+                if !matches!(it.end, ModelEnd::Done {}) {
+                    self.forget_thinking();
+                }
                 self.settle();
             }
             Event::ItemStarted(it) => {
@@ -105,12 +113,12 @@ impl Context {
             Event::ThreadStarted(_)
             | Event::Owned(_)
             | Event::Reserved(_)
-            | Event::Released
+            | Event::Released {}
             | Event::SettingsChanged(_)
             | Event::Renamed(_)
-            | Event::Archived
-            | Event::Unarchived
-            | Event::Deleted
+            | Event::Archived { .. }
+            | Event::Unarchived { .. }
+            | Event::Deleted { .. }
             | Event::TurnStarted(_)
             | Event::ItemSaved(_)
             | Event::ToolStarted(_)
@@ -142,6 +150,18 @@ impl Context {
             entries.pop();
         }
         entries
+    }
+
+    /// Thinking that led to nothing stands before the next answer as if it led there, and its vendor
+    /// takes offence. Thinking that led to a call stays with it.
+    fn forget_thinking(&mut self) {
+        let from = self.answer_from.min(self.entries.len());
+        let calls = |entry: &Entry| matches!(entry, Entry::Call(_));
+        if !self.entries[from..].iter().any(calls) {
+            let answer = self.entries.split_off(from).into_iter();
+            let rest = answer.filter(|entry| !matches!(entry, Entry::Reasoning(_)));
+            self.entries.extend(rest);
+        }
     }
 
     fn hear(&mut self, item: &Item) {
@@ -199,7 +219,7 @@ impl Context {
             | ItemBody::ImageMade(_)
             | ItemBody::ReviewEntered(_)
             | ItemBody::ReviewLeft(_)
-            | ItemBody::Compaction
+            | ItemBody::Compaction {}
             | ItemBody::Tool(_) => {}
         }
     }

@@ -23,11 +23,11 @@ pub use bugs::{Bug, plant, small_bounds};
 pub use command::*;
 pub use context::{Context, Entry};
 pub use number::{Epoch, Seq, Timestamp};
-pub use owner::{Ended, Envelope, Inbox, Node, Out, Owner, Settled, Step, Token, Told};
+pub use owner::{Ended, Envelope, Inbox, Node, Out, Owner, Settled, Step, Tail, Token, Told};
 pub use raddle_protocol::{ItemId, ThreadId, TurnId};
 pub use record::*;
-pub use refusal::Refusal;
-pub use tell::{ask, settings_view, tell, view};
+pub use refusal::{Refusal, Settlement};
+pub use tell::{ask, settings_view, tell, tell_again, view};
 pub use thread::{
     Base, Cursor, Effect, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Status, Thread,
 };

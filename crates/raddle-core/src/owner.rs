@@ -15,8 +15,8 @@ use raddle_protocol::Notification;
 
 use crate::ports::AppendError;
 use crate::{
-    Base, Class, Command, Cursor, Effect, Epoch, Forked, ItemId, Outcome, Own, Record, Refusal,
-    RequestNumber, Resolution, Seq, Thread, ThreadStarted, Timestamp, TurnId,
+    Base, Body, Class, Command, Cursor, Effect, Epoch, Forked, ItemId, Outcome, Own, Record,
+    Recovery, Refusal, RequestNumber, Resolution, Seq, Thread, ThreadStarted, Timestamp, TurnId,
 };
 
 use batch::Batch;
@@ -40,6 +40,25 @@ pub struct Node {
     pub name: String,
     /// The reign it was granted.
     pub epoch: Epoch,
+    /// What becomes here of a turn whose owner died, where the thread's settings do not say.
+    pub recovery: Recovery,
+}
+
+/// What lay between a thread's newest base and its head when it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// How many events.
+    pub events: u64,
+    /// About how many bytes of records.
+    pub bytes: u64,
+}
+
+impl Tail {
+    /// One more record was folded.
+    pub fn count(&mut self, record: &Record) {
+        self.events += u64::from(matches!(record.body, Body::Event(_)));
+        self.bytes += batch::weight(&record.body);
+    }
 }
 
 /// What to do next.
@@ -219,6 +238,7 @@ impl Owner {
             node: node.name,
             found,
             reserved: self.next.plus(reserve()),
+            recovery: node.recovery,
             fork,
         };
         self.ended = match self.command(batch, Command::Own(own), now) {
@@ -226,6 +246,15 @@ impl Owner {
             Err(Refusal::Deleted) => Some(Ended::Deleted),
             Err(_) => Some(Ended::OwnedElsewhere),
         };
+    }
+
+    /// This owner's thread was folded from a base and this much after it, so that the next base comes when
+    /// it should however short each owner's reign is.
+    #[must_use]
+    pub fn since_base(mut self, tail: Tail) -> Self {
+        self.events_since_base += tail.events;
+        self.bytes_since_base += tail.bytes;
+        self
     }
 
     /// The thread as it will be once what is under way is stored. For its own task's eyes only.
@@ -332,6 +361,12 @@ impl Owner {
         } else {
             self.end(Ended::OwnedElsewhere, Some(batch))
         }
+    }
+
+    /// The journal was away for too long: whoever waits is told, and whoever comes next finds what is stored.
+    pub fn give_up(&mut self, why: String) -> Vec<Out> {
+        let batch = self.batch.take();
+        self.end(Ended::NotStored(why), batch)
     }
 
     /// Everything that came in is decided, and then what follows by itself.

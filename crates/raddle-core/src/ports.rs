@@ -53,7 +53,13 @@ pub trait Journal: Send + Sync {
     /// Keeps a base. It can be dropped at any time, so nothing waits for it to be durable.
     fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>>;
 
-    /// Removes a thread and everything that only it uses.
+    /// Begins the thread `to` with the records of `from` up to and including `at`, under the same numbers,
+    /// at the price of opening `from`. Survives the power's loss. Answers with the new thread's head: the
+    /// newest record that it has. Deltas of items that `from` has settled may be gone, those of items that
+    /// are open there are in both threads. From then on neither thread notices what becomes of the other.
+    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>>;
+
+    /// Removes a thread and everything that only it uses. Forks of it stay whole.
     fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>>;
 }
 
@@ -87,7 +93,9 @@ pub trait Pages: Send + Sync {
 
 /// Bytes beside the journal, named by their hash.
 pub trait Blobs: Send + Sync {
-    /// Keeps bytes; they are durable when this has succeeded. Only then may a record name them.
+    /// Keeps bytes; they are durable when this has succeeded. Only then may a record name them, and an
+    /// append that names what is not there is refused. What no record names may be forgotten after an
+    /// hour, and what some did goes with the last of them.
     fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>>;
 
     /// The bytes, checked against their name.
@@ -112,6 +120,26 @@ pub enum AppendError {
     /// Nobody knows. The head tells.
     #[error("it is not known whether the journal took the records: {0}")]
     Unknown(String),
+}
+
+/// Why a fork did not happen, or may not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ForkError {
+    /// There is a thread of that name.
+    #[error("there is a thread with the new thread's id; mint another")]
+    Taken,
+    /// There is nothing so far up.
+    #[error("the thread ends with record {head}; fork it there or before")]
+    Beyond {
+        /// Where it ends.
+        head: Seq,
+    },
+    /// What was to be forked cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The new thread could not be written.
+    #[error(transparent)]
+    Append(#[from] AppendError),
 }
 
 /// Why something could not be read.
@@ -249,7 +277,7 @@ impl Summary {
                 });
                 return;
             }
-            (Some(_), Event::Deleted) => {
+            (Some(_), Event::Deleted { .. }) => {
                 *summary = None;
                 return;
             }
@@ -264,12 +292,10 @@ impl Summary {
     fn change(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::Forked(it) => {
-                // A fork is as new as its own first record, unless a turn has begun in what it took over.
-                if self.recency_at == self.created_at {
-                    self.recency_at = at;
-                }
+                // A fork is as new as its own first record, whatever it took over.
                 self.thread = it.thread;
                 self.created_at = at;
+                self.recency_at = at;
                 self.turns = it.turns;
                 self.cwd.clone_from(&it.settings.cwd);
                 self.archived = false;
@@ -278,8 +304,8 @@ impl Summary {
             Event::SettingsChanged(it) => self.cwd.clone_from(&it.settings.cwd),
             Event::Renamed(_) if planted(Bug::StaleProjection) => {}
             Event::Renamed(it) => self.name.clone_from(&it.name),
-            Event::Archived => self.archived = true,
-            Event::Unarchived => self.archived = false,
+            Event::Archived { .. } => self.archived = true,
+            Event::Unarchived { .. } => self.archived = false,
             Event::TurnStarted(_) => {
                 self.turns += 1;
                 self.recency_at = at;

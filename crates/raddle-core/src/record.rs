@@ -1,7 +1,9 @@
 //! What the journal stores.
 //!
 //! This vocabulary is ours and is kept for ever: variants and members are added, never renamed or
-//! removed, and every new member has a default. What the wire says is made from it by [`tell`](crate::tell).
+//! removed, and every new member has a default. So that each can grow members, a variant that may one
+//! day say more than its name is written as an object even while it is empty. What the wire says is made
+//! from it by [`tell`](crate::tell).
 
 mod ask;
 mod item;
@@ -17,6 +19,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Epoch, ItemId, Seq, ThreadId, Timestamp, TurnId};
+
+/// How much of this vocabulary there is. It rises when a record comes to mean something that a version
+/// which only skips what it does not know would get wrong; the owner's barrier names it, and a version that knows less
+/// leaves the thread alone.
+pub const LEVEL: u32 = 1;
 
 /// One entry of a thread's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -85,7 +92,7 @@ pub enum Event {
     /// The owner may use numbers up to here.
     Reserved(Reserved),
     /// The owner left in good order.
-    Released,
+    Released {},
     /// The thread goes on from another one's history.
     Forked(Forked),
     /// Turns from a point on no longer count.
@@ -95,11 +102,23 @@ pub enum Event {
     /// The thread got a name, or lost it.
     Renamed(Renamed),
     /// Hidden from ordinary lists.
-    Archived,
+    Archived {
+        /// Who asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        principal: Option<String>,
+    },
     /// Shown in ordinary lists again.
-    Unarchived,
+    Unarchived {
+        /// Who asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        principal: Option<String>,
+    },
     /// The thread is to be forgotten.
-    Deleted,
+    Deleted {
+        /// Who asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        principal: Option<String>,
+    },
     /// A turn began.
     TurnStarted(TurnStarted),
     /// Input was taken into a turn, at its start or later.
@@ -214,6 +233,22 @@ pub struct Owned {
     pub found: Seq,
     /// The numbers it may use.
     pub reserved: Seq,
+    /// How much of the vocabulary it may write: see [`LEVEL`].
+    #[serde(default = "first_level", skip_serializing_if = "is_first_level")]
+    pub level: u32,
+    /// Version of the server.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+}
+
+fn first_level() -> u32 {
+    1
+}
+
+// Serde hands over a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_first_level(level: &u32) -> bool {
+    *level == first_level()
 }
 
 /// More numbers for the owner.
@@ -260,6 +295,12 @@ pub struct Reverted {
     pub lineage: Vec<Span>,
     /// How many turns that is.
     pub turns: u64,
+    /// About how many tokens the model reads of it.
+    #[serde(default)]
+    pub context_tokens: u64,
+    /// Who asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
 }
 
 /// A stretch of a journal that counts for the model's context.
@@ -285,6 +326,9 @@ impl Span {
 pub struct SettingsChanged {
     /// All settings, as they are from now on.
     pub settings: Settings,
+    /// Who asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
 }
 
 /// A thread's name changed.
@@ -293,6 +337,9 @@ pub struct SettingsChanged {
 pub struct Renamed {
     /// The name; nothing when it has none any more.
     pub name: Option<String>,
+    /// Who asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
 }
 
 /// Something the user should know.
@@ -343,14 +390,14 @@ impl Event {
             Self::ThreadStarted(_)
             | Self::Owned(_)
             | Self::Reserved(_)
-            | Self::Released
+            | Self::Released {}
             | Self::Forked(_)
             | Self::Reverted(_)
             | Self::SettingsChanged(_)
             | Self::Renamed(_)
-            | Self::Archived
-            | Self::Unarchived
-            | Self::Deleted
+            | Self::Archived { .. }
+            | Self::Unarchived { .. }
+            | Self::Deleted { .. }
             | Self::TurnStarted(_)
             | Self::InputAccepted(_)
             | Self::ToolStarted(_)

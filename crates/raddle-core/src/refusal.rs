@@ -53,7 +53,7 @@ pub enum Refusal {
     #[error("the request was already resolved")]
     AlreadyResolved {
         /// How, if it was recent.
-        resolution: Option<Box<Resolution>>,
+        how: Option<Settlement>,
     },
     /// The answer does not fit the question.
     #[error("the answer does not fit the request")]
@@ -76,6 +76,11 @@ pub enum Refusal {
     /// No such turn in what counts of the history.
     #[error("no such turn in this thread's history")]
     NoSuchTurn,
+    /// It lies behind more reverts than are remembered.
+    #[error(
+        "too much was taken back since that turn; compact the thread first, or go back less far"
+    )]
+    TooManyReverts,
     /// The same key was used for something else.
     #[error("this clientRequestId was used for a different request")]
     KeyReused,
@@ -85,4 +90,29 @@ pub enum Refusal {
     /// What was asked could not be stored.
     #[error("the thread's journal cannot be written: {0}")]
     NotStored(String),
+}
+
+/// How a request was settled, without what was answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Settlement {
+    /// Someone answered.
+    Answered {
+        /// Who.
+        by: String,
+    },
+    /// Its time ran out.
+    Expired {},
+    /// Nobody needs it any more.
+    Withdrawn {},
+}
+
+impl From<&Resolution> for Settlement {
+    fn from(resolution: &Resolution) -> Self {
+        match resolution {
+            Resolution::Answered { by, .. } => Self::Answered { by: by.clone() },
+            Resolution::Expired {} => Self::Expired {},
+            Resolution::Withdrawn {} => Self::Withdrawn {},
+        }
+    }
 }

@@ -38,6 +38,46 @@ pub fn tell(thread: &Thread, record: &Record) -> Vec<Notification> {
     told
 }
 
+/// Folds a record into a thread, and says what the wire says of it to a client that comes back and had seen
+/// nothing of the items that began after its cursor: what [`tell`] says, and of an item that was saved the
+/// text that the thread did not have yet, because the deltas it was made of are gone.
+pub fn tell_again(thread: &mut Thread, record: &Record) -> Vec<Notification> {
+    let saved = match &record.body {
+        Body::Event(event) => match &**event {
+            Event::ItemSaved(it) => Some(it),
+            _ => None,
+        },
+        Body::Delta(_) => None,
+    };
+    let Some(saved) = saved else {
+        thread.apply(record);
+        return tell(thread, record);
+    };
+    // A long item is saved more than once, and each time whole.
+    let open = thread.open_item(&saved.item);
+    let known = |part: Part| {
+        open.and_then(|open| open.texts.get(&part))
+            .map_or(0, String::len)
+    };
+    let texts = saved.texts.iter().filter_map(|it| {
+        let known = known(it.part);
+        let text = it.text.get(known..).filter(|text| !text.is_empty())?;
+        Some(Delta {
+            item: saved.item.clone(),
+            part: it.part,
+            offset: known as u64,
+            text: text.to_owned(),
+        })
+    });
+    let texts: Vec<Delta> = texts.collect();
+    thread.apply(record);
+    let Some(id) = thread.id() else {
+        return Vec::new();
+    };
+    let told = texts.iter().filter_map(|text| tell_delta(thread, id, text));
+    told.collect()
+}
+
 fn tell_event(
     thread: &Thread,
     id: ThreadId,
@@ -70,11 +110,15 @@ fn tell_event(
             }
             .into(),
         ),
-        Event::Archived => told.push(wire::ThreadArchivedNotification { thread_id: id }.into()),
-        Event::Unarchived => {
+        Event::Archived { .. } => {
+            told.push(wire::ThreadArchivedNotification { thread_id: id }.into())
+        }
+        Event::Unarchived { .. } => {
             told.push(wire::ThreadUnarchivedNotification { thread_id: id }.into());
         }
-        Event::Deleted => told.push(wire::ThreadDeletedNotification { thread_id: id }.into()),
+        Event::Deleted { .. } => {
+            told.push(wire::ThreadDeletedNotification { thread_id: id }.into())
+        }
         Event::TurnStarted(_) => told.extend(thread.turn().map(|turn| {
             Notification::from(wire::TurnStartedNotification {
                 thread_id: id,
@@ -86,9 +130,6 @@ fn tell_event(
             told.push(completed(id, &it.turn, item::whole(&it.item), at_ms));
         }
         Event::ModelEnded(it) => {
-            if it.usage.is_some() {
-                told.push(usage(thread, id, &it.turn));
-            }
             if let ModelEnd::Broke { error, .. } = &it.end {
                 told.push(
                     wire::ErrorNotification {
@@ -99,6 +140,11 @@ fn tell_event(
                     }
                     .into(),
                 );
+            }
+            // Last, because this record may be lost with the power: who heard only a part of it has no number
+            // for that part, and must not have learnt anything from it that lasts.
+            if it.usage.is_some() {
+                told.push(usage(thread, id, &it.turn));
             }
         }
         Event::ItemStarted(it) => {
@@ -155,7 +201,7 @@ fn tell_event(
         // Nothing a client needs to know, or it is asked instead of told.
         Event::Owned(_)
         | Event::Reserved(_)
-        | Event::Released
+        | Event::Released {}
         | Event::ModelCalled(_)
         | Event::ItemSaved(_)
         | Event::ToolStarted(_)

@@ -95,7 +95,7 @@ impl Thread {
             Command::ChangeSettings(it) => Ok(manage::change_settings(self, *it)),
             Command::Rename(it) => Ok(manage::rename(self, it)),
             Command::Archive(it) => manage::archive(self, it),
-            Command::Delete => Ok(delete::decide(self, now)),
+            Command::Delete(it) => Ok(delete::decide(self, it, now)),
             Command::StartTurn(it) => start_turn::decide(self, *it, now),
             Command::Steer(it) => start_turn::steer(self, it, now),
             Command::Interrupt(it) => interrupt::decide(self, it, now),

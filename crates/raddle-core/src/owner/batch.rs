@@ -2,8 +2,8 @@
 
 use super::{Owner, Token, Told, reserve};
 use crate::{
-    Body, Class, Command, Delta, Event, ItemBody, ItemId, Key, Outcome, Record, Refusal,
-    Remembered, RequestNumber, Reserved, Resolution, Seq, Timestamp, tell,
+    Body, Class, Command, Delta, Event, ItemId, Key, Outcome, Record, Refusal, Remembered,
+    RequestNumber, Reserved, Resolution, Seq, Timestamp, tell,
 };
 
 /// A round that holds this much takes no more reports of work.
@@ -200,37 +200,36 @@ impl Owner {
                 }
             }
             Event::Compacted(_) | Event::Reverted(_) | Event::Forked(_) => batch.base = true,
-            Event::Released => batch.released = true,
+            Event::Released {} => batch.released = true,
             _ => {}
         }
     }
 }
 
 /// About how many bytes a record takes.
-fn weight(body: &Body) -> u64 {
-    const REST: usize = 200;
-    let bytes = match body {
-        Body::Delta(delta) => delta.text.len(),
-        Body::Event(event) => match &**event {
-            Event::ItemCompleted(it) => {
-                let output = it
-                    .item
-                    .output
-                    .as_ref()
-                    .map_or(0, |output| output.text.len());
-                let text = match &it.item.body {
-                    ItemBody::AgentMessage(message) => message.text.len(),
-                    ItemBody::Command(command) => command.printed.as_ref().map_or(0, String::len),
-                    ItemBody::Patch(patch) => patch.changes.iter().map(|it| it.diff.len()).sum(),
-                    _ => 0,
-                };
-                output + text
-            }
-            Event::ItemSaved(it) => it.texts.iter().map(|(_, text)| text.len()).sum(),
-            Event::DiffUpdated(it) => it.diff.len(),
-            Event::Compacted(it) => it.summary.len(),
-            _ => 0,
-        },
-    };
-    (bytes + REST) as u64
+pub(super) fn weight(body: &Body) -> u64 {
+    const REST: u64 = 100;
+    match body {
+        Body::Delta(delta) => delta.text.len() as u64 + REST,
+        Body::Event(event) => {
+            let mut counted = Counted(0);
+            // Counting never fails, and what cannot be written is refused by the journal.
+            let _ = serde_json::to_writer(&mut counted, event);
+            counted.0 + REST
+        }
+    }
+}
+
+/// Counts what is written to it.
+struct Counted(u64);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }

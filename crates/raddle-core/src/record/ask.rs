@@ -52,7 +52,7 @@ pub enum Ask {
     /// What does the user say?
     Questions(AskQuestions),
     /// Run this tool of yours.
-    ClientTool,
+    ClientTool {},
     /// What does the user answer an MCP server? Kept as the server asked it.
     Elicitation(AskElicitation),
 }
@@ -182,9 +182,9 @@ pub enum Resolution {
         answer: Box<Answer>,
     },
     /// Its time ran out.
-    Expired,
+    Expired {},
     /// Nobody needs it any more.
-    Withdrawn,
+    Withdrawn {},
 }
 
 /// What was answered.
@@ -192,19 +192,28 @@ pub enum Resolution {
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
     /// Yes, this once.
-    Accept,
+    Accept {},
     /// Yes, and for the same until the session ends.
-    AcceptForSession,
+    AcceptForSession {},
     /// Yes, and by a rule from now on, kept as it came.
-    AcceptWithRule(Value),
+    AcceptWithRule {
+        /// The rule.
+        rule: Value,
+    },
     /// No; the turn goes on.
-    Decline,
+    Decline {},
     /// No, and the turn ends.
-    Cancel,
+    Cancel {},
     /// These rights, in the wire's form; none of them is a no.
-    Permissions(Value),
+    Permissions {
+        /// The rights.
+        granted: Value,
+    },
     /// The user's answers by question.
-    Answers(BTreeMap<String, Vec<String>>),
+    Answers {
+        /// By the question's id.
+        answers: BTreeMap<String, Vec<String>>,
+    },
     /// What the client's tool gave.
     Tool {
         /// For the model.
@@ -213,7 +222,13 @@ pub enum Answer {
         content: Value,
     },
     /// What the user answered an MCP server, kept as it came.
-    Elicitation(Value),
+    Elicitation {
+        /// The answer.
+        body: Value,
+    },
     /// The client could not answer, and says why.
-    Failed(String),
+    Failed {
+        /// Why.
+        message: String,
+    },
 }

@@ -124,11 +124,20 @@ pub enum Image {
     /// Beside the journal.
     Blob(Blob),
     /// At an address, or in a small `data:` one.
-    Url(String),
+    Url {
+        /// The address.
+        url: String,
+    },
     /// In a file that the client named.
-    Path(String),
+    Path {
+        /// The file.
+        path: String,
+    },
     /// In a file the vendor keeps.
-    File(String),
+    File {
+        /// The vendor's id for it.
+        id: String,
+    },
 }
 
 /// What only a vendor can read.
@@ -182,7 +191,7 @@ pub enum ItemBody {
     /// A review ended.
     ReviewLeft(Review),
     /// History was condensed.
-    Compaction,
+    Compaction {},
     /// A tool that none of the others describes; shown to people only by its output.
     Tool(Tool),
 }
@@ -437,9 +446,9 @@ pub struct FileChange {
 #[serde(rename_all = "camelCase")]
 pub enum ChangeKind {
     /// It is made.
-    Add,
+    Add {},
     /// It is removed.
-    Delete,
+    Delete {},
     /// It is changed, and perhaps moved.
     Update {
         /// Where to.
@@ -579,7 +588,7 @@ pub enum WebAction {
         pattern: Option<String>,
     },
     /// Something else.
-    Other,
+    Other {},
 }
 
 /// An image the agent looked at.
@@ -677,7 +686,17 @@ pub struct ItemSaved {
     /// The item.
     pub item: ItemId,
     /// Its texts.
-    pub texts: Vec<(Part, String)>,
+    pub texts: Vec<PartText>,
+}
+
+/// One text of an item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PartText {
+    /// Which.
+    pub part: Part,
+    /// All of it so far.
+    pub text: String,
 }
 
 /// A tool is about to touch the world. Stored before it does.

@@ -57,9 +57,9 @@ pub struct Settings {
     /// Above this many tokens the history is condensed before the next call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact_above: Option<u64>,
-    /// What becomes of a turn whose owner died.
-    #[serde(default)]
-    pub recovery: Recovery,
+    /// What becomes of a turn whose owner died; if nothing is said, the next owner's own way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
 }
 
 /// When to ask.

@@ -45,6 +45,9 @@ pub struct InputAccepted {
     pub turn: TurnId,
     /// The message, whole.
     pub item: Item,
+    /// Who sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
 }
 
 /// The model is about to be called.
@@ -59,6 +62,12 @@ pub struct ModelCalled {
     pub attempt: u32,
     /// What for.
     pub purpose: Purpose,
+    /// The model, as the settings name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its provider, as the settings name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
 }
 
 /// What the model is called for.
@@ -91,7 +100,7 @@ pub struct ModelEnded {
 #[serde(rename_all = "camelCase")]
 pub enum ModelEnd {
     /// It said all it had to say.
-    Done,
+    Done {},
     /// It broke off and will be tried again.
     Broke {
         /// Why.
@@ -105,9 +114,9 @@ pub enum ModelEnd {
         error: Failure,
     },
     /// It was stopped by an interrupt.
-    Cancelled,
+    Cancelled {},
     /// Its owner died.
-    OwnerLost,
+    OwnerLost {},
 }
 
 /// What went wrong, in words and as a kind.
@@ -231,13 +240,23 @@ pub enum Cause {
         principal: Option<String>,
     },
     /// An approval was answered with "cancel".
-    Cancelled,
+    Cancelled {
+        /// Who answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        principal: Option<String>,
+    },
     /// Its owner died, and turns are not taken up again here.
-    OwnerLost,
+    OwnerLost {},
     /// The server is leaving.
-    Shutdown,
+    Shutdown {},
     /// The thread was forked in the middle of it; it goes on only in the other thread.
-    Forked,
+    Forked {},
+    /// The thread is to be forgotten.
+    Deleted {
+        /// Who asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        principal: Option<String>,
+    },
 }
 
 /// A turn ended.
@@ -255,7 +274,7 @@ pub struct TurnEnded {
 #[serde(rename_all = "camelCase")]
 pub enum TurnEnd {
     /// By itself.
-    Completed,
+    Completed {},
     /// It was stopped.
     Interrupted(Cause),
     /// It went wrong.

@@ -97,7 +97,7 @@ pub fn ask(
                 auto_resolution_ms: None,
             })
         }
-        Ask::ClientTool => asked::<wire::ItemToolCall>(&client_tool(thread, open, call)?),
+        Ask::ClientTool {} => asked::<wire::ItemToolCall>(&client_tool(thread, open, call)?),
         Ask::Elicitation(it) => (
             wire::McpServerElicitationRequest::NAME,
             Ok(elicitation(thread_id, &turn_id, it)),

@@ -176,14 +176,14 @@ pub(super) fn whole(item: &Item) -> ThreadItem {
             completed_at_ms,
             started_at_ms,
             image: match &it.image {
-                Some(Image::File(file_id)) => wire::GeneratedImage::File {
+                Some(Image::File { id: file_id }) => wire::GeneratedImage::File {
                     file_id: file_id.clone(),
                 },
-                Some(Image::Url(result)) => wire::GeneratedImage::Inline {
+                Some(Image::Url { url: result }) => wire::GeneratedImage::Inline {
                     result: result.clone(),
                 },
                 // The file is where it was saved.
-                Some(Image::Blob(_) | Image::Path(_)) | None => wire::GeneratedImage::Inline {
+                Some(Image::Blob(_) | Image::Path { .. }) | None => wire::GeneratedImage::Inline {
                     result: String::new(),
                 },
             },
@@ -200,7 +200,7 @@ pub(super) fn whole(item: &Item) -> ThreadItem {
             completed_at_ms,
             started_at_ms,
         }),
-        ItemBody::Compaction => ThreadItem::ContextCompaction(wire::ContextCompactionItem {
+        ItemBody::Compaction {} => ThreadItem::ContextCompaction(wire::ContextCompactionItem {
             id,
             completed_at_ms,
             started_at_ms,
@@ -260,8 +260,8 @@ fn patch(item: &Item, it: &Patch) -> ThreadItem {
     let changes = it.changes.iter().map(|change| wire::FileUpdateChange {
         diff: change.diff.clone(),
         kind: match &change.kind {
-            ChangeKind::Add => wire::PatchChangeKind::Add,
-            ChangeKind::Delete => wire::PatchChangeKind::Delete,
+            ChangeKind::Add {} => wire::PatchChangeKind::Add,
+            ChangeKind::Delete {} => wire::PatchChangeKind::Delete,
             ChangeKind::Update { moved_to } => {
                 wire::PatchChangeKind::Update(wire::UpdatePatchChangeKind {
                     move_path: moved_to.clone(),
@@ -373,7 +373,7 @@ fn web_action(action: &WebAction) -> wire::WebSearchAction {
                 url: url.clone(),
             })
         }
-        WebAction::Other => wire::WebSearchAction::Other,
+        WebAction::Other {} => wire::WebSearchAction::Other,
     }
 }
 
@@ -438,16 +438,16 @@ fn input(input: &Input) -> wire::UserInput {
 fn shown_image(image: &Image, detail: Option<&str>) -> wire::UserInput {
     let detail = detail.map(wire::ImageDetail::from);
     let image = match image {
-        Image::Path(path) => {
+        Image::Path { path } => {
             return wire::UserInput::LocalImage(wire::LocalImageUserInput {
                 path: path.clone(),
                 detail,
             });
         }
-        Image::File(file_id) => wire::InputImage::File {
+        Image::File { id: file_id } => wire::InputImage::File {
             file_id: file_id.clone(),
         },
-        Image::Url(url) => wire::InputImage::Url { url: url.clone() },
+        Image::Url { url } => wire::InputImage::Url { url: url.clone() },
         // Whoever serves the history puts the bytes in the place of this name.
         Image::Blob(blob) => wire::InputImage::Url {
             url: json!({ "blob": blob.hash, "media": blob.media }).to_string(),

@@ -99,11 +99,11 @@ pub(super) fn open_turn(turn: &OpenTurn) -> wire::Turn {
 /// A turn that ended, with its last message if it ended well.
 pub(super) fn last_turn(turn: &LastTurn) -> wire::Turn {
     let (status, error) = match &turn.end {
-        TurnEnd::Completed => (wire::TurnStatus::Completed, None),
+        TurnEnd::Completed {} => (wire::TurnStatus::Completed, None),
         TurnEnd::Interrupted(_) => (wire::TurnStatus::Interrupted, None),
         TurnEnd::Failed(why) => (wire::TurnStatus::Failed, Some(failure(why))),
     };
-    let well = matches!(turn.end, TurnEnd::Completed);
+    let well = matches!(turn.end, TurnEnd::Completed {});
     let answer = turn.answer.as_deref().filter(|_| well);
     wire::Turn {
         id: turn.id.clone(),

@@ -3,8 +3,8 @@
 use super::closing::{self, Which};
 use super::{OpenItem, OpenTurn, Thread, answer_request};
 use crate::{
-    Body, Event, ItemSaved, ModelCalled, Purpose, Resolution, Timestamp, ToolStarted, TurnEnd,
-    TurnKind,
+    Body, Event, ItemSaved, ModelCalled, PartText, Purpose, Resolution, Timestamp, ToolStarted,
+    TurnEnd, TurnKind,
 };
 
 /// An open item with this much unsaved text, and with as much of it as is saved, is saved whole, so that
@@ -23,14 +23,18 @@ impl Thread {
             let until = open.expires_at;
             until.is_some_and(|until| now.is_over(open.opened_at, until))
         }) {
-            return answer_request::settle(self, *number, open, Resolution::Expired, now);
+            return answer_request::settle(self, *number, open, Resolution::Expired {}, now);
         }
         if let Some(open) = turn
             .items
             .iter()
             .find(|open| open.unsaved_bytes > unsaved_bytes_max().max(open.bytes() / 2))
         {
-            let texts = open.texts.clone().into_iter().collect();
+            let texts = open.texts.iter().map(|(part, text)| PartText {
+                part: *part,
+                text: text.clone(),
+            });
+            let texts = texts.collect();
             let item = open.item.id.clone();
             return vec![Event::ItemSaved(ItemSaved { item, texts }).into()];
         }
@@ -85,7 +89,7 @@ impl Thread {
             if crate::bugs::planted(crate::bugs::Bug::UnendedTurn) && turn.calls > 2 {
                 return Vec::new();
             }
-            return vec![closing::turn_ended(turn, TurnEnd::Completed)];
+            return vec![closing::turn_ended(turn, TurnEnd::Completed {})];
         }
         let full = self
             .settings
@@ -101,6 +105,8 @@ impl Thread {
             call: self.calls + 1,
             attempt: turn.attempts + 1,
             purpose,
+            model: self.settings.model.clone(),
+            provider: self.settings.provider.clone(),
         };
         vec![Event::ModelCalled(called).into()]
     }

@@ -38,7 +38,7 @@ fn again(thread: &Thread, it: AnswerRequest) -> Result<Decision, Refusal> {
         return Ok(vec![resolved(it.request, resolution)].into());
     }
     Err(Refusal::AlreadyResolved {
-        resolution: settled.map(|old| Box::new(old.resolution.clone())),
+        how: settled.map(|old| old.how.clone()),
     })
 }
 
@@ -64,12 +64,15 @@ pub(super) fn settle(
         Some(Gate::Answer) => bodies.push(answered(turn, item, &resolution, now)),
         Some(Gate::Open) | None => {}
     }
-    let cancels = match &resolution {
-        Resolution::Answered { answer, .. } => **answer == Answer::Cancel,
-        Resolution::Expired | Resolution::Withdrawn => false,
+    let cancelled_by = match resolution {
+        Resolution::Answered { by, answer } if *answer == (Answer::Cancel {}) => Some(by),
+        Resolution::Answered { .. } | Resolution::Expired {} | Resolution::Withdrawn {} => None,
     };
-    if cancels && turn.stopping.is_none() {
-        let rest = closing::stop(thread, turn, Cause::Cancelled, Some(&item.item.id), now);
+    if cancelled_by.is_some() && turn.stopping.is_none() {
+        let cause = Cause::Cancelled {
+            principal: cancelled_by,
+        };
+        let rest = closing::stop(thread, turn, cause, Some(&item.item.id), now);
         bodies.extend(rest);
     }
     bodies
@@ -84,26 +87,28 @@ fn decline(
 ) -> Option<Body> {
     let (status, text) = match resolution {
         Resolution::Answered { answer, .. } => match &**answer {
-            Answer::Accept | Answer::AcceptForSession | Answer::AcceptWithRule(_) => return None,
-            Answer::Failed(why) => (
+            Answer::Accept {} | Answer::AcceptForSession {} | Answer::AcceptWithRule { .. } => {
+                return None;
+            }
+            Answer::Failed { message: why } => (
                 ItemStatus::Failed,
                 format!("No answer could be had to the question whether this may run: {why}"),
             ),
-            Answer::Decline
-            | Answer::Cancel
-            | Answer::Permissions(_)
-            | Answer::Answers(_)
+            Answer::Decline {}
+            | Answer::Cancel {}
+            | Answer::Permissions { .. }
+            | Answer::Answers { .. }
             | Answer::Tool { .. }
-            | Answer::Elicitation(_) => (
+            | Answer::Elicitation { .. } => (
                 ItemStatus::Declined,
                 "The user declined this call. Nothing was done.".to_owned(),
             ),
         },
-        Resolution::Expired => (
+        Resolution::Expired {} => (
             ItemStatus::Declined,
             "Nobody answered in time whether this may run, so it was not.".to_owned(),
         ),
-        Resolution::Withdrawn => return None,
+        Resolution::Withdrawn {} => return None,
     };
     let output = Output::failure(text);
     Some(closing::tool_ended(turn, item, status, output, now))
@@ -115,20 +120,20 @@ fn answered(turn: &OpenTurn, item: &OpenItem, resolution: &Resolution, now: Time
         Resolution::Answered { answer, .. } => match &**answer {
             Answer::Tool { output, .. } if output.failed => (ItemStatus::Failed, output.clone()),
             Answer::Tool { output, .. } => (ItemStatus::Completed, output.clone()),
-            Answer::Answers(answers) => (ItemStatus::Completed, Output::text(in_words(answers))),
-            Answer::Permissions(granted) | Answer::Elicitation(granted) => {
+            Answer::Answers { answers } => (ItemStatus::Completed, Output::text(in_words(answers))),
+            Answer::Permissions { granted } | Answer::Elicitation { body: granted } => {
                 (ItemStatus::Completed, Output::text(granted.to_string()))
             }
-            Answer::Failed(why) => (ItemStatus::Failed, Output::failure(why.clone())),
-            Answer::Accept | Answer::AcceptForSession | Answer::AcceptWithRule(_) => {
+            Answer::Failed { message: why } => (ItemStatus::Failed, Output::failure(why.clone())),
+            Answer::Accept {} | Answer::AcceptForSession {} | Answer::AcceptWithRule { .. } => {
                 (ItemStatus::Completed, Output::text("Yes."))
             }
-            Answer::Decline | Answer::Cancel => (
+            Answer::Decline {} | Answer::Cancel {} => (
                 ItemStatus::Declined,
                 Output::failure("The user declined to answer."),
             ),
         },
-        Resolution::Expired | Resolution::Withdrawn => (
+        Resolution::Expired {} | Resolution::Withdrawn {} => (
             ItemStatus::Failed,
             Output::failure("Nobody answered in time."),
         ),
@@ -163,12 +168,14 @@ fn resolved(request: RequestNumber, resolution: Resolution) -> Body {
 /// Whether an answer is one to this question. A no and a failure fit every question.
 fn fits(ask: &Ask, answer: &Answer) -> bool {
     match answer {
-        Answer::Decline | Answer::Cancel | Answer::Failed(_) => true,
-        Answer::Accept | Answer::AcceptForSession => matches!(ask, Ask::Command(_) | Ask::Patch(_)),
-        Answer::AcceptWithRule(_) => matches!(ask, Ask::Command(_)),
-        Answer::Permissions(_) => matches!(ask, Ask::Permissions(_)),
-        Answer::Answers(_) => matches!(ask, Ask::Questions(_)),
-        Answer::Tool { .. } => matches!(ask, Ask::ClientTool),
-        Answer::Elicitation(_) => matches!(ask, Ask::Elicitation(_)),
+        Answer::Decline {} | Answer::Cancel {} | Answer::Failed { .. } => true,
+        Answer::Accept {} | Answer::AcceptForSession {} => {
+            matches!(ask, Ask::Command(_) | Ask::Patch(_))
+        }
+        Answer::AcceptWithRule { .. } => matches!(ask, Ask::Command(_)),
+        Answer::Permissions { .. } => matches!(ask, Ask::Permissions(_)),
+        Answer::Answers { .. } => matches!(ask, Ask::Questions(_)),
+        Answer::Tool { .. } => matches!(ask, Ask::ClientTool {}),
+        Answer::Elicitation { .. } => matches!(ask, Ask::Elicitation(_)),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::state::{
     Gap, Identity, KEYS_MAX, LastTurn, ModelCall, OpenItem, OpenRequest, OpenTurn, Owner,
-    Remembered, SETTLED_MAX, Settled, Stopping, Thread, gaps_max,
+    Remembered, SETTLED_MAX, Settled, Stopping, Thread, cuts_max, gaps_max,
 };
 use crate::ports::preview;
 use crate::{
@@ -40,7 +40,7 @@ impl Thread {
                     owner.reserved = it.to;
                 }
             }
-            Event::Released => {
+            Event::Released {} => {
                 if let Some(owner) = &mut self.owner {
                     owner.released = true;
                 }
@@ -53,6 +53,7 @@ impl Thread {
                     identity.ephemeral = it.ephemeral;
                     identity.created_at = at;
                 }
+                self.recency_at = Some(at);
                 self.lineage.clone_from(&it.lineage);
                 self.turns = it.turns;
                 self.settings = it.settings.clone();
@@ -65,13 +66,14 @@ impl Thread {
                 self.lineage.clone_from(&it.lineage);
                 self.turns = it.turns;
                 self.last_turn = None;
-                self.context_tokens = 0;
+                self.context_tokens = it.context_tokens;
+                self.cut(it.at, seq);
             }
             Event::SettingsChanged(it) => self.settings = it.settings.clone(),
             Event::Renamed(it) => self.name.clone_from(&it.name),
-            Event::Archived => self.archived = true,
-            Event::Unarchived => self.archived = false,
-            Event::Deleted => self.deleted = true,
+            Event::Archived { .. } => self.archived = true,
+            Event::Unarchived { .. } => self.archived = false,
+            Event::Deleted { .. } => self.deleted = true,
             Event::TurnStarted(it) => self.start_turn(it, at),
             Event::InputAccepted(it) => {
                 if let ItemBody::UserMessage(message) = &it.item.body
@@ -83,10 +85,12 @@ impl Thread {
             }
             Event::ModelCalled(it) => self.call_model(it, seq),
             Event::ModelEnded(it) => self.end_model(it, at),
-            Event::ItemStarted(it) => self.start_item(it),
+            Event::ItemStarted(it) => self.start_item(it, seq),
             Event::ItemSaved(it) => self.with_item(&it.item, |open| {
-                open.texts = it.texts.iter().cloned().collect();
+                let texts = it.texts.iter().map(|it| (it.part, it.text.clone()));
+                open.texts = texts.collect();
                 open.unsaved_bytes = 0;
+                open.saved = Some(seq);
             }),
             Event::ToolStarted(it) => self.with_item(&it.item, |open| open.started = true),
             Event::ItemCompleted(it) => self.complete_item(it),
@@ -162,6 +166,20 @@ impl Thread {
         }];
     }
 
+    /// Takes back what came from `at` on, and with it what had been taken back in there before.
+    fn cut(&mut self, at: Seq, seq: Seq) {
+        self.cuts.retain(|cut| cut.from < at);
+        self.cuts.push_back(Span {
+            from: at,
+            until: Some(seq),
+        });
+        if self.cuts.len() > cuts_max()
+            && let Some(oldest) = self.cuts.pop_front()
+        {
+            self.cuts_from = oldest.until.unwrap_or(seq);
+        }
+    }
+
     fn own(&mut self, it: &Owned, seq: Seq) {
         let lost = self.owner.as_ref().is_some_and(|owner| !owner.released);
         if lost {
@@ -183,6 +201,7 @@ impl Thread {
             node: it.node.clone(),
             reserved: it.reserved,
             released: false,
+            level: it.level,
         });
     }
 
@@ -238,22 +257,26 @@ impl Thread {
             }
         }
         self.with_turn(|turn| {
-            turn.model = None;
+            let condensed = turn
+                .model
+                .take()
+                .is_some_and(|model| model.purpose == crate::Purpose::Compact && turn.compacted);
             match &it.end {
-                ModelEnd::Done => turn.attempts = 0,
+                ModelEnd::Done {} => turn.attempts = 0,
                 ModelEnd::Broke { retry_at, .. } => {
                     turn.retry_at = Some(*retry_at);
                     turn.broke_at = at;
-                    turn.unread = true;
+                    turn.unread |= !condensed;
                 }
                 ModelEnd::Failed { error } => turn.failed = Some(error.clone()),
-                // What this call had read is to be read again, if the turn goes on.
-                ModelEnd::Cancelled | ModelEnd::OwnerLost => turn.unread = true,
+                // What this call had read is to be read again if the turn goes on, unless it was to be
+                // condensed and has been.
+                ModelEnd::Cancelled {} | ModelEnd::OwnerLost {} => turn.unread |= !condensed,
             }
         });
     }
 
-    fn start_item(&mut self, it: &ItemStarted) {
+    fn start_item(&mut self, it: &ItemStarted, seq: Seq) {
         let call = self.calls;
         self.with_turn(|turn| {
             turn.items.push(OpenItem {
@@ -264,6 +287,8 @@ impl Thread {
                 ready: it.gate == Some(Gate::Open),
                 started: false,
                 unsaved_bytes: 0,
+                began: seq,
+                saved: None,
             });
         });
     }
@@ -302,9 +327,9 @@ impl Thread {
         let yes = match &it.resolution {
             Resolution::Answered { answer, .. } => matches!(
                 **answer,
-                Answer::Accept | Answer::AcceptForSession | Answer::AcceptWithRule(_)
+                Answer::Accept {} | Answer::AcceptForSession {} | Answer::AcceptWithRule { .. }
             ),
-            Resolution::Expired | Resolution::Withdrawn => false,
+            Resolution::Expired {} | Resolution::Withdrawn {} => false,
         };
         if yes {
             self.with_item(&open.item, |item| {
@@ -315,8 +340,8 @@ impl Thread {
         }
         self.settled.push_back(Settled {
             request: it.request,
-            resolution: it.resolution.clone(),
-            told: !matches!(open.ask, Ask::ClientTool),
+            how: (&it.resolution).into(),
+            told: !matches!(open.ask, Ask::ClientTool {}),
         });
         if self.settled.len() > SETTLED_MAX {
             self.settled.pop_front();

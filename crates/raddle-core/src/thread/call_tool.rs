@@ -52,7 +52,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
 fn gate_of(ask: &Ask) -> Gate {
     match ask {
         Ask::Command(_) | Ask::Patch(_) => Gate::Approval,
-        Ask::Permissions(_) | Ask::Questions(_) | Ask::ClientTool | Ask::Elicitation(_) => {
+        Ask::Permissions(_) | Ask::Questions(_) | Ask::ClientTool {} | Ask::Elicitation(_) => {
             Gate::Answer
         }
     }

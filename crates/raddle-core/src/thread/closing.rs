@@ -3,7 +3,7 @@
 
 use crate::{
     Body, Cause, Event, Failure, InterruptAccepted, Item, ItemBody, ItemCompleted, ItemId,
-    ItemStatus, ModelEnd, ModelEnded, OpenItem, OpenTurn, Output, Part, RequestResolved,
+    ItemStatus, ModelEnd, ModelEnded, OpenItem, OpenTurn, Output, Part, Recovery, RequestResolved,
     Resolution, Thread, Timestamp, TurnEnd, TurnEnded,
 };
 
@@ -53,7 +53,7 @@ pub(super) fn last_form(open: &OpenItem, status: ItemStatus, now: Timestamp) -> 
         | ItemBody::ImageMade(_)
         | ItemBody::ReviewEntered(_)
         | ItemBody::ReviewLeft(_)
-        | ItemBody::Compaction
+        | ItemBody::Compaction {}
         | ItemBody::Tool(_) => {}
     }
     item
@@ -90,7 +90,7 @@ pub(super) fn withdraw(thread: &Thread, item: &ItemId, bodies: &mut Vec<Body>) {
     bodies.extend(about.map(|(request, _)| {
         Body::from(Event::RequestResolved(RequestResolved {
             request: *request,
-            resolution: Resolution::Withdrawn,
+            resolution: Resolution::Withdrawn {},
         }))
     }));
 }
@@ -170,7 +170,7 @@ pub(super) fn stop(
         turn: turn.id.clone(),
         cause,
     }))];
-    bodies.extend(model_ended(turn, ModelEnd::Cancelled));
+    bodies.extend(model_ended(turn, ModelEnd::Cancelled {}));
     bodies.extend(end_items(thread, turn, Which::AllButRunning, except, now));
     bodies
 }
@@ -178,7 +178,7 @@ pub(super) fn stop(
 /// Everything ends here and now, and the turn with it.
 pub(super) fn end_all(thread: &Thread, turn: &OpenTurn, end: TurnEnd, now: Timestamp) -> Vec<Body> {
     let mut bodies = Vec::new();
-    bodies.extend(model_ended(turn, ModelEnd::Cancelled));
+    bodies.extend(model_ended(turn, ModelEnd::Cancelled {}));
     bodies.extend(end_items(thread, turn, Which::AllButRunning, None, now));
     bodies.extend(end_items(thread, turn, Which::Running, None, now));
     bodies.push(turn_ended(turn, end));
@@ -195,9 +195,15 @@ pub(super) fn turn_ended(turn: &OpenTurn, end: TurnEnd) -> Body {
 }
 
 /// What becomes of a turn whose owner died, read off the state it left.
-pub(super) fn recover(thread: &Thread, turn: &OpenTurn, lost: u32, now: Timestamp) -> Vec<Body> {
+pub(super) fn recover(
+    thread: &Thread,
+    turn: &OpenTurn,
+    lost: u32,
+    otherwise: Recovery,
+    now: Timestamp,
+) -> Vec<Body> {
     let mut bodies = Vec::new();
-    bodies.extend(model_ended(turn, ModelEnd::OwnerLost));
+    bodies.extend(model_ended(turn, ModelEnd::OwnerLost {}));
     let call = turn.model.map(|model| model.call);
     if let Some(call) = call {
         bodies.extend(end_items(thread, turn, Which::OfCall(call), None, now));
@@ -224,11 +230,11 @@ pub(super) fn recover(thread: &Thread, turn: &OpenTurn, lost: u32, now: Timestam
         bodies.push(turn_ended(turn, TurnEnd::Failed(failure)));
     } else if turn.stopping.is_some() {
         rest(&mut bodies);
-    } else if thread.settings.recovery == crate::Recovery::Interrupt {
+    } else if thread.settings.recovery.unwrap_or(otherwise) == Recovery::Interrupt {
         bodies.push(
             Event::InterruptAccepted(InterruptAccepted {
                 turn: turn.id.clone(),
-                cause: Cause::OwnerLost,
+                cause: Cause::OwnerLost {},
             })
             .into(),
         );
@@ -238,7 +244,7 @@ pub(super) fn recover(thread: &Thread, turn: &OpenTurn, lost: u32, now: Timestam
             bodies.push(
                 Event::RequestResolved(RequestResolved {
                     request: *request,
-                    resolution: Resolution::Withdrawn,
+                    resolution: Resolution::Withdrawn {},
                 })
                 .into(),
             );

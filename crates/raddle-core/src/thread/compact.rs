@@ -10,7 +10,7 @@ pub(super) fn decide(thread: &Thread, it: Compact, now: Timestamp) -> Result<Dec
     if turn.model.map(|model| model.purpose) != Some(Purpose::Compact) {
         return Err(Refusal::StaleCall);
     }
-    let item = item_text::fresh(it.item, ItemBody::Compaction, now);
+    let item = item_text::fresh(it.item, ItemBody::Compaction {}, now);
     let mut last = item.clone();
     last.status = ItemStatus::Completed;
     last.completed_at = Some(now);

@@ -1,14 +1,17 @@
 //! Forgetting a thread. What runs in it ends first, so that nobody waits for it.
 
 use super::{Decision, Thread, closing};
-use crate::{Cause, Event, Timestamp, TurnEnd};
+use crate::{Cause, Delete, Event, Timestamp, TurnEnd};
 
-pub(super) fn decide(thread: &Thread, now: Timestamp) -> Decision {
+pub(super) fn decide(thread: &Thread, it: Delete, now: Timestamp) -> Decision {
+    let Delete { principal } = it;
     let mut bodies = Vec::new();
     if let Some(turn) = &thread.turn {
-        let end = TurnEnd::Interrupted(Cause::Client { principal: None });
+        let end = TurnEnd::Interrupted(Cause::Deleted {
+            principal: principal.clone(),
+        });
         bodies.extend(closing::end_all(thread, turn, end, now));
     }
-    bodies.push(Event::Deleted.into());
+    bodies.push(Event::Deleted { principal }.into());
     bodies.into()
 }

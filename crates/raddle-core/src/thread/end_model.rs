@@ -29,7 +29,7 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
             error,
             retry_at: retry_at.min(now.plus_ms(retry_ms_max())),
         },
-        ModelEnd::Done if purpose == Some(Purpose::Compact) && !turn.compacted => {
+        ModelEnd::Done {} if purpose == Some(Purpose::Compact) && !turn.compacted => {
             ModelEnd::Failed {
                 error: Failure {
                     message: "the model gave no summary of the history".to_owned(),
@@ -41,7 +41,7 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
         end => end,
     };
     let mut bodies = Vec::new();
-    if matches!(end, ModelEnd::Done) {
+    if matches!(end, ModelEnd::Done {}) {
         // Tools it asked for come next; texts it left open are as long as they will get.
         for open in turn.items.iter().filter(|open| !open.is_tool()) {
             let last = closing::last_form(open, crate::ItemStatus::Completed, now);

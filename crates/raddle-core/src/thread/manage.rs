@@ -2,35 +2,46 @@
 
 use super::{Decision, Thread};
 use crate::{
-    DiffUpdated, Event, PlanUpdated, Refusal, Renamed, Settings, SettingsChanged, ThreadStarted,
-    UpdatePlan, Warned,
+    Archive, ChangeSettings, DiffUpdated, Event, PlanUpdated, Refusal, Rename, Renamed,
+    SettingsChanged, ThreadStarted, UpdatePlan, Warned,
 };
 
 pub(super) fn start_thread(it: ThreadStarted) -> Decision {
     vec![Event::ThreadStarted(it).into()].into()
 }
 
-pub(super) fn change_settings(thread: &Thread, settings: Settings) -> Decision {
+pub(super) fn change_settings(thread: &Thread, it: ChangeSettings) -> Decision {
+    let ChangeSettings { change, principal } = it;
+    let settings = change.applied_to(&thread.settings);
     if settings == thread.settings {
         return Vec::new().into();
     }
-    vec![Event::SettingsChanged(SettingsChanged { settings }).into()].into()
+    let changed = SettingsChanged {
+        settings,
+        principal,
+    };
+    vec![Event::SettingsChanged(changed).into()].into()
 }
 
-pub(super) fn rename(thread: &Thread, name: Option<String>) -> Decision {
+pub(super) fn rename(thread: &Thread, it: Rename) -> Decision {
+    let Rename { name, principal } = it;
     if name == thread.name {
         return Vec::new().into();
     }
-    vec![Event::Renamed(Renamed { name }).into()].into()
+    vec![Event::Renamed(Renamed { name, principal }).into()].into()
 }
 
-pub(super) fn archive(thread: &Thread, archived: bool) -> Result<Decision, Refusal> {
+pub(super) fn archive(thread: &Thread, it: Archive) -> Result<Decision, Refusal> {
     if thread.turn.is_some() {
         return Err(Refusal::TurnRunning);
     }
+    let Archive {
+        archived,
+        principal,
+    } = it;
     Ok(match (thread.archived, archived) {
-        (false, true) => vec![Event::Archived.into()].into(),
-        (true, false) => vec![Event::Unarchived.into()].into(),
+        (false, true) => vec![Event::Archived { principal }.into()].into(),
+        (true, false) => vec![Event::Unarchived { principal }.into()].into(),
         (true, true) | (false, false) => Vec::new().into(),
     })
 }

@@ -1,7 +1,7 @@
 //! Taking a thread, and leaving it.
 
 use super::{Decision, Thread, closing};
-use crate::{Body, Cause, Event, Own, Owned, Refusal, Timestamp, TurnEnd};
+use crate::{Body, Cause, Event, LEVEL, Own, Owned, Refusal, Timestamp, TurnEnd};
 
 /// With this many dead owners a turn is not taken up again.
 pub(super) const OWNERS_LOST_MAX: u32 = 3;
@@ -17,6 +17,7 @@ pub(super) fn decide(thread: &Thread, own: Own, now: Timestamp) -> Result<Decisi
         node,
         found,
         reserved,
+        recovery,
         fork,
     } = own;
     let mut bodies = vec![Body::from(Event::Owned(Owned {
@@ -24,19 +25,21 @@ pub(super) fn decide(thread: &Thread, own: Own, now: Timestamp) -> Result<Decisi
         node,
         found,
         reserved,
+        level: LEVEL,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
     }))];
     match (fork, &thread.turn) {
         (Some(fork), turn) => {
             bodies.push(Event::Forked(*fork).into());
             if let Some(turn) = turn {
-                let end = TurnEnd::Interrupted(Cause::Forked);
+                let end = TurnEnd::Interrupted(Cause::Forked {});
                 bodies.extend(closing::end_all(thread, turn, end, now));
             }
         }
         (None, Some(turn)) => {
             let released = thread.owner.as_ref().is_none_or(|owner| owner.released);
             let lost = turn.owners_lost + u32::from(!released);
-            bodies.extend(closing::recover(thread, turn, lost, now));
+            bodies.extend(closing::recover(thread, turn, lost, recovery, now));
         }
         (None, None) => {}
     }
@@ -45,5 +48,5 @@ pub(super) fn decide(thread: &Thread, own: Own, now: Timestamp) -> Result<Decisi
 
 /// The owner goes in good order; whoever comes next need not count it as dead.
 pub(super) fn release() -> Decision {
-    vec![Event::Released.into()].into()
+    vec![Event::Released {}.into()].into()
 }

@@ -1,5 +1,6 @@
 //! Going back: turns from one on no longer count.
 
+use super::state::cuts_max;
 use super::{Decision, Thread};
 use crate::{Event, Refusal, Revert, Reverted, Seq, Span};
 
@@ -7,14 +8,21 @@ pub(super) fn decide(thread: &Thread, it: Revert) -> Result<Decision, Refusal> {
     if thread.turn.is_some() {
         return Err(Refusal::TurnRunning);
     }
-    if it.at > thread.head || it.past.turns >= thread.turns {
+    let gone = thread.cuts.iter().any(|cut| cut.holds(it.at));
+    if gone || it.at > thread.head || it.past.turns >= thread.turns {
         return Err(Refusal::NoSuchTurn);
+    }
+    let lineage = cut(&it.past.lineage, it.at, thread.head.next());
+    if it.at < thread.cuts_from || lineage.len() > cuts_max() {
+        return Err(Refusal::TooManyReverts);
     }
     let reverted = Reverted {
         turn: it.turn,
         at: it.at,
-        lineage: cut(&it.past.lineage, it.at, thread.head.next()),
+        lineage,
         turns: it.past.turns,
+        context_tokens: it.past.context_tokens,
+        principal: it.principal,
     };
     Ok(vec![Event::Reverted(reverted).into()].into())
 }

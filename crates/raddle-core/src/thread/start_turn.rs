@@ -1,8 +1,8 @@
 //! Input: it begins a turn, or joins the one that runs.
 
-use super::{Decision, OpenTurn, Thread};
+use super::{Decision, OpenTurn, Thread, manage};
 use crate::{
-    Body, Event, InputAccepted, Message, Outcome, Refusal, SettingsChanged, StartTurn, Steer,
+    Body, ChangeSettings, Event, InputAccepted, Message, Outcome, Refusal, StartTurn, Steer,
     Timestamp, TurnId, TurnKind, TurnStarted,
 };
 
@@ -11,27 +11,28 @@ pub(super) fn decide(
     start: StartTurn,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    let mut bodies = Vec::new();
-    let settings = start.settings.filter(|new| **new != thread.settings);
+    let change = ChangeSettings {
+        change: *start.change,
+        principal: start.principal.clone(),
+    };
+    let mut bodies = manage::change_settings(thread, change).bodies;
     if let Some(turn) = &thread.turn {
         if start.kind != TurnKind::Work {
             return Err(Refusal::TurnRunning);
         }
         takes_input(turn)?;
         let message = start.message.ok_or(Refusal::EmptyInput)?;
-        bodies.extend(settings.map(settings_changed));
-        bodies.push(input(&turn.id, message, now));
+        bodies.push(input(&turn.id, message, start.principal, now));
         return Ok(Decision {
             bodies,
             outcome: Outcome::Joined(turn.id.clone()),
         });
     }
-    bodies.extend(settings.map(settings_changed));
     bodies.push(
         Event::TurnStarted(TurnStarted {
             turn: start.turn.clone(),
             kind: start.kind,
-            principal: start.principal,
+            principal: start.principal.clone(),
             root: start.root,
             output_schema: start.output_schema,
         })
@@ -40,7 +41,7 @@ pub(super) fn decide(
     bodies.extend(
         start
             .message
-            .map(|message| input(&start.turn, message, now)),
+            .map(|message| input(&start.turn, message, start.principal, now)),
     );
     Ok(Decision {
         bodies,
@@ -62,7 +63,7 @@ pub(super) fn steer(thread: &Thread, steer: Steer, now: Timestamp) -> Result<Dec
         return Err(Refusal::EmptyInput);
     }
     Ok(Decision {
-        bodies: vec![input(&turn.id, steer.message, now)],
+        bodies: vec![input(&turn.id, steer.message, steer.principal, now)],
         outcome: Outcome::Joined(turn.id.clone()),
     })
 }
@@ -75,17 +76,11 @@ fn takes_input(turn: &OpenTurn) -> Result<(), Refusal> {
     }
 }
 
-fn input(turn: &TurnId, message: Message, now: Timestamp) -> Body {
+fn input(turn: &TurnId, message: Message, principal: Option<String>, now: Timestamp) -> Body {
     Event::InputAccepted(InputAccepted {
         turn: turn.clone(),
         item: message.into_item(now),
-    })
-    .into()
-}
-
-fn settings_changed(settings: Box<crate::Settings>) -> Body {
-    Event::SettingsChanged(SettingsChanged {
-        settings: *settings,
+        principal,
     })
     .into()
 }

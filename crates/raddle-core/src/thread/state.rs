@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Ask, Cause, Epoch, Failure, Gate, Git, Item, ItemId, Key, Part, Purpose, RequestNumber,
-    Resolution, Seq, Settings, Source, Span, ThreadId, Timestamp, TurnEnd, TurnId, TurnKind, Usage,
+    Ask, Cause, Epoch, Failure, Gate, Git, Item, ItemId, Key, Part, Purpose, RequestNumber, Seq,
+    Settings, Settlement, Source, Span, ThreadId, Timestamp, TurnEnd, TurnId, TurnKind, Usage,
 };
 
-/// How many settled requests are remembered with their answers.
+/// How many settled requests are remembered.
 pub(super) const SETTLED_MAX: usize = 256;
 
 /// How many carried-out requests are remembered by their keys.
@@ -22,6 +22,11 @@ pub(super) const KEYS_MS_MAX: i64 = 24 * 60 * 60 * 1000;
 /// How many stretches of lost numbers are remembered.
 pub(super) fn gaps_max() -> usize {
     crate::bugs::bound(64, 3)
+}
+
+/// How many stretches that were taken back are remembered, and how many may make up the lineage.
+pub(super) fn cuts_max() -> usize {
+    crate::bugs::bound(256, 4)
 }
 
 /// A thread, rebuilt by folding its records.
@@ -54,6 +59,10 @@ pub struct Thread {
     pub(crate) context_tokens: u64,
     /// What of the history counts for the model's context.
     pub(crate) lineage: Vec<Span>,
+    /// What no longer counts although it came before, oldest first and apart from each other.
+    pub(crate) cuts: VecDeque<Span>,
+    /// Before this, cuts are forgotten.
+    pub(crate) cuts_from: Seq,
     pub(crate) gaps: VecDeque<Gap>,
     /// Cursors below this can no longer be judged.
     pub(crate) judged_from: Seq,
@@ -90,6 +99,8 @@ pub(crate) struct Owner {
     pub(crate) reserved: Seq,
     /// Whether it left in good order.
     pub(crate) released: bool,
+    /// How much of the vocabulary it may have written.
+    pub(crate) level: u32,
 }
 
 /// Numbers that may have been told and were lost with the power: those strictly between.
@@ -104,7 +115,7 @@ pub(crate) struct Gap {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Settled {
     pub(crate) request: RequestNumber,
-    pub(crate) resolution: Resolution,
+    pub(crate) how: Settlement,
     /// Whether clients are told that it was settled.
     pub(crate) told: bool,
 }
@@ -208,6 +219,10 @@ pub struct OpenItem {
     pub(crate) started: bool,
     /// Bytes of text since it began or was last saved.
     pub(crate) unsaved_bytes: u64,
+    /// The record with which it began.
+    pub(crate) began: Seq,
+    /// The record that saved it last. What its text was between these two can no longer be told.
+    pub(crate) saved: Option<Seq>,
 }
 
 /// JSON has no keys but strings.
@@ -232,7 +247,7 @@ mod texts {
 impl OpenItem {
     /// Whether it carries out a call of the model.
     pub fn is_tool(&self) -> bool {
-        self.gate.is_some()
+        self.item.call.is_some()
     }
 
     /// Bytes of all its texts.
@@ -282,6 +297,8 @@ pub struct Past {
     pub lineage: Vec<Span>,
     /// How many turns counted.
     pub turns: u64,
+    /// About how many tokens the model's context held.
+    pub context_tokens: u64,
 }
 
 /// A snapshot of a thread's whole state. It can be dropped and made again from the records.
@@ -344,6 +361,20 @@ impl Thread {
     /// The node that has it, or had it last.
     pub fn node(&self) -> Option<&str> {
         self.owner.as_ref().map(|owner| owner.node.as_str())
+    }
+
+    /// The node that has it, unless that left it in good order.
+    pub fn owner(&self) -> Option<&str> {
+        let owner = self.owner.as_ref()?;
+        (!owner.released).then_some(owner.node.as_str())
+    }
+
+    /// How much of the vocabulary its newest owner may have written; above [`LEVEL`](crate::LEVEL) it means
+    /// more than is known here.
+    pub fn level(&self) -> u32 {
+        self.owner
+            .as_ref()
+            .map_or(crate::LEVEL, |owner| owner.level)
     }
 
     /// The last number its owner may use.
@@ -425,6 +456,7 @@ impl Thread {
         Past {
             lineage: self.lineage.clone(),
             turns: self.turns,
+            context_tokens: self.context_tokens,
         }
     }
 
@@ -453,7 +485,11 @@ impl Thread {
         if seen == Seq::ZERO {
             return Cursor::Good;
         }
-        if seen > self.head || seen < self.judged_from || self.gaps.iter().any(lost) {
+        let items = self.turn.iter().flat_map(|turn| &turn.items);
+        // The deltas that would lead from what was seen to what is saved are gone.
+        let merged = |open: &OpenItem| open.began <= seen && open.saved.is_some_and(|at| seen < at);
+        let unknown = seen > self.head || seen < self.judged_from;
+        if unknown || self.gaps.iter().any(lost) || items.into_iter().any(merged) {
             Cursor::Expired
         } else {
             Cursor::Good

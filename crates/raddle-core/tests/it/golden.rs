@@ -272,7 +272,14 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ),
     (
         "cause=",
-        &["client", "cancelled", "ownerLost", "shutdown", "forked"],
+        &[
+            "client",
+            "cancelled",
+            "ownerLost",
+            "shutdown",
+            "forked",
+            "deleted",
+        ],
     ),
     (
         "input=",
@@ -303,14 +310,14 @@ fn all_are_listed() {
             Event::ThreadStarted(_) => "threadStarted",
             Event::Owned(_) => "owned",
             Event::Reserved(_) => "reserved",
-            Event::Released => "released",
+            Event::Released {} => "released",
             Event::Forked(_) => "forked",
             Event::Reverted(_) => "reverted",
             Event::SettingsChanged(_) => "settingsChanged",
             Event::Renamed(_) => "renamed",
-            Event::Archived => "archived",
-            Event::Unarchived => "unarchived",
-            Event::Deleted => "deleted",
+            Event::Archived { .. } => "archived",
+            Event::Unarchived { .. } => "unarchived",
+            Event::Deleted { .. } => "deleted",
             Event::TurnStarted(_) => "turnStarted",
             Event::InputAccepted(_) => "inputAccepted",
             Event::ModelCalled(_) => "modelCalled",
@@ -350,7 +357,7 @@ fn all_are_listed() {
             ItemBody::ImageMade(_) => "imageMade",
             ItemBody::ReviewEntered(_) => "reviewEntered",
             ItemBody::ReviewLeft(_) => "reviewLeft",
-            ItemBody::Compaction => "compaction",
+            ItemBody::Compaction {} => "compaction",
             ItemBody::Tool(_) => "tool",
         }
     }

@@ -212,6 +212,7 @@ pub fn node(epoch: u64) -> Node {
     Node {
         name: format!("n{epoch}"),
         epoch: Epoch(epoch),
+        recovery: Recovery::Continue,
     }
 }
 

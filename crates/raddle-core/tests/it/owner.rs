@@ -43,7 +43,7 @@ fn a_conflict_ends_the_task_and_says_nothing() {
     let mut life = idle_life();
     life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
     append(&mut life.owner, life.now);
-    let late = life.order(Command::Rename(Some("x".to_owned())));
+    let late = life.order(crate::words::rename(Some("x".to_owned())));
     let outs = life.owner.appended(Err(AppendError::Conflict));
     let refused: Vec<Token> = outs
         .iter()
@@ -66,7 +66,7 @@ fn an_unavailable_journal_is_tried_again_with_the_same_records() {
     let first = append(&mut life.owner, life.now);
     let away = AppendError::Unavailable("away".to_owned());
     assert_eq!(life.owner.appended(Err(away)), []);
-    life.order(Command::Rename(Some("x".to_owned())));
+    life.order(crate::words::rename(Some("x".to_owned())));
     assert_eq!(append(&mut life.owner, life.now), first);
 }
 
@@ -243,7 +243,7 @@ fn an_owner_that_leaves_in_good_order_leaves_no_gap() {
 #[test]
 fn a_deleted_thread_is_not_taken() {
     let mut life = idle_life();
-    life.order(Command::Delete);
+    life.order(Command::Delete(Delete::default()));
     life.settle();
     life.crash();
     assert_eq!(life.owner.step(life.now), Step::Ended(Ended::Deleted));
@@ -253,7 +253,7 @@ fn a_deleted_thread_is_not_taken() {
 fn the_reserve_is_renewed_before_it_is_passed() {
     let mut life = idle_life();
     for number in 0..12_000 {
-        life.order(Command::Rename(Some(number.to_string())));
+        life.order(crate::words::rename(Some(number.to_string())));
         life.settle();
         assert!(life.owner.stored() <= fold_reserved(&life), "at {number}");
     }
@@ -272,7 +272,7 @@ fn fold_reserved(life: &Life) -> Seq {
 fn a_snapshot_is_kept_now_and_then() {
     let mut life = idle_life();
     for number in 0..2_500 {
-        life.order(Command::Rename(Some(number.to_string())));
+        life.order(crate::words::rename(Some(number.to_string())));
         life.settle();
     }
     assert_eq!(life.bases.len(), 2);
@@ -306,7 +306,7 @@ fn a_long_message_is_saved_so_that_its_deltas_can_go() {
         .iter()
         .filter_map(|record| match &record.body {
             Body::Event(event) => match &**event {
-                Event::ItemSaved(it) => Some(it.texts[0].1.len()),
+                Event::ItemSaved(it) => Some(it.texts[0].text.len()),
                 _ => None,
             },
             Body::Delta(_) => None,
@@ -388,7 +388,7 @@ fn a_fork_goes_on_from_the_copy_and_leaves_the_turn_behind() {
 fn leaving_and_deleting_end_the_task() {
     for (command, ended) in [
         (Command::Release, Ended::Released),
-        (Command::Delete, Ended::Deleted),
+        (Command::Delete(Delete::default()), Ended::Deleted),
     ] {
         let mut life = idle_life();
         life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
@@ -398,4 +398,151 @@ fn leaving_and_deleting_end_the_task() {
         assert_eq!(life.owner.step(life.now), Step::Ended(ended));
         assert_eq!(life.owner.running().count(), 0);
     }
+}
+
+#[test]
+fn a_client_that_saw_less_than_was_saved_needs_a_snapshot() {
+    let mut life = idle_life();
+    life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
+    life.settle();
+    let before = life.owner.stored();
+    let command = words::command("message i1", life.owner.thread(), life.now);
+    life.report(command);
+    life.settle();
+    let began = life.owner.stored();
+    let piece = |size| {
+        Command::AppendText(AppendText {
+            item: "i1".into(),
+            part: Part::Text,
+            text: "x".repeat(size),
+        })
+    };
+    life.report(piece(10));
+    life.settle();
+    let in_between = life.owner.stored();
+    assert_eq!(life.owner.thread().cursor(in_between), Cursor::Good);
+    life.report(piece(300 << 10));
+    life.settle();
+    let saved = life.owner.stored();
+    let thread = life.owner.thread();
+    // It hears of the item's beginning, and then all its text at once.
+    assert_eq!(thread.cursor(before), Cursor::Good);
+    assert_eq!(thread.cursor(began), Cursor::Expired);
+    assert_eq!(thread.cursor(in_between), Cursor::Expired);
+    assert_eq!(thread.cursor(saved), Cursor::Good);
+    // Once the item is whole, its last form is all anyone needs.
+    let command = words::command("done", life.owner.thread(), life.now);
+    life.report(command);
+    life.settle();
+    assert_eq!(life.owner.thread().cursor(in_between), Cursor::Good);
+}
+
+#[test]
+fn short_reigns_come_to_a_base_too() {
+    let mut life = idle_life();
+    life.bases.clear();
+    for epoch in 2..400 {
+        let mut thread = Thread::new();
+        let mut tail = Tail::default();
+        let newest = life.bases.last().map_or(Seq::ZERO, |it| it.thread.head());
+        for record in &life.journal {
+            thread.apply(record);
+            if record.seq > newest {
+                tail.count(record);
+            }
+        }
+        let found = thread.head();
+        life.owner = Owner::open(thread, found, node(epoch), life.now).since_base(tail);
+        life.order(words::rename(Some(epoch.to_string())));
+        life.settle();
+        life.order(Command::Release);
+        life.settle();
+    }
+    assert_eq!(life.bases.len(), 1, "of about 1200 events");
+}
+
+#[test]
+fn what_two_clients_change_is_both_kept() {
+    let mut life = idle_life();
+    let change = |change| {
+        Command::ChangeSettings(Box::new(ChangeSettings {
+            change,
+            principal: Some("someone".to_owned()),
+        }))
+    };
+    life.order(change(SettingsChange {
+        model: Some(Some("m2".to_owned())),
+        ..SettingsChange::default()
+    }));
+    life.order(change(SettingsChange {
+        effort: Some(Some("high".to_owned())),
+        ..SettingsChange::default()
+    }));
+    life.settle();
+    let settings = life.owner.thread().settings();
+    assert_eq!(settings.model.as_deref(), Some("m2"));
+    assert_eq!(settings.effort.as_deref(), Some("high"));
+}
+
+#[test]
+fn a_large_message_counts_in_full() {
+    let mut life = idle_life();
+    life.bases.clear();
+    // Five messages of 1 MiB each are more than a base may lie behind.
+    for number in 0..5 {
+        let turn = format!("t{number}");
+        life.order(words::start_turn(
+            &turn,
+            TurnKind::Work,
+            Some(&"x".repeat(1 << 20)),
+        ));
+        life.settle();
+        let command = words::command("done", life.owner.thread(), life.now);
+        life.report(command);
+        life.settle();
+    }
+    assert_eq!(life.bases.len(), 1);
+}
+
+#[test]
+fn a_fork_is_as_new_as_itself() {
+    use raddle_core::ports::Summary;
+    let mut records = Vec::new();
+    let mut at = |millis: i64, event: Event| {
+        let seq = Seq(records.len() as u64 + 1);
+        let at = Timestamp(millis);
+        let body = event.into();
+        records.push(Record { seq, at, body });
+    };
+    // The first turn began in the same tick as the thread.
+    at(10, Event::ThreadStarted(words::thread_started()));
+    at(
+        10,
+        Event::TurnStarted(TurnStarted {
+            turn: "t1".into(),
+            kind: TurnKind::Work,
+            principal: None,
+            root: None,
+            output_schema: None,
+        }),
+    );
+    at(
+        11,
+        Event::Forked(Forked {
+            thread: ThreadId::mint(),
+            from: ThreadId::mint(),
+            at: Seq(2),
+            principal: None,
+            lineage: Vec::new(),
+            turns: 1,
+            settings: Settings::default(),
+            ephemeral: false,
+        }),
+    );
+    let mut summary = None;
+    for record in &records {
+        Summary::fold(&mut summary, record);
+    }
+    assert_eq!(summary, Summary::of(&fold(&records)));
+    assert_eq!(summary.map(|it| it.recency_at), Some(Timestamp(11)));
 }

@@ -104,6 +104,17 @@ fn a_failure() {
     assert_eq!(told[7].1["turn"]["items"], json!([]));
 }
 
+/// The record may be lost with the power, so what lasts comes last, with the record's number.
+#[test]
+fn a_call_that_broke_tells_its_usage_last() {
+    let told = told(&["start t1 \"hi\"", "broke 5s 10"]);
+    let methods = methods(&told);
+    assert_eq!(
+        methods[methods.len() - 2..],
+        ["error", "thread/tokenUsage/updated"]
+    );
+}
+
 #[test]
 fn an_interrupt() {
     let told = told(&[
@@ -145,4 +156,47 @@ fn a_client_tool_is_asked_and_its_answer_not_announced() {
         .collect();
     assert_eq!(methods, ["item/completed"]);
     assert_eq!(ask(life.owner.thread(), RequestNumber(0)), None);
+}
+
+#[test]
+fn who_comes_back_hears_a_text_once_however_often_it_was_saved() {
+    let mut life = Life::new();
+    let mut said = String::new();
+    for line in ["start t1 \"hi\"", "message i1"] {
+        let command = words::command(line, life.owner.thread(), life.now);
+        life.report(command);
+        life.settle();
+    }
+    for letter in ["a", "b", "c", "d", "e"] {
+        let text = letter.repeat(200 << 10);
+        said.push_str(&text);
+        life.report(Command::AppendText(AppendText {
+            item: ItemId::from("i1"),
+            part: Part::Text,
+            text,
+        }));
+        life.settle();
+    }
+    // What a journal keeps: no delta that a later record has settled.
+    let saved = |record: &&Record| match &record.body {
+        Body::Event(event) => matches!(**event, Event::ItemSaved(_)),
+        Body::Delta(_) => false,
+    };
+    assert!(life.journal.iter().filter(saved).count() >= 2);
+    let last = life.journal.iter().rfind(saved).map(|record| record.seq);
+    let kept = life.journal.iter().filter(|record| {
+        let delta = matches!(record.body, Body::Delta(_));
+        !delta || Some(record.seq) > last
+    });
+    let mut thread = Thread::new();
+    let mut heard = String::new();
+    for record in kept {
+        for told in tell_again(&mut thread, record) {
+            if let raddle_protocol::Notification::AgentMessageDelta(it) = told {
+                heard.push_str(&it.delta);
+            }
+        }
+    }
+    assert!(heard == said, "{} bytes of {}", heard.len(), said.len());
+    assert_eq!(thread, *life.owner.thread());
 }

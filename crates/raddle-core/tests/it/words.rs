@@ -82,7 +82,7 @@ pub fn start_turn(turn: &str, kind: TurnKind, text: Option<&str>) -> Command {
         turn: turn.into(),
         kind,
         message: text.map(|text| message(&format!("{turn}-m"), text)),
-        settings: None,
+        change: Box::default(),
         principal: None,
         root: None,
         output_schema: None,
@@ -145,7 +145,7 @@ fn admission(words: &[String], what: &str, text: &str, now: Timestamp) -> Admiss
         "ask" => Admission::Ask {
             ask: match what {
                 "patch" => Ask::Patch(AskPatch::default()),
-                "client" => Ask::ClientTool,
+                "client" => Ask::ClientTool {},
                 "questions" => Ask::Questions(AskQuestions { questions: vec![] }),
                 _ => Ask::Command(AskCommand {
                     command: text.to_owned(),
@@ -176,16 +176,20 @@ fn failure(text: &str) -> Failure {
 
 fn answer(words: &[String]) -> Answer {
     match words[0].as_str() {
-        "accept" => Answer::Accept,
-        "session" => Answer::AcceptForSession,
-        "decline" => Answer::Decline,
-        "cancel" => Answer::Cancel,
-        "failed" => Answer::Failed("gone".to_owned()),
+        "accept" => Answer::Accept {},
+        "session" => Answer::AcceptForSession {},
+        "decline" => Answer::Decline {},
+        "cancel" => Answer::Cancel {},
+        "failed" => Answer::Failed {
+            message: "gone".to_owned(),
+        },
         "tool" => Answer::Tool {
             output: Output::text(words[1].clone()),
             content: serde_json::json!([]),
         },
-        "answers" => Answer::Answers(BTreeMap::from([("q".to_owned(), vec![words[1].clone()])])),
+        "answers" => Answer::Answers {
+            answers: BTreeMap::from([("q".to_owned(), vec![words[1].clone()])]),
+        },
         other => panic!("no such answer: {other}"),
     }
 }
@@ -202,6 +206,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             node: word(2).to_owned(),
             found: thread.head(),
             reserved: thread.head().plus(1000),
+            recovery: Recovery::Continue,
             fork: None,
         }),
         "release" => Command::Release,
@@ -211,6 +216,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
         "steer" => Command::Steer(Steer {
             expected: word(1).into(),
             message: message(&format!("{}-s", word(1)), word(2)),
+            principal: None,
         }),
         "interrupt" => Command::Interrupt(Interrupt {
             turn: (!word(1).is_empty()).then(|| word(1).into()),
@@ -240,15 +246,24 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             }),
             sealed: None,
         })),
+        "thought" => Command::CompleteItem(Box::new(CompleteItem {
+            call,
+            item: word(1).into(),
+            body: ItemBody::Reasoning(Reasoning::default()),
+            sealed: Some(Sealed {
+                vendor: "v".to_owned(),
+                value: serde_json::json!({}),
+            }),
+        })),
         "call" => {
             let admission = admission(words.get(4..).unwrap_or_default(), word(2), word(3), now);
             tool(word(1), word(2), word(3), admission, call)
         }
-        "done" => end_model(call, ModelEnd::Done, word(1)),
+        "done" => end_model(call, ModelEnd::Done {}, word(1)),
         "broke" => {
             let retry_at = Timestamp(now.0 + seconds(word(1)) * 1000);
             let error = failure("it broke");
-            end_model(call, ModelEnd::Broke { error, retry_at }, "")
+            end_model(call, ModelEnd::Broke { error, retry_at }, word(2))
         }
         "failed" => {
             let error = failure(word(1));
@@ -282,19 +297,22 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             by: word(2).to_owned(),
             answer: answer(&words[3..]),
         })),
-        "rename" => Command::Rename(words.get(1).cloned()),
-        "archive" => Command::Archive(true),
-        "unarchive" => Command::Archive(false),
-        "delete" => Command::Delete,
+        "rename" => rename(words.get(1).cloned()),
+        "archive" => archive(true),
+        "unarchive" => archive(false),
+        "delete" => Command::Delete(Delete::default()),
         "set" => {
             let mut settings = thread.settings().clone();
             match word(1) {
                 "model" => settings.model = Some(word(2).to_owned()),
-                "recovery" => settings.recovery = Recovery::Interrupt,
+                "recovery" => settings.recovery = Some(Recovery::Interrupt),
                 "compactAbove" => settings.compact_above = word(2).parse().ok(),
                 other => panic!("no such setting: {other}"),
             }
-            Command::ChangeSettings(Box::new(settings))
+            Command::ChangeSettings(Box::new(ChangeSettings {
+                change: SettingsChange::between(thread.settings(), &settings),
+                principal: None,
+            }))
         }
         "revert" => Command::Revert(Revert {
             turn: word(1).into(),
@@ -302,7 +320,9 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             past: Past {
                 lineage: thread.lineage().to_vec(),
                 turns: word(3).parse().expect("a count"),
+                context_tokens: 0,
             },
+            principal: None,
         }),
         "warn" => Command::Warn(word(1).to_owned()),
         "plan" => Command::UpdatePlan(UpdatePlan {
@@ -312,6 +332,21 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
         "diff" => Command::UpdateDiff(word(1).to_owned()),
         other => panic!("no such command: {other}"),
     }
+}
+
+/// Gives the thread a name.
+pub fn rename(name: Option<String>) -> Command {
+    Command::Rename(Rename {
+        name,
+        principal: None,
+    })
+}
+
+fn archive(archived: bool) -> Command {
+    Command::Archive(Archive {
+        archived,
+        principal: None,
+    })
 }
 
 fn end_model(call: u32, end: ModelEnd, tokens: &str) -> Command {
@@ -335,14 +370,14 @@ pub fn show(body: &Body, began: Timestamp) -> String {
         Event::ThreadStarted(_) => "ThreadStarted".to_owned(),
         Event::Owned(it) => format!("Owned {} by {}", it.epoch.0, it.node),
         Event::Reserved(_) => "Reserved".to_owned(),
-        Event::Released => "Released".to_owned(),
+        Event::Released {} => "Released".to_owned(),
         Event::Forked(_) => "Forked".to_owned(),
         Event::Reverted(it) => format!("Reverted {} leaving {}", it.turn, it.turns),
         Event::SettingsChanged(_) => "SettingsChanged".to_owned(),
         Event::Renamed(it) => format!("Renamed {:?}", it.name.as_deref().unwrap_or("")),
-        Event::Archived => "Archived".to_owned(),
-        Event::Unarchived => "Unarchived".to_owned(),
-        Event::Deleted => "Deleted".to_owned(),
+        Event::Archived { .. } => "Archived".to_owned(),
+        Event::Unarchived { .. } => "Unarchived".to_owned(),
+        Event::Deleted { .. } => "Deleted".to_owned(),
         Event::TurnStarted(it) => format!("TurnStarted {}", it.turn),
         Event::InputAccepted(it) => format!("InputAccepted {}", it.item.id),
         Event::ModelCalled(it) => {
@@ -359,13 +394,13 @@ pub fn show(body: &Body, began: Timestamp) -> String {
         }
         Event::ModelEnded(it) => {
             let end = match &it.end {
-                ModelEnd::Done => "done".to_owned(),
+                ModelEnd::Done {} => "done".to_owned(),
                 ModelEnd::Broke { retry_at, .. } => {
                     format!("broke until {}s", retry_at.since(began) / 1000)
                 }
                 ModelEnd::Failed { error } => format!("failed {:?}", error.message),
-                ModelEnd::Cancelled => "cancelled".to_owned(),
-                ModelEnd::OwnerLost => "ownerLost".to_owned(),
+                ModelEnd::Cancelled {} => "cancelled".to_owned(),
+                ModelEnd::OwnerLost {} => "ownerLost".to_owned(),
             };
             format!("ModelEnded {} {end}", it.call)
         }
@@ -386,8 +421,8 @@ pub fn show(body: &Body, began: Timestamp) -> String {
         Event::RequestResolved(it) => {
             let how = match &it.resolution {
                 Resolution::Answered { by, .. } => format!("by {by}"),
-                Resolution::Expired => "expired".to_owned(),
-                Resolution::Withdrawn => "withdrawn".to_owned(),
+                Resolution::Expired {} => "expired".to_owned(),
+                Resolution::Withdrawn {} => "withdrawn".to_owned(),
             };
             format!("RequestResolved {} {how}", it.request)
         }
@@ -397,7 +432,7 @@ pub fn show(body: &Body, began: Timestamp) -> String {
         Event::InterruptAccepted(it) => format!("InterruptAccepted {}", cause(&it.cause)),
         Event::TurnEnded(it) => {
             let end = match &it.end {
-                TurnEnd::Completed => "completed".to_owned(),
+                TurnEnd::Completed {} => "completed".to_owned(),
                 TurnEnd::Interrupted(why) => format!("interrupted {}", cause(why)),
                 TurnEnd::Failed(error) => format!("failed {:?}", error.kind),
             };
@@ -411,10 +446,11 @@ pub fn show(body: &Body, began: Timestamp) -> String {
 fn cause(cause: &Cause) -> &'static str {
     match cause {
         Cause::Client { .. } => "client",
-        Cause::Cancelled => "cancelled",
-        Cause::OwnerLost => "ownerLost",
-        Cause::Shutdown => "shutdown",
-        Cause::Forked => "forked",
+        Cause::Cancelled { .. } => "cancelled",
+        Cause::OwnerLost {} => "ownerLost",
+        Cause::Shutdown {} => "shutdown",
+        Cause::Forked {} => "forked",
+        Cause::Deleted { .. } => "deleted",
     }
 }
 

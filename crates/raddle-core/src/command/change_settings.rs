@@ -1,0 +1,68 @@
+//! Changing how turns run, member by member, so that two clients who change different things both
+//! get what they asked for.
+
+use serde_json::Value;
+
+use crate::{ApprovalPolicy, Recovery, Reviewer, Sandbox, Settings};
+
+/// Change how turns run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChangeSettings {
+    /// What changes.
+    pub change: SettingsChange,
+    /// Who asks.
+    pub principal: Option<String>,
+}
+
+macro_rules! settings_change {
+    ($($member:ident: $type:ty,)*) => {
+        /// What changes of the settings. What is absent stays as it is when the change is decided.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct SettingsChange {
+            $(
+                #[doc = concat!("See [`Settings::", stringify!($member), "`].")]
+                pub $member: Option<$type>,
+            )*
+        }
+
+        impl SettingsChange {
+            /// The settings once this has changed them.
+            pub(crate) fn applied_to(self, settings: &Settings) -> Settings {
+                let mut settings = settings.clone();
+                $(
+                    if let Some(value) = self.$member {
+                        settings.$member = value;
+                    }
+                )*
+                settings
+            }
+
+            /// What leads from some settings to others.
+            pub fn between(before: &Settings, after: &Settings) -> Self {
+                Self {
+                    $($member: (before.$member != after.$member).then(|| after.$member.clone()),)*
+                }
+            }
+        }
+    };
+}
+
+settings_change! {
+    cwd: String,
+    roots: Vec<String>,
+    model: Option<String>,
+    provider: Option<String>,
+    effort: Option<String>,
+    summary: Option<String>,
+    tier: Option<String>,
+    personality: Option<String>,
+    base_instructions: Option<String>,
+    developer_instructions: Option<String>,
+    approval: ApprovalPolicy,
+    reviewer: Reviewer,
+    sandbox: Sandbox,
+    client_tools: Vec<Value>,
+    window: Option<u64>,
+    compact_above: Option<u64>,
+    recovery: Option<Recovery>,
+}
