@@ -1,5 +1,6 @@
 //! Bytes beside the journal: their names, and which records name them.
 
+use raddle_core::ports::AppendError;
 use raddle_core::{Blob, Event, Image, Input, Item, ItemBody};
 use sha2::{Digest, Sha256};
 
@@ -35,14 +36,44 @@ pub(crate) fn parse(text: &str) -> Option<Hash> {
     Some(hash)
 }
 
-/// The blobs that an event names.
+/// What an append hears that names a blob which is not there.
+pub(crate) fn missing(name: &str) -> AppendError {
+    AppendError::ReadOnly(format!(
+        "it names the blob {name}, which is not there; put it first"
+    ))
+}
+
+/// The blobs that an event names. Every kind of event is here, so that a new one is not forgotten.
 pub(crate) fn named(event: &Event) -> Vec<&Blob> {
     match event {
         Event::InputAccepted(it) => of_item(&it.item),
         Event::ItemStarted(it) => of_item(&it.item),
         Event::ItemCompleted(it) => of_item(&it.item),
         Event::DiffUpdated(it) => it.full.iter().collect(),
-        _ => Vec::new(),
+        Event::ThreadStarted { .. }
+        | Event::Owned { .. }
+        | Event::Reserved { .. }
+        | Event::Released { .. }
+        | Event::Forked { .. }
+        | Event::Reverted { .. }
+        | Event::SettingsChanged { .. }
+        | Event::Renamed { .. }
+        | Event::Archived { .. }
+        | Event::Unarchived { .. }
+        | Event::Deleted { .. }
+        | Event::TurnStarted { .. }
+        | Event::ModelCalled { .. }
+        | Event::ModelEnded { .. }
+        | Event::ItemSaved { .. }
+        | Event::ToolStarted { .. }
+        | Event::RequestOpened { .. }
+        | Event::RequestResolved { .. }
+        | Event::PlanUpdated { .. }
+        | Event::Warned { .. }
+        | Event::InterruptAccepted { .. }
+        | Event::TurnEnded { .. }
+        | Event::Compacted { .. }
+        | Event::Remembered { .. } => Vec::new(),
     }
 }
 
@@ -53,20 +84,45 @@ fn of_item(item: &Item) -> Vec<&Blob> {
     blobs.extend(output.filter_map(|output| output.full.as_ref()));
     match &item.body {
         ItemBody::UserMessage(message) => {
-            blobs.extend(message.input.iter().filter_map(|input| match input {
-                Input::Image { image, .. } => of_image(image),
-                _ => None,
-            }));
+            blobs.extend(message.input.iter().filter_map(of_input));
         }
         ItemBody::ImageMade(made) => blobs.extend(made.image.iter().filter_map(of_image)),
-        _ => {}
+        ItemBody::HookPrompt { .. }
+        | ItemBody::AgentMessage { .. }
+        | ItemBody::ToolOutput { .. }
+        | ItemBody::Plan { .. }
+        | ItemBody::Reasoning { .. }
+        | ItemBody::Command { .. }
+        | ItemBody::Patch { .. }
+        | ItemBody::Mcp { .. }
+        | ItemBody::ClientTool { .. }
+        | ItemBody::Agents { .. }
+        | ItemBody::AgentNote { .. }
+        | ItemBody::WebSearch { .. }
+        | ItemBody::ImageView { .. }
+        | ItemBody::Sleep { .. }
+        | ItemBody::ReviewEntered { .. }
+        | ItemBody::ReviewLeft { .. }
+        | ItemBody::Compaction { .. }
+        | ItemBody::Tool { .. } => {}
     }
     blobs
+}
+
+fn of_input(input: &Input) -> Option<&Blob> {
+    match input {
+        Input::Image { image, .. } => of_image(image),
+        Input::Text { .. }
+        | Input::Audio { .. }
+        | Input::AudioFile { .. }
+        | Input::Skill { .. }
+        | Input::Mention { .. } => None,
+    }
 }
 
 fn of_image(image: &Image) -> Option<&Blob> {
     match image {
         Image::Blob(blob) => Some(blob),
-        Image::Url(_) | Image::Path(_) | Image::File(_) => None,
+        Image::Url { .. } | Image::Path { .. } | Image::File { .. } => None,
     }
 }

@@ -8,27 +8,19 @@ pub(crate) struct Cuts(Vec<Cut>);
 
 /// From its first number up to, not including, the record that cut it away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
-    pub(crate) from: Seq,
-    pub(crate) until: Seq,
+struct Cut {
+    from: Seq,
+    until: Seq,
 }
 
 impl Cuts {
-    pub(crate) fn new(cuts: Vec<Cut>) -> Self {
-        Self(cuts)
-    }
-
     /// Everything from a number on was cut away by the record `by`.
     pub(crate) fn cut(&mut self, from: Seq, by: Seq) {
-        self.0.retain(|cut| cut.from < from);
+        while self.0.pop_if(|cut| cut.from >= from).is_some() {}
         match self.0.last_mut() {
             Some(last) if last.until >= from => last.until = by,
             _ => self.0.push(Cut { from, until: by }),
         }
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Cut> + '_ {
-        self.0.iter().copied()
     }
 
     pub(crate) fn holds(&self, seq: Seq) -> bool {

@@ -7,6 +7,7 @@
 //! Below: `raddle-core`. Above: `raddle`, which picks one.
 
 mod blob;
+mod bundle;
 mod cuts;
 mod local;
 mod memory;
@@ -15,6 +16,10 @@ mod page;
 mod records;
 mod text;
 
-pub use local::{LocalJournal, Options};
+pub use bundle::{BundleEnd, BundleEntry, BundleError, BundleHeader, BundleReader};
+pub use local::{
+    Archive, Damage, DamageKind, ExportError, Exported, Extent, ImportError, ImportOptions,
+    Imported, Inventory, LocalJournal, Options, Report, Salvage,
+};
 pub use memory::MemoryJournal;
 pub use node::{NodeError, NodeLock};

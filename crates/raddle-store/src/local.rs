@@ -6,36 +6,56 @@
 //! Several processes may share the folder.
 
 mod append;
+mod archive;
+mod book;
 mod chain;
 mod chores;
+mod course;
 mod delete;
 mod error;
+mod export;
 mod fence;
 mod files;
+mod fork;
+mod form;
+mod home;
+mod import;
 mod key;
 mod known;
+mod log;
 mod pages;
 mod project;
+mod quarantine;
 mod read;
 mod readers;
+mod salvage;
 mod save;
 mod schema;
 mod search;
+mod verify;
 mod writer;
+
+pub use archive::Archive;
+pub use export::{ExportError, Exported, Extent};
+pub use import::{ImportError, ImportOptions, Imported};
+pub use salvage::{Inventory, Salvage};
+pub use verify::{Damage, DamageKind, Report};
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use raddle_core::ports::{
-    AppendError, Blobs, Journal, ListQuery, Page, PageQuery, Pages, ReadError, Summary, TurnEntry,
-    Waiting,
+    AppendError, Blobs, ForkError, Journal, ListQuery, Page, PageQuery, Pages, ReadError, Summary,
+    TurnEntry, Waiting,
 };
 use raddle_core::{Base, Blob, Class, Item, Record, Seq, ThreadId, TurnId};
 
 use crate::blob;
 use append::Append;
 use files::Files;
+use fork::Fork;
+use quarantine::Quarantine;
 use readers::Readers;
 use save::{NoteBlob, SaveBase};
 use search::Indexer;
@@ -48,22 +68,31 @@ pub struct Options {
     pub folder: PathBuf,
 }
 
+/// How much is read at a time of a thread that is forked.
+const FORK_PAGE_BYTES: usize = 256 << 10;
+
 /// A journal in one SQLite file.
 #[derive(Debug)]
 pub struct LocalJournal {
-    // In this order they stop: who writes first, then who is told of it.
-    writer: Writer,
-    indexer: Indexer,
+    // In this order they stop: who writes is the last, so that its log is moved into the file and removed,
+    // unless another process has the file open too. Whoever only reads could not do that.
     readers: Readers,
+    indexer: Indexer,
+    writer: Writer,
     files: Files,
     folder: PathBuf,
+    quarantine: Quarantine,
 }
 
 impl LocalJournal {
     /// Opens the journal in a folder, and makes it if there is none. Waits for the disk.
+    ///
+    /// One that cannot be written is opened for reading.
     pub fn open(options: &Options) -> Result<Self, ReadError> {
         let folder = &options.folder;
-        let unavailable = |error: std::io::Error| ReadError::Unavailable(error.to_string());
+        if let Some(why) = home::shut(folder) {
+            return Self::only_read(folder, &why);
+        }
         // What people say to an agent is nobody else's business.
         let mut private = fs::DirBuilder::new();
         private.recursive(true).mode(0o700);
@@ -81,7 +110,46 @@ impl LocalJournal {
             readers: Readers::start(folder).map_err(unavailable)?,
             files,
             folder: folder.clone(),
+            quarantine: Quarantine::default(),
         })
+    }
+
+    /// Opens the journal in a folder for reading only. Every append is refused, and nothing is written:
+    /// no file is made, nothing is brought up to date or taken up again.
+    pub fn open_to_read(options: &Options) -> Result<Self, ReadError> {
+        Self::only_read(&options.folder, "it was opened for reading only")
+    }
+
+    fn only_read(folder: &Path, why: &str) -> Result<Self, ReadError> {
+        let connection = schema::open_to_read(folder).map_err(error::open)?;
+        schema::check_version(&connection)?;
+        Ok(Self {
+            writer: Writer::none(why),
+            indexer: Indexer::none(),
+            readers: Readers::start(folder).map_err(unavailable)?,
+            files: Files::new(folder),
+            folder: folder.to_owned(),
+            quarantine: Quarantine::default(),
+        })
+    }
+
+    /// Whether it takes appends at all.
+    pub fn is_writable(&self) -> bool {
+        self.writer.is_open().is_ok()
+    }
+
+    /// After a commit of which nobody knows what came, the head is known once the file was opened again.
+    async fn settle(&self, thread: ThreadId) -> Result<(), ReadError> {
+        if !self.writer.is_in_doubt() {
+            return Ok(());
+        }
+        // Whatever an append of nothing is answered, the file was open for it.
+        match self.append(thread, Seq::ZERO, &[], Class::Process).await {
+            Err(error @ (AppendError::Unavailable(_) | AppendError::Unknown(_))) => {
+                Err(ReadError::Unavailable(error.to_string()))
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn put_bytes(&self, bytes: Vec<u8>, media: String) -> Result<Blob, AppendError> {
@@ -97,7 +165,44 @@ impl LocalJournal {
         Ok(name)
     }
 
-    async fn write_files(&self, beside: append::Beside) -> Result<(), AppendError> {
+    async fn fork_at(&self, from: ThreadId, at: Seq, to: ThreadId) -> Result<Seq, ForkError> {
+        let head = self.head(from).await?;
+        if at > head {
+            // Whether there is such a thread at all is said by whoever looks for it.
+            self.read(from, head, 0).await?;
+            return Err(ForkError::Beyond { head });
+        }
+        let summary = self.summary_at(from, at).await?;
+        let fork = Fork {
+            from,
+            at,
+            to,
+            summary,
+        };
+        self.writer
+            .write(|answer| Write::Fork(fork, answer))
+            .await?
+    }
+
+    /// What a list would show of a thread that ends with a record.
+    async fn summary_at(&self, thread: ThreadId, at: Seq) -> Result<Option<Summary>, ReadError> {
+        let base = self.base(thread, Some(at)).await?;
+        let mut after = base.as_ref().map_or(Seq::ZERO, |it| it.thread.head());
+        let mut summary = base.and_then(|base| Summary::of(&base.thread));
+        loop {
+            let page = self.read(thread, after, FORK_PAGE_BYTES).await?;
+            for record in page.iter().take_while(|record| record.seq <= at) {
+                Summary::fold(&mut summary, record);
+            }
+            match page.last() {
+                Some(last) if last.seq < at => after = last.seq,
+                _ => return Ok(summary),
+            }
+        }
+    }
+
+    async fn write_files(&self, beside: append::Ahead) -> Result<(), AppendError> {
+        self.writer.is_open()?;
         let files = self.files.clone();
         let written = self.readers.wait(move || {
             let mut beside = beside.iter();
@@ -105,21 +210,14 @@ impl LocalJournal {
         });
         match written.await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(not_written(&error)),
+            Ok(Err(error)) => Err(error::beside(&error)),
             Err(error) => Err(AppendError::Unavailable(error.to_string())),
         }
     }
 }
 
-/// A file beside the journal could not be written.
-fn not_written(error: &std::io::Error) -> AppendError {
-    use std::io::ErrorKind;
-    let text = error.to_string();
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => AppendError::Full(text),
-        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => AppendError::ReadOnly(text),
-        _ => AppendError::Unavailable(text),
-    }
+fn unavailable(error: std::io::Error) -> ReadError {
+    ReadError::Unavailable(error.to_string())
 }
 
 /// Several processes may start on an empty folder at once; one of them makes the file.
@@ -140,6 +238,7 @@ impl Journal for LocalJournal {
         class: Class,
     ) -> Waiting<'a, Result<Seq, AppendError>> {
         Box::pin(async move {
+            self.quarantine.check(thread)?;
             let (append, beside) = Append::new(thread, after, records, class)
                 .map_err(|error| AppendError::Unavailable(error.to_string()))?;
             if !beside.is_empty() {
@@ -151,10 +250,11 @@ impl Journal for LocalJournal {
     }
 
     fn head(&self, thread: ThreadId) -> Waiting<'_, Result<Seq, ReadError>> {
-        Box::pin(
-            self.readers
-                .read(move |connection| read::head(connection, thread)),
-        )
+        Box::pin(async move {
+            self.settle(thread).await?;
+            let head = move |connection: &_| read::head(connection, thread);
+            self.readers.read(head).await
+        })
     }
 
     fn read(
@@ -164,11 +264,10 @@ impl Journal for LocalJournal {
         bytes_max: usize,
     ) -> Waiting<'_, Result<Vec<Record>, ReadError>> {
         let files = self.files.clone();
-        Box::pin(
-            self.readers.read(move |connection| {
-                read::records(connection, &files, thread, after, bytes_max)
-            }),
-        )
+        let records = self
+            .readers
+            .read(move |connection| read::records(connection, &files, thread, after, bytes_max));
+        Box::pin(async move { self.quarantine.note(thread, records.await) })
     }
 
     fn base(
@@ -190,9 +289,19 @@ impl Journal for LocalJournal {
         })
     }
 
+    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>> {
+        Box::pin(self.fork_at(from, at, to))
+    }
+
     fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
-        let delete = move |answer| Write::Delete(thread, answer);
-        Box::pin(self.writer.write(delete))
+        let delete = self
+            .writer
+            .write(move |answer| Write::Delete(thread, answer));
+        Box::pin(async move {
+            delete.await?;
+            self.quarantine.lift(thread);
+            Ok(())
+        })
     }
 }
 
@@ -209,8 +318,10 @@ impl Pages for LocalJournal {
         thread: ThreadId,
         query: PageQuery,
     ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
-        let turns = move |connection: &_| pages::turns(connection, thread, &query);
-        Box::pin(self.readers.read(turns))
+        let files = self.files.clone();
+        let turns = move |connection: &_| pages::turns(connection, &files, thread, &query);
+        let turns = self.readers.read(turns);
+        Box::pin(async move { self.quarantine.note(thread, turns.await) })
     }
 
     fn items(
@@ -220,9 +331,10 @@ impl Pages for LocalJournal {
         query: PageQuery,
     ) -> Waiting<'_, Result<Page<Item>, ReadError>> {
         let files = self.files.clone();
-        Box::pin(self.readers.read(move |connection| {
+        let items = self.readers.read(move |connection| {
             pages::items(connection, &files, thread, turn.as_ref(), &query)
-        }))
+        });
+        Box::pin(async move { self.quarantine.note(thread, items.await) })
     }
 
     fn search(

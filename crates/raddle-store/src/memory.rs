@@ -1,13 +1,14 @@
 //! A journal in memory, for tests and for threads that need not outlive the process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use raddle_core::ports::{
-    AppendError, Blobs, Journal, ListQuery, Page, PageQuery, Pages, ReadError, Summary, TurnEntry,
-    Waiting,
+    AppendError, Blobs, ForkError, Journal, ListQuery, Page, PageQuery, Pages, ReadError, Summary,
+    TurnEntry, Waiting,
 };
 use raddle_core::{Base, Blob, Body, Class, Event, Item, ItemId, Record, Seq, ThreadId, TurnId};
 
@@ -26,8 +27,22 @@ pub struct MemoryJournal {
 #[derive(Debug, Default)]
 struct Kept {
     threads: BTreeMap<ThreadId, Log>,
-    blobs: BTreeMap<Hash, Vec<u8>>,
+    blobs: BTreeMap<Hash, Bytes>,
 }
+
+/// A blob.
+#[derive(Debug)]
+struct Bytes {
+    bytes: Vec<u8>,
+    /// How many records name it.
+    names: usize,
+    /// How often it was put and not yet named, and when that last happened.
+    waiting: usize,
+    put: Instant,
+}
+
+/// How long a blob that was put may wait for a record that names it.
+const UNNAMED_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// One thread.
 #[derive(Debug, Default)]
@@ -67,12 +82,60 @@ impl MemoryJournal {
         if records.is_empty() {
             return Ok(after);
         }
+        let named = named(records)?;
+        if let Some(missing) = named.iter().find(|hash| !kept.blobs.contains_key(*hash)) {
+            return Err(blob::missing(&blob::hex(missing)));
+        }
+        kept.name(&named);
+        let waited: BTreeSet<Hash> = named.into_iter().collect();
+        for hash in &waited {
+            if let Some(blob) = kept.blobs.get_mut(hash) {
+                blob.waiting = blob.waiting.saturating_sub(1);
+            }
+        }
         let log = kept.threads.entry(thread).or_default();
         for record in records {
             log.append(record);
         }
         Ok(log.head)
     }
+
+    fn fork_now(&self, from: ThreadId, at: Seq, to: ThreadId) -> Result<Seq, ForkError> {
+        let mut kept = self.kept();
+        let log = kept.log(from)?;
+        if kept.threads.contains_key(&to) {
+            return Err(ForkError::Taken);
+        }
+        if at > log.head {
+            return Err(ForkError::Beyond { head: log.head });
+        }
+        let mut fork = Log::default();
+        for (_, record) in log.records.range(..=at) {
+            fork.append(record);
+        }
+        // One that ends with a delta may say more than the fork has, if the delta is gone.
+        let bases = log.bases.range(..=fork.event_head);
+        fork.bases
+            .extend(bases.map(|(head, base)| (*head, base.clone())));
+        let (head, named) = (fork.head, fork.blobs());
+        kept.name(&named);
+        kept.threads.insert(to, fork);
+        Ok(head)
+    }
+}
+
+/// The blobs that records name, each as often as it is named.
+fn named<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Vec<Hash>, AppendError> {
+    let events = records.into_iter().filter_map(|it| match &it.body {
+        Body::Event(event) => Some(event),
+        Body::Delta(_) => None,
+    });
+    let named = events.flat_map(|event| blob::named(event));
+    let hash = |name: &Blob| {
+        let no_name = || blob::missing(&format!("{:?}", name.hash));
+        blob::parse(&name.hash).ok_or_else(no_name)
+    };
+    named.map(hash).collect()
 }
 
 /// Whether the head is where the writer thinks it is.
@@ -170,6 +233,22 @@ impl Kept {
         self.threads.get(&thread).ok_or(ReadError::NotFound)
     }
 
+    /// So many more records name these.
+    fn name(&mut self, named: &[Hash]) {
+        for hash in named {
+            if let Some(bytes) = self.blobs.get_mut(hash) {
+                bytes.names += 1;
+            }
+        }
+    }
+
+    /// Forgets what nothing names and nobody waits to name.
+    fn tidy(&mut self) {
+        self.blobs.retain(|_, blob| {
+            blob.names > 0 || (blob.waiting > 0 && blob.put.elapsed() < UNNAMED_MAX)
+        });
+    }
+
     fn list(
         &self,
         query: &ListQuery,
@@ -252,14 +331,19 @@ impl Journal for MemoryJournal {
         Box::pin(ready(Ok(())))
     }
 
+    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>> {
+        Box::pin(ready(self.fork_now(from, at, to)))
+    }
+
     fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
         let mut kept = self.kept();
         if let Some(log) = kept.threads.remove(&thread) {
             for hash in log.blobs() {
-                if !kept.threads.values().any(|log| log.blobs().contains(&hash)) {
-                    kept.blobs.remove(&hash);
+                if let Some(blob) = kept.blobs.get_mut(&hash) {
+                    blob.names = blob.names.saturating_sub(1);
                 }
             }
+            kept.tidy();
         }
         Box::pin(ready(Ok(())))
     }
@@ -267,12 +351,8 @@ impl Journal for MemoryJournal {
 
 impl Log {
     fn blobs(&self) -> Vec<Hash> {
-        let events = self.records.values().filter_map(|it| match &it.body {
-            Body::Event(event) => Some(event),
-            Body::Delta(_) => None,
-        });
-        let named = events.flat_map(|event| blob::named(event));
-        named.filter_map(|it| blob::parse(&it.hash)).collect()
+        // What is stored has only good names.
+        named(self.records.values()).unwrap_or_default()
     }
 }
 
@@ -337,13 +417,23 @@ impl Blobs for MemoryJournal {
             bytes: bytes.len() as u64,
             media,
         };
-        self.kept().blobs.insert(hash, bytes);
+        let mut kept = self.kept();
+        kept.tidy();
+        let blob = kept.blobs.entry(hash).or_insert(Bytes {
+            bytes,
+            names: 0,
+            waiting: 0,
+            put: Instant::now(),
+        });
+        blob.waiting += 1;
+        blob.put = Instant::now();
         Box::pin(ready(Ok(name)))
     }
 
     fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>> {
         let hash = blob::parse(&blob.hash);
-        let bytes = hash.and_then(|hash| self.kept().blobs.get(&hash).cloned());
+        let kept = self.kept();
+        let bytes = hash.and_then(|hash| kept.blobs.get(&hash).map(|it| it.bytes.clone()));
         Box::pin(ready(bytes.ok_or(ReadError::NotFound)))
     }
 }

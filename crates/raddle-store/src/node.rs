@@ -4,11 +4,15 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
 /// How often taking a lock is tried while others only look whether it is held.
 const ATTEMPTS_MAX: u32 = 100;
+
+/// A lock file is left alone for this long after it was made: its node may be about to take it.
+const FRESH: Duration = Duration::from_secs(60);
 
 /// A node's own lock, held as long as this lives.
 #[derive(Debug)]
@@ -36,7 +40,9 @@ impl NodeLock {
     /// Takes the lock of a name in a journal's folder.
     pub fn take(folder: &Path, name: &str) -> Result<Self, NodeError> {
         let path = path(folder, name)?;
-        fs::create_dir_all(folder.join("nodes"))?;
+        let nodes = folder.join("nodes");
+        fs::create_dir_all(&nodes)?;
+        sweep(&nodes);
         for _ in 0..ATTEMPTS_MAX {
             let mut options = fs::OpenOptions::new();
             options.create(true).truncate(false).write(true);
@@ -70,6 +76,28 @@ impl Drop for NodeLock {
     fn drop(&mut self) {
         // While it is still held, so that nobody can have taken it. Left behind it does no harm.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes what nodes left behind that were killed. Nobody takes such a name again, and to be gone says
+/// the same as to be held by nobody, so it does not matter what goes wrong here.
+fn sweep(nodes: &Path) {
+    let Ok(entries) = fs::read_dir(nodes) else {
+        return;
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let Ok(file) = File::open(&path) else {
+            continue;
+        };
+        let made = file.metadata().and_then(|it| it.modified()).ok();
+        if made.is_none_or(|made| made.elapsed().is_ok_and(|age| age < FRESH)) {
+            continue;
+        }
+        let taken = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        if taken.is_ok() && is_at(&file, &path) {
+            // While it is held, so that nobody can have taken it.
+            let _ = fs::remove_file(&path);
+        }
     }
 }
 

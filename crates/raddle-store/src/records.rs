@@ -1,6 +1,6 @@
 //! What every journal asks of records.
 
-use raddle_core::{Event, Item, Record, Seq, TurnId};
+use raddle_core::{Event, Item, LEVEL, Record, Seq, TurnId};
 
 /// Whether the numbers of the records rise and follow what is there.
 pub(crate) fn rise(after: Seq, records: &[Record]) -> bool {
@@ -10,6 +10,19 @@ pub(crate) fn rise(after: Seq, records: &[Record]) -> bool {
         last = record.seq;
         rises
     })
+}
+
+/// An event from its JSON. What is known to be what was written and still cannot be read, or comes from an
+/// owner that may mean more by its words than we know, was written by a newer version.
+pub(crate) fn decode(json: &[u8]) -> Result<Event, String> {
+    let event: Event = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+    match &event {
+        Event::Owned(it) if it.level > LEVEL => Err(format!(
+            "its owner, version {:?}, writes level {}",
+            it.version, it.level
+        )),
+        _ => Ok(event),
+    }
 }
 
 /// The whole item that an event brings, and its turn.

@@ -1,6 +1,6 @@
 //! One append, inside the writer's transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_core::ports::AppendError;
 use raddle_core::{Body, Class, Delta, Event, ItemId, Record, Seq, ThreadId};
@@ -9,15 +9,13 @@ use rusqlite::{Connection, Error, params};
 use super::chain;
 use super::fence::{self, as_i64};
 use super::files::Files;
+use super::form::{Beside, Stored};
 use super::key::{self, key};
 use super::known::{Closed, Known, State};
-use super::project;
+use super::{project, save};
 use crate::blob::{self, Hash};
 use crate::records::rise;
 use crate::text::searchable;
-
-/// A body that is longer than this is kept in a file of its own.
-const BODY_BYTES_MAX: usize = 64 << 10;
 
 /// How many deltas go in one transaction; the rest go later.
 pub(super) const DELTAS_MAX: usize = 1000;
@@ -33,39 +31,6 @@ pub(super) struct Append {
     bodies: Vec<Option<Stored>>,
 }
 
-/// An event's body as its row holds it.
-#[derive(Debug)]
-struct Stored {
-    form: Form,
-    body: Vec<u8>,
-}
-
-/// How a row holds a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// As JSON.
-    Inline,
-    /// As the name of a file that holds the JSON.
-    Beside,
-}
-
-impl Form {
-    pub(super) fn number(self) -> i64 {
-        match self {
-            Self::Inline => 0,
-            Self::Beside => 1,
-        }
-    }
-
-    pub(super) fn of(number: i64) -> Option<Self> {
-        match number {
-            0 => Some(Self::Inline),
-            1 => Some(Self::Beside),
-            _ => None,
-        }
-    }
-}
-
 /// What came of an append.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Appended {
@@ -78,7 +43,7 @@ pub(super) struct Appended {
 }
 
 /// What is written beside the journal before the append is.
-pub(super) type Beside = Vec<(Hash, Vec<u8>)>;
+pub(super) type Ahead = Vec<(Hash, Vec<u8>)>;
 
 impl Append {
     /// Makes an append ready, with the bodies that must be in files before it happens.
@@ -87,26 +52,17 @@ impl Append {
         after: Seq,
         records: &[Record],
         class: Class,
-    ) -> Result<(Self, Beside), serde_json::Error> {
-        let mut beside = Beside::new();
+    ) -> Result<(Self, Ahead), serde_json::Error> {
+        let mut beside = Ahead::new();
         let mut bodies = Vec::with_capacity(records.len());
         for record in records {
             let Body::Event(event) = &record.body else {
                 bodies.push(None);
                 continue;
             };
-            let body = serde_json::to_vec(event)?;
-            if body.len() <= BODY_BYTES_MAX {
-                let form = Form::Inline;
-                bodies.push(Some(Stored { form, body }));
-                continue;
-            }
-            let hash = blob::hash(&body);
-            beside.push((hash, body));
-            bodies.push(Some(Stored {
-                form: Form::Beside,
-                body: hash.to_vec(),
-            }));
+            let (stored, file) = Stored::new(serde_json::to_vec(event)?);
+            beside.extend(file);
+            bodies.push(Some(stored));
         }
         let append = Self {
             thread,
@@ -158,19 +114,22 @@ impl Append {
             let what = "the thread has no numbers left".to_owned();
             return Ok(Err(AppendError::Full(what)));
         }
-        if let Some(name) = self.missing(files) {
-            let what = format!("the file {name} vanished");
-            return Ok(Err(AppendError::Unavailable(what)));
+        if let Err(refused) = self.find_files(files) {
+            return Ok(Err(refused));
         }
         let number = match state.number {
             Some(number) => number,
             None => fence::begin(transaction, self.thread)?,
         };
-        if number > key::NUMBER_MAX {
-            return Err(Error::IntegralValueOutOfRange(0, number));
-        }
         state.number = Some(number);
         let leftovers = self.write(transaction, number, &mut state)?;
+        for hash in self
+            .named()
+            .filter_map(Result::ok)
+            .collect::<BTreeSet<Hash>>()
+        {
+            save::named(transaction, files, &hash)?;
+        }
         known.remember(self.thread, state);
         Ok(Ok(Appended {
             head: last,
@@ -186,13 +145,36 @@ impl Append {
         })
     }
 
-    /// A file that was written for this append and that someone who deleted its like has taken away.
-    fn missing(&self, files: &Files) -> Option<String> {
-        let mut beside = self.bodies.iter().flatten();
-        beside.find_map(|stored| {
-            let hash = hash_of(stored)?;
-            (!files.holds(&hash)).then(|| blob::hex(&hash))
-        })
+    /// The blobs that the records name; what is no name as it stands there.
+    fn named(&self) -> impl Iterator<Item = Result<Hash, &str>> {
+        let events = self.records.iter().filter_map(|record| match &record.body {
+            Body::Event(event) => Some(event),
+            Body::Delta(_) => None,
+        });
+        let named = events.flat_map(|event| blob::named(event));
+        named.map(|blob| blob::parse(&blob.hash).ok_or(blob.hash.as_str()))
+    }
+
+    /// Looks for the files that the records need. Nobody takes one away while this transaction lasts.
+    fn find_files(&self, files: &Files) -> Result<(), AppendError> {
+        for named in self.named() {
+            let missing = match named {
+                Ok(hash) if files.holds(&hash) => continue,
+                Ok(hash) => blob::hex(&hash),
+                Err(no_name) => format!("{no_name:?}"),
+            };
+            return Err(blob::missing(&missing));
+        }
+        let mut beside = self.bodies.iter().flatten().filter_map(Stored::beside);
+        match beside.find(|beside| !files.holds(&beside.hash)) {
+            // Its like went with another thread after this one was written. Whoever tries again
+            // writes it again.
+            Some(beside) => {
+                let what = format!("the file {} vanished", blob::hex(&beside.hash));
+                Err(AppendError::Unavailable(what))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Writes everything, and says whether there are deltas left over.
@@ -212,13 +194,13 @@ impl Append {
         for (record, stored) in self.records.iter().zip(&self.bodies) {
             match (&record.body, stored) {
                 (Body::Event(event), Some(stored)) => {
-                    let form = stored.form.number();
+                    let form = stored.form;
                     state.link =
                         chain::link(&state.link, record.seq, record.at, form, &stored.body);
                     let at = key(number, record.seq);
                     insert.execute(params![at, record.at.0, form, state.link, stored.body])?;
                     state.event = record.seq;
-                    use_blobs(transaction, number, event, hash_of(stored))?;
+                    use_blobs(transaction, at, event, stored.beside())?;
                     if let Some(item) = event.settles().filter(|_| had_deltas) {
                         leftovers |= settle(transaction, number, item, record.seq)?;
                     }
@@ -226,7 +208,7 @@ impl Append {
                 (Body::Delta(delta), _) => {
                     // What is settled further on in the same append is not worth a row.
                     if settled.get(&delta.item).is_none_or(|at| *at < record.seq) {
-                        self.write_delta(transaction, number, record, delta)?;
+                        write_delta(transaction, number, self.thread, record, delta)?;
                         state.delta = Some(record.seq);
                     }
                 }
@@ -251,38 +233,32 @@ impl Append {
         });
         settled.collect()
     }
-
-    fn write_delta(
-        &self,
-        transaction: &Connection,
-        number: i64,
-        record: &Record,
-        delta: &Delta,
-    ) -> Result<(), Error> {
-        let sum = chain::sum(self.thread, record.seq, record.at, delta);
-        transaction
-            .prepare_cached(
-                "INSERT INTO delta (at, time, item, part, offset, sum, text)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?
-            .execute(params![
-                key(number, record.seq),
-                record.at.0,
-                delta.item.as_str(),
-                chain::part(delta.part),
-                i64::try_from(delta.offset).unwrap_or(i64::MAX),
-                sum,
-                delta.text,
-            ])?;
-        Ok(())
-    }
 }
 
-fn hash_of(stored: &Stored) -> Option<Hash> {
-    match stored.form {
-        Form::Inline => None,
-        Form::Beside => stored.body.as_slice().try_into().ok(),
-    }
+/// Writes a delta's row.
+pub(super) fn write_delta(
+    transaction: &Connection,
+    number: i64,
+    thread: ThreadId,
+    record: &Record,
+    delta: &Delta,
+) -> Result<(), Error> {
+    let sum = chain::sum(thread, record.seq, record.at, delta);
+    transaction
+        .prepare_cached(
+            "INSERT INTO delta (at, time, item, part, offset, sum, text)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(params![
+            key(number, record.seq),
+            record.at.0,
+            delta.item.as_str(),
+            chain::part(delta.part),
+            i64::try_from(delta.offset).unwrap_or(i64::MAX),
+            sum,
+            delta.text,
+        ])?;
+    Ok(())
 }
 
 /// Deletes the deltas of an item that is settled, or notes that they are to go.
@@ -314,25 +290,19 @@ pub(super) fn forget(transaction: &Connection, upto: i64, item: &str) -> Result<
     Ok(gone == DELTAS_MAX)
 }
 
-/// Notes which blobs the thread uses, so that they go when it does.
+/// Notes which blobs a record uses, so that they go when it does.
 fn use_blobs(
     transaction: &Connection,
-    number: i64,
+    at: i64,
     event: &Event,
-    body: Option<Hash>,
+    body: Option<Beside>,
 ) -> Result<(), Error> {
     let named = blob::named(event);
     let named = named.iter().filter_map(|it| blob::parse(&it.hash));
-    for hash in named.chain(body) {
-        let fresh = transaction
-            .prepare_cached("INSERT OR IGNORE INTO blob_use (hash, number) VALUES (?1, ?2)")?
-            .execute(params![hash, number])?;
-        if fresh == 1 {
-            // It is kept for its own sake no longer.
-            transaction
-                .prepare_cached("DELETE FROM blob_put WHERE hash = ?1")?
-                .execute([hash])?;
-        }
+    for hash in named.chain(body.map(|beside| beside.hash)) {
+        transaction
+            .prepare_cached("INSERT OR IGNORE INTO blob_use (hash, at) VALUES (?1, ?2)")?
+            .execute(params![hash, at])?;
     }
     Ok(())
 }

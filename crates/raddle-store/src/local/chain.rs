@@ -37,12 +37,21 @@ pub(super) fn sum(thread: ThreadId, seq: Seq, at: Timestamp, delta: &Delta) -> [
     short(hash)
 }
 
-/// The checksum of a base.
-pub(super) fn sum_of_base(thread: ThreadId, head: Seq, body: &[u8]) -> [u8; 8] {
+/// The checksum of a base. It is kept under a number, and may be that of several threads.
+pub(super) fn sum_of_base(number: i64, head: Seq, body: &[u8]) -> [u8; 8] {
     let hash = Sha256::new()
-        .chain_update(thread.as_uuid().as_bytes())
+        .chain_update(number.to_le_bytes())
         .chain_update(head.0.to_le_bytes())
         .chain_update(body);
+    short(hash)
+}
+
+/// The checksum of a part that a fork took over.
+pub(super) fn sum_of_part(number: i64, upto: Seq, taken: i64) -> [u8; 8] {
+    let hash = Sha256::new()
+        .chain_update(number.to_le_bytes())
+        .chain_update(upto.0.to_le_bytes())
+        .chain_update(taken.to_le_bytes());
     short(hash)
 }
 

@@ -1,107 +1,163 @@
 //! Work of the writer that nobody waits for, or that is too long for one transaction.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
 
 use raddle_core::ports::AppendError;
 use rusqlite::{Connection, Error, OptionalExtension};
 
 use super::append::forget;
-use super::delete;
 use super::files::Files;
 use super::writer::Answer;
+use super::{delete, save};
+
+/// How often what was put and never named is looked for.
+const TIDY_EVERY: Duration = Duration::from_secs(10 * 60);
 
 /// What is to be done, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Chores(VecDeque<Chore>);
+pub(super) struct Chores {
+    waiting: VecDeque<Chore>,
+    /// When it was last noted that unnamed blobs are to be looked for.
+    tidied: Option<Instant>,
+}
 
 /// Something to be done in pieces.
 #[derive(Debug)]
-pub(super) enum Chore {
+pub(super) struct Chore {
+    task: Task,
+    /// Numbers whose rows went.
+    cleared: BTreeSet<i64>,
+}
+
+#[derive(Debug)]
+enum Task {
     /// A thread goes.
     Delete(i64, Option<Answer<()>>),
     /// Deletions that a former process left off.
     Resume,
     /// Deltas that were too many to go at once.
     Leftovers,
+    /// Blobs that were put and never named.
+    Unnamed,
+    /// Files that nothing names; from this heap on, once it is known that it is time.
+    Sweep(Option<u8>),
 }
 
 impl Chores {
     /// What a former process may have left off.
     pub(super) fn wake(&mut self) {
-        self.0.push_back(Chore::Resume);
-        self.0.push_back(Chore::Leftovers);
+        self.push(Task::Resume);
+        self.push(Task::Leftovers);
+        self.tidy();
+    }
+
+    /// Looks for what nothing names, every now and then.
+    pub(super) fn tidy(&mut self) {
+        if self.tidied.is_some_and(|last| last.elapsed() < TIDY_EVERY) {
+            return;
+        }
+        self.tidied = Some(Instant::now());
+        self.push(Task::Unnamed);
+        self.push(Task::Sweep(None));
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.waiting.is_empty()
     }
 
     pub(super) fn delete(&mut self, number: i64, answer: Answer<()>) {
-        self.0.push_back(Chore::Delete(number, Some(answer)));
+        self.push(Task::Delete(number, Some(answer)));
     }
 
     /// There are deltas to clear away.
     pub(super) fn leftovers(&mut self) {
-        if !self.0.iter().any(|chore| matches!(chore, Chore::Leftovers)) {
-            self.0.push_back(Chore::Leftovers);
+        let mut waiting = self.waiting.iter();
+        if !waiting.any(|chore| matches!(chore.task, Task::Leftovers)) {
+            self.push(Task::Leftovers);
         }
     }
 
+    fn push(&mut self, task: Task) {
+        let cleared = BTreeSet::new();
+        self.waiting.push_back(Chore { task, cleared });
+    }
+
     pub(super) fn next(&mut self) -> Option<Chore> {
-        self.0.pop_front()
+        self.waiting.pop_front()
     }
 
     /// A chore goes on later, after the others had their turn.
     pub(super) fn again(&mut self, chore: Chore) {
-        self.0.push_back(chore);
+        self.waiting.push_back(chore);
     }
 }
 
 impl Chore {
     /// Does a piece, and says whether it was the last.
     pub(super) fn piece(&mut self, transaction: &Connection, files: &Files) -> Result<bool, Error> {
-        match self {
-            Self::Delete(number, _) => delete::piece(transaction, files, *number),
-            Self::Resume => match delete::going(transaction)? {
-                Some(number) => delete::piece(transaction, files, number).map(|_| false),
-                None => Ok(true),
-            },
-            Self::Leftovers => {
-                let next = transaction
-                    .prepare_cached("SELECT at, item FROM leftover LIMIT 1")?
-                    .query_row([], |row| {
-                        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-                    })
-                    .optional()?;
-                let Some((at, item)) = next else {
+        match &mut self.task {
+            Task::Delete(number, _) => {
+                let piece = delete::piece(transaction, files, *number)?;
+                self.cleared.extend(piece.cleared);
+                Ok(piece.over)
+            }
+            Task::Resume => {
+                let Some(number) = delete::going(transaction)? else {
                     return Ok(true);
                 };
-                if !forget(transaction, at, &item)? {
-                    transaction.execute("DELETE FROM leftover WHERE at = ?1", [at])?;
-                }
+                let piece = delete::piece(transaction, files, number)?;
+                self.cleared.extend(piece.cleared);
                 Ok(false)
+            }
+            Task::Leftovers => leftovers(transaction),
+            Task::Unnamed => save::forget_unnamed(transaction, files).map(|found| !found),
+            Task::Sweep(heap @ None) => {
+                let due = save::is_sweep_due(transaction)?;
+                *heap = Some(0);
+                Ok(!due)
+            }
+            Task::Sweep(Some(heap)) => {
+                save::sweep(transaction, files, *heap)?;
+                let next = heap.checked_add(1);
+                *heap = next.unwrap_or(*heap);
+                Ok(next.is_none())
             }
         }
     }
 
-    /// The number of the thread that it deleted.
-    pub(super) fn deleted(&self) -> Option<i64> {
-        match self {
-            Self::Delete(number, _) => Some(*number),
-            Self::Resume | Self::Leftovers => None,
-        }
+    /// The numbers whose rows it deleted, all or some.
+    pub(super) fn cleared(&self) -> impl Iterator<Item = i64> + '_ {
+        self.cleared.iter().copied()
     }
 
     /// Whether what it removed must not be found anywhere.
     pub(super) fn leaves_traces(&self) -> bool {
-        matches!(self, Self::Delete(..))
+        !self.cleared.is_empty()
     }
 
     /// Tells whoever waits.
     pub(super) fn finish(self, outcome: Result<(), AppendError>) {
-        if let Self::Delete(_, Some(answer)) = self {
+        if let Task::Delete(_, Some(answer)) = self.task {
             // Whoever no longer waits does not need to know.
             let _ = answer.send(outcome);
         }
     }
+}
+
+/// Deletes some deltas that are no longer needed, and says whether there are no more.
+fn leftovers(transaction: &Connection) -> Result<bool, Error> {
+    let next = transaction
+        .prepare_cached("SELECT at, item FROM leftover LIMIT 1")?
+        .query_row([], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+        })
+        .optional()?;
+    let Some((at, item)) = next else {
+        return Ok(true);
+    };
+    if !forget(transaction, at, &item)? {
+        transaction.execute("DELETE FROM leftover WHERE at = ?1", [at])?;
+    }
+    Ok(false)
 }

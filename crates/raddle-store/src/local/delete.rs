@@ -1,15 +1,29 @@
 //! A thread goes, piece by piece. Its row goes last, so that a deletion that was cut off is taken up again.
+//!
+//! What forks have taken over stays: rows go with the last thread that uses them.
 
-use raddle_core::ThreadId;
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant};
+
+use raddle_core::{Seq, ThreadId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
+use super::course;
 use super::fence;
 use super::files::Files;
-use super::key;
+use super::key::{self, key};
+use super::save;
 use crate::blob::Hash;
 
-/// How many rows go in one transaction.
+/// How much goes in one transaction, and how long it may take to get there.
 const ROWS_MAX: usize = 500;
+const BYTES_MAX: i64 = 1 << 20;
+const TIME_MAX: Duration = Duration::from_millis(5);
+
+/// What a row weighs beside its text.
+const ROW_BYTES: i64 = 64;
 
 /// Nobody can read or append from now on. Says which thread it is, if there is one.
 pub(super) fn mark(transaction: &Connection, thread: ThreadId) -> Result<Option<i64>, Error> {
@@ -17,7 +31,7 @@ pub(super) fn mark(transaction: &Connection, thread: ThreadId) -> Result<Option<
         return Ok(None);
     };
     transaction.execute(
-        "UPDATE thread SET going = 1 WHERE number = ?1",
+        "UPDATE thread SET going = 444250812007 WHERE number = ?1",
         [row.number],
     )?;
     transaction.execute("DELETE FROM summary WHERE number = ?1", [row.number])?;
@@ -28,59 +42,157 @@ pub(super) fn mark(transaction: &Connection, thread: ThreadId) -> Result<Option<
 pub(super) fn going(connection: &Connection) -> Result<Option<i64>, Error> {
     connection
         .query_row(
-            "SELECT number FROM thread WHERE going = 1 LIMIT 1",
+            "SELECT number FROM thread WHERE going = 444250812007 LIMIT 1",
             [],
             |row| row.get(0),
         )
         .optional()
 }
 
-/// Deletes a piece, and says whether it was the last.
-pub(super) fn piece(transaction: &Connection, files: &Files, number: i64) -> Result<bool, Error> {
-    for table in ["delta", "leftover", "event", "base", "turn", "item", "cut"] {
-        let sql = format!(
-            "DELETE FROM {table} WHERE at IN
-             (SELECT at FROM {table} WHERE at BETWEEN ?1 AND ?2 LIMIT ?3)"
-        );
-        let gone = transaction.prepare_cached(&sql)?.execute(params![
-            key::first(number),
-            key::last(number),
-            ROWS_MAX as i64
-        ])?;
-        if gone == ROWS_MAX {
-            return Ok(false);
-        }
-    }
-    if !release_blobs(transaction, files, number)? {
-        return Ok(false);
-    }
-    transaction.execute("DELETE FROM thread WHERE number = ?1", [number])?;
-    Ok(true)
+/// What came of a piece.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    /// Whether it was the last.
+    pub(super) over: bool,
+    /// Numbers that lost all that they had to lose.
+    pub(super) cleared: Vec<i64>,
 }
 
-/// Removes files that only this thread uses. It happens inside the transaction, and whoever begins to
-/// use a file looks for it inside another, so that no file goes that someone has come to rely on.
-fn release_blobs(transaction: &Connection, files: &Files, number: i64) -> Result<bool, Error> {
-    let mut statement =
-        transaction.prepare_cached("SELECT hash FROM blob_use WHERE number = ?1 LIMIT ?2")?;
-    let hashes: Vec<Hash> = statement
-        .query_map(params![number, ROWS_MAX as i64], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    for hash in &hashes {
-        transaction
-            .prepare_cached("DELETE FROM blob_use WHERE hash = ?1 AND number = ?2")?
-            .execute(params![hash, number])?;
-        let wanted: bool = transaction
-            .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM blob_use WHERE hash = ?1)
-                     OR EXISTS (SELECT 1 FROM blob_put WHERE hash = ?1)",
-            )?
-            .query_row([hash], |row| row.get(0))?;
-        if !wanted {
-            files
-                .remove(hash)
-                .map_err(|error| Error::ToSqlConversionFailure(Box::new(error)))?;
+/// Deletes a piece of a thread.
+pub(super) fn piece(transaction: &Connection, files: &Files, number: i64) -> Result<Piece, Error> {
+    let mut work = Work::new(transaction, files);
+    let mut piece = Piece::default();
+    for table in [("delta", "length(text)"), ("leftover", "0")] {
+        if !work.rows(table, key::first(number), key::last(number))? {
+            return Ok(piece);
         }
     }
-    Ok(hashes.len() < ROWS_MAX)
+    let kept = course::taken_upto(transaction, number, number)?;
+    if !work.trim(number, kept)? {
+        return Ok(piece);
+    }
+    piece.cleared.push(number);
+    // Of others' rows those go that nobody else has taken over, unless their own thread is still there.
+    while let Some((upto, taken)) = taken_part(transaction, number)? {
+        let there = transaction
+            .prepare_cached("SELECT 1 FROM thread WHERE number = ?1")?
+            .exists([taken])?;
+        if !there {
+            let kept = course::taken_upto(transaction, taken, number)?;
+            if !work.trim(taken, kept)? {
+                return Ok(piece);
+            }
+            piece.cleared.push(taken);
+        }
+        transaction
+            .prepare_cached("DELETE FROM part WHERE number = ?1 AND upto = ?2")?
+            .execute([number, upto])?;
+    }
+    transaction.execute("DELETE FROM thread WHERE number = ?1", [number])?;
+    piece.over = true;
+    Ok(piece)
+}
+
+/// The newest part that a fork took over and has not given back.
+fn taken_part(connection: &Connection, number: i64) -> Result<Option<(i64, i64)>, Error> {
+    connection
+        .prepare_cached(
+            "SELECT upto, taken FROM part WHERE number = ?1 ORDER BY upto DESC LIMIT 1",
+        )?
+        .query_row([number], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+}
+
+/// The work of one transaction, and how much more it may do.
+struct Work<'a> {
+    transaction: &'a Connection,
+    files: &'a Files,
+    rows: usize,
+    bytes: i64,
+    start: Instant,
+}
+
+impl<'a> Work<'a> {
+    fn new(transaction: &'a Connection, files: &'a Files) -> Self {
+        Self {
+            transaction,
+            files,
+            rows: 0,
+            bytes: 0,
+            start: Instant::now(),
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        let much = self.rows >= ROWS_MAX || self.bytes >= BYTES_MAX;
+        // On a busy machine one row at a time still gets there.
+        much || (self.rows > 0 && self.start.elapsed() >= TIME_MAX)
+    }
+
+    /// Deletes what a number has above what is kept, and says whether that was all.
+    fn trim(&mut self, number: i64, kept: Option<Seq>) -> Result<bool, Error> {
+        let first = kept.map_or(key::first(number), |kept| key(number, kept) + 1);
+        let last = key::last(number);
+        for table in [
+            ("event", "length(body)"),
+            ("base", "length(body)"),
+            ("turn", "length(id)"),
+            ("turn_end", "0"),
+            ("item", "0"),
+            ("cut", "0"),
+        ] {
+            if !self.rows(table, first, last)? {
+                return Ok(false);
+            }
+        }
+        self.blobs(first, last)
+    }
+
+    /// Deletes rows of a table, the last first, and says whether those were all.
+    fn rows(&mut self, table: (&str, &str), first: i64, last: i64) -> Result<bool, Error> {
+        let (table, weight) = table;
+        let mut from = None;
+        {
+            let sql = format!(
+                "SELECT at, {weight} FROM {table} WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC"
+            );
+            let mut statement = self.transaction.prepare_cached(&sql)?;
+            let mut rows = statement.query([first, last])?;
+            while let Some(row) = rows.next()? {
+                if self.is_enough() {
+                    break;
+                }
+                self.rows += 1;
+                self.bytes += row.get::<_, i64>(1)? + ROW_BYTES;
+                from = Some(row.get(0)?);
+            }
+        }
+        if let Some(from) = from {
+            let sql = format!("DELETE FROM {table} WHERE at BETWEEN ?1 AND ?2");
+            let mut statement = self.transaction.prepare_cached(&sql)?;
+            statement.execute([from, last])?;
+        }
+        Ok(!self.is_enough())
+    }
+
+    /// Gives blobs free, removes the files of those that nobody else wants, and says whether that was all.
+    fn blobs(&mut self, first: i64, last: i64) -> Result<bool, Error> {
+        while !self.is_enough() {
+            let next: Option<(Hash, i64)> = self
+                .transaction
+                .prepare_cached("SELECT hash, at FROM blob_use WHERE at BETWEEN ?1 AND ?2 LIMIT 1")?
+                .query_row([first, last], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let Some((hash, at)) = next else {
+                return Ok(true);
+            };
+            self.rows += 1;
+            self.bytes += ROW_BYTES;
+            self.transaction
+                .prepare_cached("DELETE FROM blob_use WHERE hash = ?1 AND at = ?2")?
+                .execute(params![hash, at])?;
+            save::remove_unwanted(self.transaction, self.files, &hash)?;
+        }
+        Ok(false)
+    }
 }

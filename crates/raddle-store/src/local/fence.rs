@@ -1,9 +1,10 @@
 //! A thread's row: its number and its fence.
 
 use raddle_core::{Seq, ThreadId};
-use rusqlite::{Connection, Error, OptionalExtension};
+use rusqlite::{Connection, Error, OptionalExtension, params};
 
-use super::chain::Link;
+use super::chain::{self, Link};
+use super::course::Course;
 use super::key;
 
 /// A thread as its row has it.
@@ -14,6 +15,10 @@ pub(super) struct Row {
     pub(super) head: Seq,
     /// Whether it is being deleted.
     pub(super) going: bool,
+    /// Whether it began with another thread's records.
+    pub(super) forked: bool,
+    /// What the chain of its events begins with.
+    pub(super) origin: Link,
 }
 
 pub(super) fn as_i64(seq: Seq) -> i64 {
@@ -23,12 +28,15 @@ pub(super) fn as_i64(seq: Seq) -> i64 {
 /// A thread's row.
 pub(super) fn row(connection: &Connection, thread: ThreadId) -> Result<Option<Row>, Error> {
     connection
-        .prepare_cached("SELECT number, head, going FROM thread WHERE id = ?1")?
+        .prepare_cached("SELECT number, head, going, origin FROM thread WHERE id = ?1")?
         .query_row([thread.as_uuid().as_bytes()], |row| {
+            let origin: Option<Link> = row.get(3)?;
             Ok(Row {
                 number: row.get(0)?,
                 head: Seq(row.get::<_, i64>(1)?.unsigned_abs()),
                 going: row.get(2)?,
+                forked: origin.is_some(),
+                origin: origin.unwrap_or_else(|| chain::origin(thread)),
             })
         })
         .optional()
@@ -67,16 +75,8 @@ pub(super) fn move_fence(
 
 /// The last link of a thread's chain; nothing if the newest event is not where the fence says.
 pub(super) fn end_of_chain(connection: &Connection, row: Row) -> Result<Option<Link>, Error> {
-    let last = connection
-        .prepare_cached(
-            "SELECT at, chain FROM event WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC LIMIT 1",
-        )?
-        .query_row([key::first(row.number), key::last(row.number)], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get(1)?))
-        })
-        .optional()?;
-    let there = last.filter(|(at, _)| key::seq(*at) == row.head);
-    Ok(there.map(|(_, link)| link))
+    let last = Course::of(connection, row)?.event_upto(connection, key::SEQ_MAX)?;
+    Ok((last.seq == row.head).then_some(last.link))
 }
 
 /// Makes the row of a new thread, and says its number.
@@ -84,5 +84,26 @@ pub(super) fn begin(transaction: &Connection, thread: ThreadId) -> Result<i64, E
     transaction
         .prepare_cached("INSERT INTO thread (id, head) VALUES (?1, 0)")?
         .execute([thread.as_uuid().as_bytes()])?;
-    Ok(transaction.last_insert_rowid())
+    numbered(transaction)
+}
+
+/// Makes the row of a thread that goes on from an event of another, and says its number.
+pub(super) fn begin_fork(
+    transaction: &Connection,
+    thread: ThreadId,
+    head: Seq,
+    origin: &Link,
+) -> Result<i64, Error> {
+    transaction
+        .prepare_cached("INSERT INTO thread (id, head, origin) VALUES (?1, ?2, ?3)")?
+        .execute(params![thread.as_uuid().as_bytes(), as_i64(head), origin])?;
+    numbered(transaction)
+}
+
+fn numbered(transaction: &Connection) -> Result<i64, Error> {
+    let number = transaction.last_insert_rowid();
+    if number > key::NUMBER_MAX {
+        return Err(Error::IntegralValueOutOfRange(0, number));
+    }
+    Ok(number)
 }

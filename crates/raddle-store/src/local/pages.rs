@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use raddle_core::ports::{ListQuery, Page, PageQuery, ReadError, Summary, TurnEntry};
-use raddle_core::{Body, Item, Seq, ThreadId, Timestamp, TurnId};
+use raddle_core::{Event, Item, Seq, ThreadId, TurnId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
+use super::course::{Course, Order};
 use super::fence::{self, Row};
 use super::files::Files;
-use super::key::{self, key};
+use super::key;
 use super::project::{self, SUMMARY, Shelf};
 use super::{error, read};
 use crate::page::{self, ListCursor};
@@ -104,39 +105,67 @@ pub(super) fn wanted(it: &Summary, query: &ListQuery, cursor: Option<ListCursor>
 /// A page of turns.
 pub(super) fn turns(
     connection: &Connection,
+    files: &Files,
     thread: ThreadId,
     query: &PageQuery,
 ) -> Result<Page<TurnEntry>, ReadError> {
     let row = read::thread(connection, thread)?.ok_or(ReadError::NotFound)?;
-    let scan = Scan::new(connection, row, query, (Seq::ZERO, Seq(u64::MAX)))?;
+    let scan = Scan::new(connection, row, query)?;
     let keys = scan.keys(connection, "turn").map_err(error::open)?;
     let mut turns = Vec::with_capacity(keys.len());
     for at in keys {
-        let seq = key::seq(at);
-        let turn = turn(connection, at).map_err(|error| error::read(error, seq))?;
-        turns.push((seq, turn));
+        turns.push((key::seq(at), turn(connection, files, &scan.course, at)?));
     }
     Ok(page::of_numbered(turns, scan.limit))
 }
 
-fn turn(connection: &Connection, at: i64) -> Result<TurnEntry, Error> {
-    connection
-        .prepare_cached("SELECT id, started_at, ended_at, ended FROM turn WHERE at = ?1")?
-        .query_row([at], |row| {
-            let id: String = row.get(0)?;
-            let ended_at: Option<i64> = row.get(2)?;
-            let ended: Option<String> = row.get(3)?;
-            let ended = ended.map(|text| serde_json::from_str(&text)).transpose();
-            let ended = ended.map_err(|error| {
-                Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, Box::new(error))
-            })?;
-            Ok(TurnEntry {
-                turn: id.as_str().into(),
-                from: key::seq(at),
-                started_at: Timestamp(row.get(1)?),
-                ended: ended.zip(ended_at.map(Timestamp)),
-            })
-        })
+fn turn(
+    connection: &Connection,
+    files: &Files,
+    course: &Course,
+    at: i64,
+) -> Result<TurnEntry, ReadError> {
+    let from = key::seq(at);
+    let (started_at, event) = read::event(connection, files, course, at)?;
+    let Event::TurnStarted(started) = *event else {
+        return Err(read::corrupt(from, "it begins no turn".to_owned()));
+    };
+    let mut entry = TurnEntry {
+        turn: started.turn,
+        from,
+        started_at,
+        ended: None,
+    };
+    let fail = |error| error::read(error, from);
+    let until = next_turn(connection, course, from).map_err(fail)?;
+    let mut last = before(until);
+    // It ends once. Should another end lie there, it is some other turn's.
+    while entry.ended.is_none() {
+        let range = (from.next(), last);
+        let ends = course.keys(connection, "turn_end", range, Order::NewestFirst, 1);
+        let Some(end) = ends.map_err(fail)?.pop() else {
+            break;
+        };
+        let (ended_at, event) = read::event(connection, files, course, end)?;
+        match *event {
+            Event::TurnEnded(ended) if ended.turn == entry.turn => {
+                entry.ended = Some((ended.end, ended_at));
+            }
+            _ => last = before(key::seq(end)),
+        }
+    }
+    Ok(entry)
+}
+
+/// Where the turn after a record begins.
+fn next_turn(connection: &Connection, course: &Course, after: Seq) -> Result<Seq, Error> {
+    let rest = (after.next(), key::SEQ_MAX);
+    let next = course.keys(connection, "turn", rest, Order::OldestFirst, 1)?;
+    Ok(next.first().map_or(Seq(u64::MAX), |at| key::seq(*at)))
+}
+
+fn before(seq: Seq) -> Seq {
+    Seq(seq.0.saturating_sub(1))
 }
 
 /// A page of items.
@@ -148,26 +177,18 @@ pub(super) fn items(
     query: &PageQuery,
 ) -> Result<Page<Item>, ReadError> {
     let row = read::thread(connection, thread)?.ok_or(ReadError::NotFound)?;
-    let range = match turn {
-        None => Some((Seq::ZERO, Seq(u64::MAX))),
-        Some(turn) => span(connection, row, turn).map_err(error::open)?,
-    };
-    // A turn that is not there has no items.
-    let scan = Scan::new(
-        connection,
-        row,
-        query,
-        range.unwrap_or((Seq::ZERO, Seq::ZERO)),
-    )?;
+    let mut scan = Scan::new(connection, row, query)?;
+    if let Some(turn) = turn {
+        let span = span(connection, &scan.course, turn).map_err(error::open)?;
+        // A turn that is not there has no items.
+        scan.clip(span.unwrap_or((Seq::ZERO, Seq::ZERO)));
+    }
     let keys = scan.keys(connection, "item").map_err(error::open)?;
     let mut items = Vec::with_capacity(keys.len());
     for at in keys {
         let seq = key::seq(at);
-        let record = read::event(connection, files, row, thread, at)?;
-        let Body::Event(event) = &record.body else {
-            return Err(read::corrupt(seq, "it is no event".to_owned()));
-        };
-        let Some((_, item)) = item_of(event) else {
+        let (_, event) = read::event(connection, files, &scan.course, at)?;
+        let Some((_, item)) = item_of(&event) else {
             return Err(read::corrupt(seq, "it is no item".to_owned()));
         };
         items.push((seq, item.clone()));
@@ -176,81 +197,77 @@ pub(super) fn items(
 }
 
 /// Where a turn's records lie: turns follow one another, so it reaches to the next.
-fn span(connection: &Connection, row: Row, turn: &TurnId) -> Result<Option<(Seq, Seq)>, Error> {
-    let from: Option<i64> = connection
-        .prepare_cached("SELECT at FROM turn WHERE number = ?1 AND id = ?2")?
-        .query_row(params![row.number, turn.as_str()], |row| row.get(0))
-        .optional()?;
-    let Some(from) = from else { return Ok(None) };
-    let until: Option<i64> = connection
-        .prepare_cached("SELECT min(at) FROM turn WHERE at > ?1 AND at <= ?2")?
-        .query_row([from, key::last(row.number)], |row| row.get(0))?;
-    Ok(Some((
-        key::seq(from),
-        until.map_or(Seq(u64::MAX), key::seq),
-    )))
+fn span(
+    connection: &Connection,
+    course: &Course,
+    turn: &TurnId,
+) -> Result<Option<(Seq, Seq)>, Error> {
+    let mut statement =
+        connection.prepare_cached("SELECT at FROM turn WHERE id = ?1 AND at BETWEEN ?2 AND ?3")?;
+    for part in course.parts(Seq::ZERO, key::SEQ_MAX) {
+        let [first, last] = part.keys();
+        let found = statement.query_row(params![turn.as_str(), first, last], |row| row.get(0));
+        if let Some(at) = found.optional()? {
+            let from = key::seq(at);
+            return Ok(Some((from, next_turn(connection, course, from)?)));
+        }
+    }
+    Ok(None)
 }
 
 /// A walk over what counts of a thread, from where the page before ended.
 struct Scan {
-    row: Row,
+    course: Course,
     /// From the first number to before the second, in the order of the walk.
     spans: Vec<(Seq, Seq)>,
-    newest_first: bool,
+    order: Order,
     limit: usize,
 }
 
 impl Scan {
-    fn new(
-        connection: &Connection,
-        row: Row,
-        query: &PageQuery,
-        within: (Seq, Seq),
-    ) -> Result<Self, ReadError> {
-        let (mut from, mut until) = within;
+    fn new(connection: &Connection, row: Row, query: &PageQuery) -> Result<Self, ReadError> {
+        let course = Course::of(connection, row).map_err(error::open)?;
+        let cuts = project::cuts(connection, &course).map_err(error::open)?;
+        let mut scan = Self {
+            course,
+            spans: cuts.kept(),
+            order: Order::OldestFirst,
+            limit: page::limit(query.limit),
+        };
+        if query.newest_first {
+            scan.spans.reverse();
+            scan.order = Order::NewestFirst;
+        }
         match page::seq_cursor(query.cursor.as_deref())? {
-            Some(cursor) if query.newest_first => until = until.min(cursor),
-            Some(cursor) => from = from.max(Seq(cursor.0.saturating_add(1))),
+            Some(cursor) if query.newest_first => scan.clip((Seq::ZERO, cursor)),
+            Some(cursor) => scan.clip((Seq(cursor.0.saturating_add(1)), Seq(u64::MAX))),
             None => {}
         }
-        let cuts = project::cuts(connection, row.number).map_err(error::open)?;
-        let kept = cuts.kept().into_iter();
-        let clipped = kept.map(|(first, end)| (first.max(from), end.min(until)));
-        let mut spans: Vec<(Seq, Seq)> = clipped.filter(|(first, end)| first < end).collect();
-        if query.newest_first {
-            spans.reverse();
+        Ok(scan)
+    }
+
+    /// Leaves out what is not from the first number to before the second.
+    fn clip(&mut self, (from, until): (Seq, Seq)) {
+        for (first, end) in &mut self.spans {
+            *first = from.max(*first);
+            *end = until.min(*end);
         }
-        Ok(Self {
-            row,
-            spans,
-            newest_first: query.newest_first,
-            limit: page::limit(query.limit),
-        })
+        self.spans.retain(|(first, end)| first < end);
     }
 
     /// The keys of a page, and one more if there is more.
     fn keys(&self, connection: &Connection, table: &str) -> Result<Vec<i64>, Error> {
-        let order = if self.newest_first { "DESC" } else { "ASC" };
-        let sql = format!(
-            "SELECT at FROM {table} WHERE at BETWEEN ?1 AND ?2 ORDER BY at {order} LIMIT ?3"
-        );
-        let mut statement = connection.prepare_cached(&sql)?;
         let mut keys = Vec::new();
         for (first, end) in &self.spans {
             let wanted = self.limit + 1 - keys.len();
             if wanted == 0 {
                 break;
             }
-            let last = Seq(end.0.saturating_sub(1)).min(key::SEQ_MAX);
-            let range = params![
-                key(self.row.number, *first),
-                key(self.row.number, last),
-                wanted as i64
-            ];
-            let found = statement.query_map(range, |row| row.get(0))?;
-            for at in found {
-                keys.push(at?);
-            }
+            let range = (*first, before(*end));
+            keys.extend(
+                self.course
+                    .keys(connection, table, range, self.order, wanted)?,
+            );
         }
         Ok(keys)
     }

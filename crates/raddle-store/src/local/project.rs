@@ -4,9 +4,10 @@ use raddle_core::ports::Summary;
 use raddle_core::{Body, Event, Record, Seq, ThreadId, Timestamp};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
+use super::course::Course;
 use super::fence::as_i64;
 use super::key::{self, key};
-use crate::cuts::{Cut, Cuts};
+use crate::cuts::Cuts;
 use crate::records::item_of;
 
 /// Where a list keeps a thread.
@@ -50,14 +51,14 @@ fn is_listed(event: &Event) -> bool {
         | Event::Reverted(_)
         | Event::SettingsChanged(_)
         | Event::Renamed(_)
-        | Event::Archived
-        | Event::Unarchived
-        | Event::Deleted
+        | Event::Archived { .. }
+        | Event::Unarchived { .. }
+        | Event::Deleted { .. }
         | Event::TurnStarted(_)
         | Event::InputAccepted(_) => true,
         Event::Owned(_)
         | Event::Reserved(_)
-        | Event::Released
+        | Event::Released {}
         | Event::ModelCalled(_)
         | Event::ModelEnded(_)
         | Event::ItemStarted(_)
@@ -119,60 +120,37 @@ fn follow_event(
     match event {
         Event::TurnStarted(it) => {
             transaction
-                .prepare_cached(
-                    "INSERT INTO turn (at, number, id, started_at) VALUES (?1, ?2, ?3, ?4)",
-                )?
-                .execute(params![at, number, it.turn.as_str(), record.at.0])?;
+                .prepare_cached("INSERT INTO turn (at, id) VALUES (?1, ?2)")?
+                .execute(params![at, it.turn.as_str()])?;
         }
-        Event::TurnEnded(it) => {
-            let end = serde_json::to_string(&it.end).map_err(not_text)?;
+        Event::TurnEnded(_) => {
             transaction
-                .prepare_cached(
-                    "UPDATE turn SET ended_at = ?1, ended = ?2 WHERE id = ?3 AND at =
-                     (SELECT max(at) FROM turn WHERE at BETWEEN ?4 AND ?5)",
-                )?
-                .execute(params![
-                    record.at.0,
-                    end,
-                    it.turn.as_str(),
-                    key::first(number),
-                    at
-                ])?;
+                .prepare_cached("INSERT INTO turn_end (at) VALUES (?1)")?
+                .execute([at])?;
         }
         Event::Reverted(it) => {
-            let mut cuts = cuts(transaction, number)?;
-            cuts.cut(it.at, record.seq);
-            transaction.execute(
-                "DELETE FROM cut WHERE at BETWEEN ?1 AND ?2",
-                [key::first(number), key::last(number)],
-            )?;
-            for cut in cuts.iter() {
-                transaction.execute(
-                    "INSERT INTO cut (at, until) VALUES (?1, ?2)",
-                    [key(number, cut.from), as_i64(cut.until)],
-                )?;
-            }
+            transaction
+                .prepare_cached("INSERT INTO cut (at, since) VALUES (?1, ?2)")?
+                .execute([at, as_i64(it.at)])?;
         }
         _ => {}
     }
     Ok(())
 }
 
-fn not_text(error: serde_json::Error) -> Error {
-    Error::ToSqlConversionFailure(Box::new(error))
-}
-
 /// What of a thread no longer counts.
-pub(super) fn cuts(connection: &Connection, number: i64) -> Result<Cuts, Error> {
+pub(super) fn cuts(connection: &Connection, course: &Course) -> Result<Cuts, Error> {
     let mut statement = connection
-        .prepare_cached("SELECT at, until FROM cut WHERE at BETWEEN ?1 AND ?2 ORDER BY at")?;
-    let cuts = statement.query_map([key::first(number), key::last(number)], |row| {
-        Ok(Cut {
-            from: key::seq(row.get(0)?),
-            until: Seq(row.get::<_, i64>(1)?.unsigned_abs()),
-        })
-    })?;
-    Ok(Cuts::new(cuts.collect::<Result<_, _>>()?))
+        .prepare_cached("SELECT at, since FROM cut WHERE at BETWEEN ?1 AND ?2 ORDER BY at")?;
+    let mut cuts = Cuts::default();
+    for part in course.parts(Seq::ZERO, key::SEQ_MAX) {
+        let mut rows = statement.query(part.keys())?;
+        while let Some(row) = rows.next()? {
+            let since = Seq(row.get::<_, i64>(1)?.unsigned_abs());
+            cuts.cut(since, key::seq(row.get(0)?));
+        }
+    }
+    Ok(cuts)
 }
 
 /// The columns that [`read_summary`] reads, of `summary`.
@@ -203,7 +181,8 @@ fn summary(connection: &Connection, number: i64) -> Result<Option<Summary>, Erro
     Ok(found.map(|(_, summary)| summary))
 }
 
-fn write_summary(
+/// Keeps what lists show of a thread.
+pub(super) fn write_summary(
     transaction: &Connection,
     number: i64,
     thread: ThreadId,

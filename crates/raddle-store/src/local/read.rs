@@ -4,16 +4,23 @@ use raddle_core::ports::ReadError;
 use raddle_core::{Base, Body, Delta, Event, Record, Seq, ThreadId, Timestamp};
 use rusqlite::{Connection, Error, OptionalExtension, Rows};
 
-use super::append::Form;
 use super::chain::{self, Link};
+use super::course::{Course, Linked};
 use super::error;
-use super::fence::{self, Row};
+use super::fence;
 use super::files::Files;
+use super::form::{self, Unreadable};
 use super::key::{self, key};
-use crate::blob::Hash;
+use crate::records;
+
+/// About how much a delta weighs beside its text.
+const DELTA_BYTES: usize = 100;
 
 /// A thread that can be read.
-pub(super) fn thread(connection: &Connection, thread: ThreadId) -> Result<Option<Row>, ReadError> {
+pub(super) fn thread(
+    connection: &Connection,
+    thread: ThreadId,
+) -> Result<Option<fence::Row>, ReadError> {
     let row = fence::row(connection, thread).map_err(error::open)?;
     Ok(row.filter(|row| !row.going))
 }
@@ -36,148 +43,117 @@ pub(super) fn records(
 ) -> Result<Vec<Record>, ReadError> {
     let row = thread(connection, id)?.ok_or(ReadError::NotFound)?;
     let fail = |error| error::read(error, after.next());
-    let from = key(row.number, after.min(key::SEQ_MAX)) + 1;
-    let range = [from, key::last(row.number)];
-    let mut events = connection
-        .prepare_cached(
-            "SELECT at, time, form, chain, body FROM event WHERE at BETWEEN ?1 AND ?2 ORDER BY at",
-        )
-        .map_err(fail)?;
+    let after = after.min(key::SEQ_MAX);
+    let course = Course::of(connection, row).map_err(fail)?;
+    let mut last = course.event_upto(connection, after).map_err(fail)?;
     let mut deltas = connection
         .prepare_cached(
             "SELECT at, time, item, part, offset, sum, text FROM delta
              WHERE at BETWEEN ?1 AND ?2 ORDER BY at",
         )
         .map_err(fail)?;
-    let mut events = Events {
-        rows: events.query(range).map_err(fail)?,
-        files,
-        row,
-        last: Last::before(connection, row, id, from)?,
-    };
+    let range = [key(row.number, after) + 1, key::last(row.number)];
     let mut deltas = Deltas {
         rows: deltas.query(range).map_err(fail)?,
         thread: id,
         last: after,
+        next: None,
     };
-    let (mut event, mut delta) = (events.next()?, deltas.next()?);
-    let mut records = Vec::new();
-    let mut bytes = 0;
-    loop {
-        let first = match (&event, &delta) {
-            (Some(one), Some(other)) if one.record.seq < other.record.seq => event.take(),
-            (_, Some(_)) => delta.take(),
-            (Some(_), None) => event.take(),
-            (None, None) => return Ok(records),
-        };
-        let Some(first) = first else {
-            return Ok(records);
-        };
-        if bytes > 0 && bytes + first.bytes > bytes_max {
-            return Ok(records);
-        }
-        bytes += first.bytes;
-        match &first.record.body {
-            Body::Event(_) => event = events.next()?,
-            Body::Delta(_) => delta = deltas.next()?,
-        }
-        records.push(first.record);
-    }
-}
-
-/// A record and about how much it weighs.
-struct Weighed {
-    record: Record,
-    bytes: usize,
-}
-
-/// The event before the next: its number and its link.
-struct Last {
-    seq: Seq,
-    link: Link,
-}
-
-impl Last {
-    /// The last event before a key.
-    fn before(
-        connection: &Connection,
-        row: Row,
-        thread: ThreadId,
-        from: i64,
-    ) -> Result<Self, ReadError> {
-        let range = [key::first(row.number), from - 1];
-        let found = connection
-            .prepare_cached(
-                "SELECT at, chain FROM event WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC LIMIT 1",
-            )
-            .and_then(|mut statement| {
-                let last = |row: &rusqlite::Row<'_>| {
-                    Ok(Self {
-                        seq: key::seq(row.get(0)?),
-                        link: row.get(1)?,
-                    })
-                };
-                statement.query_row(range, last).optional()
-            });
-        let found = found.map_err(|error| error::read(error, key::seq(from)))?;
-        Ok(found.unwrap_or_else(|| Self {
-            seq: Seq::ZERO,
-            link: chain::origin(thread),
-        }))
-    }
-}
-
-/// A thread's events in order, each held against the chain.
-struct Events<'a> {
-    rows: Rows<'a>,
-    files: &'a Files,
-    row: Row,
-    last: Last,
-}
-
-impl Events<'_> {
-    fn next(&mut self) -> Result<Option<Weighed>, ReadError> {
-        let fail = |error| error::read(error, self.last.seq.next());
-        let Some(row) = self.rows.next().map_err(fail)? else {
-            // The fence knows where the chain ends; an event that vanished there leaves no other mark.
-            if self.last.seq != self.row.head {
-                let what = format!("the journal should go on to record {}", self.row.head);
-                return Err(corrupt(self.last.seq.next(), what));
+    deltas.step()?;
+    let mut events = connection
+        .prepare_cached(
+            "SELECT at, time, form, chain, body FROM event WHERE at BETWEEN ?1 AND ?2 ORDER BY at",
+        )
+        .map_err(fail)?;
+    let mut page = Room::new(bytes_max);
+    for part in course.parts(after.next(), key::SEQ_MAX) {
+        let mut rows = events.query(part.keys()).map_err(fail)?;
+        loop {
+            let fail = |error| error::read(error, last.seq.next());
+            let Some(row) = rows.next().map_err(fail)? else {
+                break;
+            };
+            let event = Row::read(row).map_err(fail)?;
+            while let Some(delta) = deltas.before(event.seq)? {
+                if !page.take(delta.1) {
+                    return Ok(page.records);
+                }
+                page.records.push(delta.0);
             }
-            return Ok(None);
-        };
-        let stored = Stored::read(row).map_err(fail)?;
-        let record = stored.open(&self.last.link, self.files)?;
-        self.last = Last {
-            seq: stored.seq,
-            link: stored.link,
-        };
-        let bytes = stored.bytes;
-        Ok(Some(Weighed { record, bytes }))
+            if !page.take(event.bytes()) {
+                return Ok(page.records);
+            }
+            page.records.push(event.open(&last.link, files)?);
+            last = event.linked();
+        }
+    }
+    // The fence knows where the chain ends; an event that vanished there leaves no other mark.
+    if last.seq != row.head {
+        let what = format!("the journal should go on to record {}", row.head);
+        return Err(corrupt(last.seq.next(), what));
+    }
+    while let Some((delta, bytes)) = deltas.before(Seq(u64::MAX))? {
+        if !page.take(bytes) {
+            break;
+        }
+        page.records.push(delta);
+    }
+    Ok(page.records)
+}
+
+/// A page of records, and how much more may go on it.
+struct Room {
+    records: Vec<Record>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Room {
+    fn new(bytes_max: usize) -> Self {
+        Self {
+            records: Vec::new(),
+            bytes: 0,
+            bytes_max,
+        }
+    }
+
+    /// Whether a record of this weight goes on the page. The first always does.
+    fn take(&mut self, bytes: usize) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.records.is_empty() || self.bytes <= self.bytes_max
     }
 }
 
 /// An event's row.
-struct Stored {
+struct Row {
     seq: Seq,
     at: Timestamp,
     form: i64,
     link: Link,
     body: Vec<u8>,
-    bytes: usize,
 }
 
-impl Stored {
+impl Row {
     fn read(row: &rusqlite::Row<'_>) -> Result<Self, Error> {
-        let body: Vec<u8> = row.get(4)?;
         Ok(Self {
             seq: key::seq(row.get(0)?),
             at: Timestamp(row.get(1)?),
             form: row.get(2)?,
             link: row.get(3)?,
-            bytes: body.len().max(1),
-            body,
+            body: row.get(4)?,
         })
+    }
+
+    fn linked(&self) -> Linked {
+        Linked {
+            seq: self.seq,
+            link: self.link,
+        }
+    }
+
+    /// About how much it weighs.
+    fn bytes(&self) -> usize {
+        form::weight(self.form, &self.body)
     }
 
     /// The record, if it bears the mark that must follow the one before it.
@@ -188,24 +164,16 @@ impl Stored {
             return Err(corrupt(seq, what.to_owned()));
         }
         let newer = |what: String| ReadError::Newer(format!("record {seq}: {what}"));
-        let form = Form::of(self.form).ok_or_else(|| newer(format!("form {}", self.form)))?;
-        let event: Box<Event> = match form {
-            Form::Inline => serde_json::from_slice(&self.body),
-            Form::Beside => {
-                let hash = Hash::try_from(self.body.as_slice());
-                let hash = hash.map_err(|_| corrupt(seq, "it names no file".to_owned()))?;
-                let body = files
-                    .read(&hash)
-                    .map_err(|it| corrupt(seq, it.to_string()))?;
-                serde_json::from_slice(&body)
-            }
-        }
+        let json = form::open(self.form, &self.body, files).map_err(|error| match error {
+            Unreadable::Newer => newer(format!("form {}", self.form)),
+            Unreadable::Damaged(what) => corrupt(seq, what),
+        })?;
         // It is what was written, so whoever wrote it knows a word that we do not.
-        .map_err(|error| newer(error.to_string()))?;
+        let event = records::decode(&json).map_err(newer)?;
         Ok(Record {
             seq,
             at: self.at,
-            body: Body::Event(event),
+            body: event.into(),
         })
     }
 }
@@ -214,18 +182,22 @@ impl Stored {
 pub(super) fn event(
     connection: &Connection,
     files: &Files,
-    row: Row,
-    thread: ThreadId,
+    course: &Course,
     at: i64,
-) -> Result<Record, ReadError> {
+) -> Result<(Timestamp, Box<Event>), ReadError> {
     let seq = key::seq(at);
-    let stored = connection
+    let fail = |error| error::read(error, seq);
+    let row = connection
         .prepare_cached("SELECT at, time, form, chain, body FROM event WHERE at = ?1")
-        .and_then(|mut statement| statement.query_row([at], Stored::read).optional())
-        .map_err(|error| error::read(error, seq))?;
-    let stored = stored.ok_or_else(|| corrupt(seq, "it is gone".to_owned()))?;
-    let before = Last::before(connection, row, thread, at)?;
-    stored.open(&before.link, files)
+        .and_then(|mut statement| statement.query_row([at], Row::read).optional())
+        .map_err(fail)?;
+    let row = row.ok_or_else(|| corrupt(seq, "it is gone".to_owned()))?;
+    let upto = Seq(seq.0.saturating_sub(1));
+    let before = course.event_upto(connection, upto).map_err(fail)?;
+    match row.open(&before.link, files)?.body {
+        Body::Event(event) => Ok((row.at, event)),
+        Body::Delta(_) => Err(corrupt(seq, "it is no event".to_owned())),
+    }
 }
 
 /// A thread's deltas in order, each held against its checksum.
@@ -233,26 +205,48 @@ struct Deltas<'a> {
     rows: Rows<'a>,
     thread: ThreadId,
     last: Seq,
+    /// The next of them, and about how much it weighs.
+    next: Option<(Record, usize)>,
 }
 
 impl Deltas<'_> {
-    fn next(&mut self) -> Result<Option<Weighed>, ReadError> {
+    /// The next one, if it comes before an event.
+    fn before(&mut self, event: Seq) -> Result<Option<(Record, usize)>, ReadError> {
+        let Some(next) = self.next.take_if(|(record, _)| record.seq < event) else {
+            return Ok(None);
+        };
+        self.step()?;
+        Ok(Some(next))
+    }
+
+    fn step(&mut self) -> Result<(), ReadError> {
         let fail = |error| error::read(error, self.last.next());
         let Some(row) = self.rows.next().map_err(fail)? else {
-            return Ok(None);
+            return Ok(());
         };
-        let (record, sum) = delta(row).map_err(fail)?;
+        let (record, bytes) = checked_delta(self.thread, row, self.last.next())?;
         self.last = record.seq;
-        let Body::Delta(delta) = &record.body else {
-            return Ok(None);
-        };
-        if chain::sum(self.thread, record.seq, record.at, delta) != sum {
-            let what = "its checksum is not that of its text";
-            return Err(corrupt(record.seq, what.to_owned()));
-        }
-        let bytes = delta.text.len() + 1;
-        Ok(Some(Weighed { record, bytes }))
+        self.next = Some((record, bytes));
+        Ok(())
     }
+}
+
+/// Reads a delta's row and holds it against its checksum. Says about how much it weighs.
+pub(super) fn checked_delta(
+    thread: ThreadId,
+    row: &rusqlite::Row<'_>,
+    at: Seq,
+) -> Result<(Record, usize), ReadError> {
+    let (record, sum) = delta(row).map_err(|error| error::read(error, at))?;
+    let Body::Delta(delta) = &record.body else {
+        return Err(corrupt(record.seq, "it is no delta".to_owned()));
+    };
+    if chain::sum(thread, record.seq, record.at, delta) != sum {
+        let what = "its checksum is not that of its text";
+        return Err(corrupt(record.seq, what.to_owned()));
+    }
+    let bytes = delta.text.len() + DELTA_BYTES;
+    Ok((record, bytes))
 }
 
 fn delta(row: &rusqlite::Row<'_>) -> Result<(Record, [u8; 8]), Error> {
@@ -282,17 +276,45 @@ pub(super) fn base(
     let Some(row) = thread(connection, id)? else {
         return Ok(None);
     };
-    let upto = at.map_or(key::last(row.number), |at| key(row.number, at));
-    let mut statement = connection
-        .prepare_cached(
-            "SELECT at, sum, body FROM base WHERE at BETWEEN ?1 AND ?2 AND version = ?3
-             ORDER BY at DESC",
-        )
-        .map_err(error::open)?;
-    let range = (key::first(row.number), upto, Base::VERSION);
-    let mut rows = statement.query(range).map_err(error::open)?;
-    while let Some(row) = rows.next().map_err(error::open)? {
-        let base = open_base(row, id).map_err(error::open)?;
+    let upto = at.unwrap_or(key::SEQ_MAX);
+    // A fork may have a base of its own of what it took over.
+    let own = [key::first(row.number), key(row.number, upto)];
+    let mut newest = base_within(connection, row.number, own).map_err(error::open)?;
+    let course = Course::of(connection, row).map_err(error::open)?;
+    let taken = course.parts(Seq::ZERO, upto).rev();
+    for part in taken.filter(|part| part.number != row.number) {
+        if newest
+            .as_ref()
+            .is_some_and(|base| base.thread.head() >= part.last)
+        {
+            break;
+        }
+        let found = base_within(connection, part.number, part.keys()).map_err(error::open)?;
+        let Some(found) = found else { continue };
+        if newest
+            .as_ref()
+            .is_none_or(|base| base.thread.head() < found.thread.head())
+        {
+            newest = Some(found);
+        }
+        break;
+    }
+    Ok(newest)
+}
+
+/// The newest base of a number between two keys.
+fn base_within(
+    connection: &Connection,
+    number: i64,
+    [first, last]: [i64; 2],
+) -> Result<Option<Base>, Error> {
+    let mut statement = connection.prepare_cached(
+        "SELECT at, sum, body FROM base WHERE at BETWEEN ?1 AND ?2 AND version = ?3
+         ORDER BY at DESC",
+    )?;
+    let mut rows = statement.query((first, last, Base::VERSION))?;
+    while let Some(row) = rows.next()? {
+        let base = open_base(row, number)?;
         if base.is_some() {
             return Ok(base);
         }
@@ -300,11 +322,11 @@ pub(super) fn base(
     Ok(None)
 }
 
-fn open_base(row: &rusqlite::Row<'_>, thread: ThreadId) -> Result<Option<Base>, Error> {
+fn open_base(row: &rusqlite::Row<'_>, number: i64) -> Result<Option<Base>, Error> {
     let head = key::seq(row.get(0)?);
     let sum: Vec<u8> = row.get(1)?;
     let body: Vec<u8> = row.get(2)?;
-    if sum != chain::sum_of_base(thread, head, &body) {
+    if sum != chain::sum_of_base(number, head, &body) {
         return Ok(None);
     }
     let json = zstd::decode_all(body.as_slice());

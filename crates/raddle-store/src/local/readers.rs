@@ -8,6 +8,7 @@ use raddle_core::ports::ReadError;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::home::{self, Stamp};
 use super::{error, schema};
 
 /// How many reads may wait. Who comes then waits to be let in.
@@ -31,6 +32,9 @@ type Queue = Arc<Mutex<mpsc::Receiver<Work>>>;
 struct Desk {
     folder: PathBuf,
     connection: Option<Connection>,
+    /// Where nothing can be written, SQLite cannot see that someone else did: what was there when the
+    /// connection was opened.
+    stamp: Option<Stamp>,
 }
 
 impl Readers {
@@ -43,6 +47,7 @@ impl Readers {
             let mut desk = Desk {
                 folder: folder.to_owned(),
                 connection: None,
+                stamp: None,
             };
             let builder = std::thread::Builder::new().name("journal-reader".to_owned());
             threads.push(builder.spawn(move || {
@@ -99,22 +104,42 @@ impl Desk {
         &mut self,
         read: impl FnOnce(&Connection) -> Result<T, ReadError>,
     ) -> Result<T, ReadError> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            none => {
-                let opened = schema::open_to_read(&self.folder).map_err(error::open)?;
-                schema::check_version(&opened)?;
-                none.insert(opened)
-            }
-        };
-        let transaction = connection.transaction().map_err(error::open)?;
-        let outcome = read(&transaction);
-        drop(transaction);
+        if self
+            .stamp
+            .is_some_and(|stamp| stamp != Stamp::of(&self.folder))
+        {
+            self.connection = None;
+        }
+        let mut outcome = self.read_once(read);
+        if self
+            .stamp
+            .is_some_and(|stamp| stamp != Stamp::of(&self.folder))
+        {
+            let what = "someone wrote to it while it was read";
+            outcome = Err(ReadError::Unavailable(what.to_owned()));
+        }
         if matches!(outcome, Err(ReadError::Unavailable(_))) {
             // The next read begins with a fresh one.
             self.connection = None;
         }
         outcome
+    }
+
+    fn read_once<T>(
+        &mut self,
+        read: impl FnOnce(&Connection) -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => {
+                self.stamp = home::shut(&self.folder).map(|_| Stamp::of(&self.folder));
+                none.insert(schema::open_to_read(&self.folder).map_err(error::open)?)
+            }
+        };
+        let transaction = connection.transaction().map_err(error::open)?;
+        // A newer process may have brought the file up to date since the last time.
+        schema::check_version(&transaction)?;
+        read(&transaction)
     }
 }
 

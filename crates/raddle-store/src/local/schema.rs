@@ -6,7 +6,7 @@ use std::time::Duration;
 use raddle_core::ports::ReadError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::error;
+use super::{error, home};
 
 /// The file's name in its folder.
 pub(super) const FILE: &str = "journal.sqlite";
@@ -15,10 +15,7 @@ pub(super) const FILE: &str = "journal.sqlite";
 const VERSION: i64 = 1;
 
 /// Small pages: an append changes two or three of them, and each is written whole to the log.
-const PAGE_BYTES: u32 = 1024;
-
-/// How many pages the log holds before they are moved into the file: 4 MiB.
-const LOG_PAGES_MAX: u32 = 4096;
+pub(super) const PAGE_BYTES: u32 = 1024;
 
 /// How much of the file the writer keeps in memory at most, in KiB: the ends of a few thousand threads.
 const CACHE_KIB: i32 = 8 << 10;
@@ -33,8 +30,20 @@ const STEPS: [&str; VERSION as usize] = ["
         number INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given again
         id     BLOB NOT NULL UNIQUE,
         head   INTEGER NOT NULL,            -- its newest event: half of the fence
-        going  INTEGER NOT NULL DEFAULT 0   -- whether it is being deleted
+        going  INTEGER NOT NULL DEFAULT 0,  -- a number that no flipped bit makes, once it is being deleted
+        origin BLOB                         -- before its first event; nothing if its id says that
     ) STRICT;
+    CREATE INDEX thread_going ON thread (number) WHERE going = 444250812007;
+    -- What a fork took over: the rows of another number after the part before and up to a record.
+    -- They stay when their own thread is deleted.
+    CREATE TABLE part (
+        number INTEGER NOT NULL,
+        upto   INTEGER NOT NULL,
+        taken  INTEGER NOT NULL,
+        sum    BLOB NOT NULL,               -- over the others: a seam that moved would show foreign records
+        PRIMARY KEY (number, upto)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX part_taken ON part (taken, upto);
     CREATE TABLE event (
         at    INTEGER PRIMARY KEY,
         time  INTEGER NOT NULL,
@@ -42,6 +51,7 @@ const STEPS: [&str; VERSION as usize] = ["
         chain BLOB NOT NULL,
         body  BLOB NOT NULL
     ) STRICT;
+    -- Deltas are never shared: a fork has its own rows of those that it took over.
     CREATE TABLE delta (
         at     INTEGER PRIMARY KEY,
         time   INTEGER NOT NULL,
@@ -59,16 +69,26 @@ const STEPS: [&str; VERSION as usize] = ["
         sum     BLOB NOT NULL,
         body    BLOB NOT NULL
     ) STRICT;
+    -- Which record names a blob, or has its body in that file.
     CREATE TABLE blob_use (
-        hash   BLOB NOT NULL,
-        number INTEGER NOT NULL,
-        PRIMARY KEY (hash, number)
+        hash BLOB NOT NULL,
+        at   INTEGER NOT NULL,
+        PRIMARY KEY (hash, at)
     ) STRICT, WITHOUT ROWID;
-    CREATE INDEX blob_use_number ON blob_use (number);
-    -- Blobs that were put and that no record names yet.
-    CREATE TABLE blob_put (hash BLOB PRIMARY KEY, time INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE INDEX blob_use_at ON blob_use (at);
+    -- Blobs that were put and not yet named, by who put them and how often.
+    CREATE TABLE blob_put (
+        hash    BLOB NOT NULL,
+        session INTEGER NOT NULL,
+        count   INTEGER NOT NULL,
+        time    INTEGER NOT NULL,           -- of the last time
+        PRIMARY KEY (hash, session)
+    ) STRICT, WITHOUT ROWID;
+    -- When files that nothing names were last looked for.
+    CREATE TABLE swept (one INTEGER PRIMARY KEY CHECK (one = 1), time INTEGER NOT NULL) STRICT;
 
-    -- What follows is made from the records and can be made again.
+    -- What follows is made from the records and can be made again. It says where they are, and only
+    -- lists have words of their own.
     CREATE TABLE summary (
         number     INTEGER PRIMARY KEY,
         id         BLOB NOT NULL,
@@ -82,17 +102,12 @@ const STEPS: [&str; VERSION as usize] = ["
     ) STRICT;
     CREATE INDEX summary_recent ON summary (shelf, recency_at, id);
     CREATE INDEX summary_folder ON summary (shelf, cwd, recency_at, id);
-    CREATE TABLE turn (
-        at         INTEGER PRIMARY KEY,
-        number     INTEGER NOT NULL,
-        id         TEXT NOT NULL,
-        started_at INTEGER NOT NULL,
-        ended_at   INTEGER,
-        ended      TEXT
-    ) STRICT;
-    CREATE INDEX turn_id ON turn (number, id);
+    CREATE TABLE turn (at INTEGER PRIMARY KEY, id TEXT NOT NULL) STRICT;
+    CREATE INDEX turn_id ON turn (id);
+    CREATE TABLE turn_end (at INTEGER PRIMARY KEY) STRICT;
     CREATE TABLE item (at INTEGER PRIMARY KEY) STRICT;
-    CREATE TABLE cut (at INTEGER PRIMARY KEY, until INTEGER NOT NULL) STRICT;
+    -- Records that cut turns away, and the first record that each cut.
+    CREATE TABLE cut (at INTEGER PRIMARY KEY, since INTEGER NOT NULL) STRICT;
 "];
 
 /// Opens the file for writing; makes it if it is not there, brings it up to date if it is old.
@@ -122,7 +137,8 @@ pub(super) fn open_to_write(folder: &Path) -> Result<Connection, rusqlite::Error
     connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;
-    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES_MAX)?;
+    // The writer moves the log itself, because SQLite would not say when that fails.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     // What is deleted is overwritten: a deleted thread leaves no text behind.
     connection.pragma_update(None, "secure_delete", true)?;
@@ -130,11 +146,9 @@ pub(super) fn open_to_write(folder: &Path) -> Result<Connection, rusqlite::Error
     Ok(connection)
 }
 
-/// Opens the file for reading only.
+/// Opens the file for reading only, also where nothing can be written.
 pub(super) fn open_to_read(folder: &Path) -> Result<Connection, rusqlite::Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(folder.join(FILE), flags)?;
-    connection.busy_timeout(BUSY_MAX)?;
+    let connection = home::open_to_read(folder, FILE)?;
     connection.set_prepared_statement_cache_capacity(64);
     guard(&connection)?;
     Ok(connection)
@@ -160,7 +174,9 @@ fn refuse_newer(found: i64) -> Result<(), ReadError> {
 }
 
 fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+    connection
+        .prepare_cached("PRAGMA user_version")?
+        .query_row([], |row| row.get(0))
 }
 
 fn migrate(connection: &mut Connection, found: i64) -> Result<(), rusqlite::Error> {

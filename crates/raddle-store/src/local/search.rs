@@ -9,16 +9,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use raddle_core::Event;
+use raddle_core::Seq;
 use raddle_core::ports::{ListQuery, Page, ReadError, Summary};
-use rusqlite::{Connection, Error, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, Error, OptionalExtension, params};
 
-use super::append::Form;
 use super::files::Files;
 use super::key;
-use super::{error, pages, schema};
-use crate::blob::Hash;
+use super::{course, error, form, home, pages, schema};
 use crate::page::{self, LETTERS_MIN};
+use crate::records;
 use crate::text::searchable;
 
 /// The file's name in the journal's folder.
@@ -148,6 +147,18 @@ impl Indexer {
         })
     }
 
+    /// One that keeps nothing, for a folder that is only read.
+    pub(super) fn none() -> Self {
+        let slate = Slate {
+            note: Mutex::default(),
+            changed: Condvar::new(),
+        };
+        Self {
+            bell: Bell(Arc::new(slate)),
+            thread: None,
+        }
+    }
+
     pub(super) fn bell(&self) -> &Bell {
         &self.bell
     }
@@ -227,11 +238,17 @@ impl Desk {
         let there = journal
             .prepare_cached("SELECT 1 FROM thread WHERE number = ?1 AND going = 0")?
             .exists([number])?;
+        let mut end = key::last(number);
         if !there {
-            let range = [key::first(number), key::last(number)];
-            index.execute("DELETE FROM words WHERE rowid BETWEEN ?1 AND ?2", range)?;
-            index.execute("DELETE FROM mark WHERE number = ?1", [number])?;
-            return Ok(0);
+            // What forks have taken over of it stays.
+            let kept = course::taken_upto(journal, number, number)?;
+            end = kept.map_or(key::first(number), |kept| key::key(number, kept));
+            let gone = [end + 1, key::last(number)];
+            index.execute("DELETE FROM words WHERE rowid BETWEEN ?1 AND ?2", gone)?;
+            if kept.is_none() {
+                index.execute("DELETE FROM mark WHERE number = ?1", [number])?;
+                return Ok(0);
+            }
         }
         let upto: Option<i64> = index
             .prepare_cached("SELECT upto FROM mark WHERE number = ?1")?
@@ -241,13 +258,13 @@ impl Desk {
         let mut events = journal.prepare_cached(
             "SELECT at, form, body FROM event WHERE at > ?1 AND at <= ?2 ORDER BY at LIMIT ?3",
         )?;
-        let mut rows = events.query([upto, key::last(number), room])?;
+        let mut rows = events.query([upto, end, room])?;
         let mut taken = 0;
         let mut last = upto;
         while let Some(row) = rows.next()? {
             taken += 1;
             last = row.get(0)?;
-            if let Some(text) = self.text(row.get(1)?, row.get(2)?) {
+            if let Some(text) = self.text(row.get(1)?, &row.get::<_, Vec<u8>>(2)?) {
                 index
                     .prepare_cached("INSERT INTO words (rowid, text) VALUES (?1, ?2)")?
                     .execute(params![last, text])?;
@@ -262,15 +279,9 @@ impl Desk {
     }
 
     /// The words of an event. One that cannot be read has none; whoever opens its thread is told.
-    fn text(&self, form: i64, body: Vec<u8>) -> Option<String> {
-        let body = match Form::of(form)? {
-            Form::Inline => body,
-            Form::Beside => {
-                let hash = Hash::try_from(body.as_slice()).ok()?;
-                self.files.read(&hash).ok()?
-            }
-        };
-        let event: Event = serde_json::from_slice(&body).ok()?;
+    fn text(&self, form: i64, body: &[u8]) -> Option<String> {
+        let json = form::open(form, body, &self.files).ok()?;
+        let event = records::decode(&json).ok()?;
         searchable(&event)
     }
 }
@@ -314,10 +325,17 @@ impl Open {
         let behind = heads
             .iter()
             .filter(|(number, head)| marks.get(number) < Some(head));
+        let parts = pairs(
+            &self.journal,
+            "SELECT taken, max(upto) FROM part GROUP BY taken",
+        )?;
+        let orphans = parts.keys().filter(|number| !heads.contains_key(number));
+        // Some of these are parts of forks, which is seen when they are looked at.
         let gone = marks.keys().filter(|number| !heads.contains_key(number));
         Ok(behind
             .map(|(number, _)| *number)
             .chain(gone.copied())
+            .chain(orphans.copied())
             .collect())
     }
 }
@@ -344,7 +362,8 @@ pub(super) fn search(
     let found = if short {
         BTreeSet::new()
     } else {
-        finds(folder, text)?
+        let found = finds(folder, text)?;
+        with_forks(connection, found).map_err(error::open)?
     };
     let threads = if found.len() <= FINDS_MAX {
         let mut threads = pages::of_numbers(connection, &found).map_err(error::open)?;
@@ -359,29 +378,57 @@ pub(super) fn search(
     Ok(page::of_threads(threads, limit))
 }
 
-/// The threads whose words hold a text.
-fn finds(folder: &Path, text: &str) -> Result<BTreeSet<i64>, ReadError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let path = folder.join(FILE);
-    if !path.exists() {
-        return Ok(BTreeSet::new());
+/// The threads that have what was found: its own, and those that took it over.
+fn with_forks(connection: &Connection, found: BTreeMap<i64, Seq>) -> Result<BTreeSet<i64>, Error> {
+    let mut forks = Vec::new();
+    // Where much was found it is quicker to look at every fork than to look for the forks of each.
+    let many = found.len() > FINDS_MAX;
+    let sql = if many {
+        "SELECT number, taken, upto FROM part"
+    } else {
+        "SELECT number, taken, upto FROM part WHERE taken = ?1"
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut take = |mut rows: rusqlite::Rows<'_>| -> Result<(), Error> {
+        while let Some(row) = rows.next()? {
+            let upto = Seq(row.get::<_, i64>(2)?.unsigned_abs());
+            if found.get(&row.get(1)?).is_some_and(|seq| *seq <= upto) {
+                forks.push(row.get(0)?);
+            }
+        }
+        Ok(())
+    };
+    if many {
+        take(statement.query([])?)?;
+    } else {
+        for number in found.keys() {
+            take(statement.query([number])?)?;
+        }
     }
-    let find = || -> Result<BTreeSet<i64>, Error> {
-        let index = Connection::open_with_flags(&path, flags)?;
-        index.busy_timeout(BUSY_MAX)?;
+    Ok(found.into_keys().chain(forks).collect())
+}
+
+/// The numbers under which a text was found, and the first record of each that holds it.
+fn finds(folder: &Path, text: &str) -> Result<BTreeMap<i64, Seq>, ReadError> {
+    if !folder.join(FILE).exists() {
+        return Ok(BTreeMap::new());
+    }
+    let find = || -> Result<BTreeMap<i64, Seq>, Error> {
+        let index = home::open_to_read(folder, FILE)?;
         let made = index
             .prepare("SELECT 1 FROM sqlite_schema WHERE name = 'words'")?
             .exists([])?;
         if !made {
-            return Ok(BTreeSet::new());
+            return Ok(BTreeMap::new());
         }
         let phrase = format!("\"{}\"", text.replace('"', "\"\""));
         let mut statement =
             index.prepare("SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid")?;
         let mut rows = statement.query([phrase])?;
-        let mut numbers = BTreeSet::new();
+        let mut numbers = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            numbers.insert(row.get::<_, i64>(0)? >> key::SEQ_BITS);
+            let at: i64 = row.get(0)?;
+            numbers.entry(at >> key::SEQ_BITS).or_insert(key::seq(at));
         }
         Ok(numbers)
     };

@@ -1,21 +1,24 @@
 //! The one thread of this process that writes. What waits while it commits goes into the next commit.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use raddle_core::ports::AppendError;
+use raddle_core::ports::{AppendError, ForkError};
 use raddle_core::{Class, Seq, ThreadId};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::append::{Append, Appended};
+use super::book::{Book, Failed, nothing};
 use super::chores::Chores;
+use super::error;
 use super::files::Files;
-use super::known::Known;
+use super::fork::Fork;
 use super::save::{NoteBlob, SaveBase};
 use super::search::Bell;
-use super::{error, schema};
 
 /// How many writes may wait. Who comes then waits with what it brings.
 const WAITING_MAX: usize = 4096;
@@ -33,6 +36,8 @@ pub(super) enum Write {
     Base(SaveBase, Answer<()>),
     /// A file beside the journal.
     Blob(NoteBlob, Answer<()>),
+    /// A thread that begins with another's records.
+    Fork(Fork, Answer<Result<Seq, ForkError>>),
     /// A thread is to go.
     Delete(ThreadId, Answer<()>),
 }
@@ -45,6 +50,10 @@ pub(super) type Answer<T> = oneshot::Sender<Result<T, AppendError>>;
 pub(super) struct Writer {
     sender: Option<mpsc::Sender<Write>>,
     thread: Option<JoinHandle<()>>,
+    /// Whether nobody knows what came of a commit.
+    doubt: Arc<AtomicBool>,
+    /// Why nothing can be written at all.
+    shut: Option<String>,
 }
 
 impl Writer {
@@ -55,12 +64,11 @@ impl Writer {
         bell: Bell,
     ) -> std::io::Result<Self> {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let book = Book::new(folder, connection);
+        let doubt = book.doubt();
         let desk = Desk {
-            folder,
+            book,
             files,
-            connection: Some(connection),
-            synced: Class::Process,
-            known: Known::default(),
             receiver,
             chores: Chores::default(),
             bell,
@@ -70,7 +78,32 @@ impl Writer {
         Ok(Self {
             sender: Some(sender),
             thread: Some(thread),
+            doubt,
+            shut: None,
         })
+    }
+
+    /// One that writes nothing, and says why.
+    pub(super) fn none(why: &str) -> Self {
+        Self {
+            sender: None,
+            thread: None,
+            doubt: Arc::default(),
+            shut: Some(why.to_owned()),
+        }
+    }
+
+    /// Whether anything can be written.
+    pub(super) fn is_open(&self) -> Result<(), AppendError> {
+        match &self.shut {
+            Some(why) => Err(AppendError::ReadOnly(why.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether nobody knows what came of a commit, until the next write finds out.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.doubt.load(Ordering::Acquire)
     }
 
     /// Hands over a write and waits for what came of it.
@@ -78,6 +111,7 @@ impl Writer {
         &self,
         make: impl FnOnce(Answer<T>) -> Write,
     ) -> Result<T, AppendError> {
+        self.is_open()?;
         let gone = || AppendError::Unavailable("the writer has stopped".to_owned());
         let (answer, outcome) = oneshot::channel();
         let sender = self.sender.as_ref().ok_or_else(gone)?;
@@ -100,13 +134,8 @@ impl Drop for Writer {
 
 /// What the writer has before it.
 struct Desk {
-    folder: PathBuf,
+    book: Book,
     files: Files,
-    /// Nothing after a failure that left the file in doubt, until it was opened again.
-    connection: Option<Connection>,
-    /// What a commit survives as the connection is set now.
-    synced: Class,
-    known: Known,
     receiver: mpsc::Receiver<Write>,
     chores: Chores,
     /// Who keeps the words that can be searched for.
@@ -117,23 +146,8 @@ struct Desk {
 enum Done {
     Stored(Appended),
     Kept,
+    Forked(Result<Seq, ForkError>),
     Going(Option<i64>),
-}
-
-/// Why nothing of a transaction happened, or nobody knows.
-struct Failed {
-    error: AppendError,
-    /// Whether it was one of the writes that failed, so that the others may succeed without it.
-    by_one: bool,
-}
-
-impl From<AppendError> for Failed {
-    fn from(error: AppendError) -> Self {
-        Self {
-            error,
-            by_one: false,
-        }
-    }
 }
 
 impl Desk {
@@ -152,6 +166,7 @@ impl Desk {
                 self.chore();
             }
             self.work_off(&mut group);
+            self.chores.tidy();
             if self.receiver.is_closed() && self.receiver.is_empty() {
                 // Nobody waits for the chores; whoever opens the file next takes them up.
                 return;
@@ -185,6 +200,7 @@ impl Desk {
                     }
                 }
             }
+            self.book.tend();
         }
     }
 
@@ -195,15 +211,16 @@ impl Desk {
     ) -> (usize, Result<Vec<Result<Done, AppendError>>, Failed>) {
         let classes = writes.iter().map(|write| match write {
             Write::Append(append, _) => append.class,
-            Write::Delete(..) => Class::Power,
+            Write::Fork(..) | Write::Delete(..) => Class::Power,
             Write::Base(..) | Write::Blob(..) => Class::Process,
         });
         let class = classes.max().unwrap_or(Class::Process);
-        let began = self.begin(class);
-        let connection = match (began, &self.connection) {
-            (Ok(()), Some(connection)) => connection,
-            (Err(failed), _) => return (writes.len(), Err(failed)),
-            (Ok(()), None) => return (writes.len(), Err(nothing())),
+        if let Err(failed) = self.book.begin(class) {
+            return (writes.len(), Err(failed));
+        }
+        let (connection, known) = match self.book.parts() {
+            Ok(parts) => parts,
+            Err(failed) => return (writes.len(), Err(failed)),
         };
         let start = Instant::now();
         let mut bytes = 0;
@@ -212,7 +229,7 @@ impl Desk {
             let outcome = match write {
                 Write::Append(append, _) => {
                     bytes += append.bytes();
-                    let outcome = append.run(connection, &self.files, &mut self.known);
+                    let outcome = append.run(connection, &self.files, known);
                     outcome.map(|outcome| outcome.map(Done::Stored))
                 }
                 Write::Base(base, _) => {
@@ -223,8 +240,9 @@ impl Desk {
                     let outcome = blob.run(connection, &self.files);
                     outcome.map(|outcome| outcome.map(|()| Done::Kept))
                 }
+                Write::Fork(fork, _) => fork.run(connection).map(|it| Ok(Done::Forked(it))),
                 Write::Delete(thread, _) => {
-                    self.known.forget();
+                    known.forget();
                     super::delete::mark(connection, *thread).map(|row| Ok(Done::Going(row)))
                 }
             };
@@ -233,7 +251,7 @@ impl Desk {
                 Err(error) => {
                     let error = error::write(&error);
                     let by_one = true;
-                    self.roll_back();
+                    self.book.roll_back();
                     return (outcomes.len() + 1, Err(Failed { error, by_one }));
                 }
             }
@@ -242,7 +260,7 @@ impl Desk {
             }
         }
         let taken = outcomes.len();
-        (taken, self.commit().map(|()| outcomes))
+        (taken, self.book.commit(bytes).map(|()| outcomes))
     }
 
     fn answer(&mut self, write: Write, outcome: Result<Done, AppendError>) {
@@ -258,6 +276,12 @@ impl Desk {
             (Write::Append(_, answer), Err(error)) => {
                 let _ = answer.send(Err(error));
             }
+            (Write::Fork(_, answer), Ok(Done::Forked(outcome))) => {
+                let _ = answer.send(Ok(outcome));
+            }
+            (Write::Fork(_, answer), Err(error)) => {
+                let _ = answer.send(Err(error));
+            }
             (Write::Delete(_, answer), Ok(Done::Going(Some(number)))) => {
                 self.chores.delete(number, answer);
             }
@@ -267,7 +291,10 @@ impl Desk {
             ) => {
                 let _ = answer.send(outcome.map(|_| ()));
             }
-            (Write::Append(_, answer), Ok(Done::Kept | Done::Going(_))) => {
+            (Write::Append(_, answer), Ok(_)) => {
+                let _ = answer.send(Err(AppendError::Unknown("answered amiss".to_owned())));
+            }
+            (Write::Fork(_, answer), Ok(_)) => {
                 let _ = answer.send(Err(AppendError::Unknown("answered amiss".to_owned())));
             }
         }
@@ -278,14 +305,12 @@ impl Desk {
         let Some(mut chore) = self.chores.next() else {
             return;
         };
-        let done = self.begin(Class::Process).and_then(|()| {
-            let Some(connection) = &self.connection else {
-                return Err(nothing());
-            };
+        let done = self.book.begin(Class::Process).and_then(|()| {
+            let (connection, _) = self.book.parts()?;
             match chore.piece(connection, &self.files) {
-                Ok(over) => self.commit().map(|()| over),
+                Ok(over) => self.book.commit(0).map(|()| over),
                 Err(error) => {
-                    self.roll_back();
+                    self.book.roll_back();
                     Err(error::write(&error).into())
                 }
             }
@@ -293,14 +318,13 @@ impl Desk {
         match done {
             Ok(false) => self.chores.again(chore),
             Ok(true) => {
-                if chore.leaves_traces()
-                    && let Some(connection) = &self.connection
-                {
-                    // Pages that held what is gone are still in the log. If a reader is in the way,
-                    // the next of these, or closing the file, clears them.
-                    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+                if chore.leaves_traces() {
+                    // Pages that held what is gone are still in the log.
+                    self.book.clear();
                 }
-                self.ring(chore.deleted());
+                for number in chore.cleared() {
+                    self.bell.ring(number);
+                }
                 chore.finish(Ok(()));
             }
             Err(failed) => chore.finish(Err(failed.error)),
@@ -312,97 +336,4 @@ impl Desk {
             self.bell.ring(number);
         }
     }
-
-    fn begin(&mut self, class: Class) -> Result<(), Failed> {
-        self.reopen()?;
-        let Some(connection) = &self.connection else {
-            return Err(nothing());
-        };
-        if self.synced != class {
-            let level = match class {
-                Class::Power => "full",
-                Class::Process => "normal",
-            };
-            let set = connection.pragma_update(None, "synchronous", level);
-            set.map_err(|error| Failed::from(error::write(&error)))?;
-            // Noted at once: should the next step fail, the one after it must know how things stand.
-            self.synced = class;
-        }
-        let begun = connection
-            .prepare_cached("BEGIN IMMEDIATE")
-            .and_then(|mut it| it.execute([]));
-        match begun {
-            Ok(_) => {
-                let refreshed = self.known.refresh(connection);
-                refreshed.map_err(|error| {
-                    self.roll_back();
-                    error::write(&error).into()
-                })
-            }
-            Err(error) => Err(error::write(&error).into()),
-        }
-    }
-
-    fn commit(&mut self) -> Result<(), Failed> {
-        let Some(connection) = &self.connection else {
-            return Err(nothing());
-        };
-        let committed = connection
-            .prepare_cached("COMMIT")
-            .and_then(|mut it| it.execute([]));
-        let Err(error) = committed else {
-            return Ok(());
-        };
-        self.known.forget();
-        let error = error::commit(&error);
-        let by_one = matches!(error, AppendError::Full(_));
-        if matches!(error, AppendError::Unknown(_)) {
-            // After a sync that failed, the system may have dropped what was to be synced, and the
-            // next sync would succeed over the hole. The connection is not trusted with another.
-            self.connection = None;
-        } else {
-            self.roll_back();
-        }
-        Err(Failed { error, by_one })
-    }
-
-    fn roll_back(&mut self) {
-        self.known.forget();
-        let Some(connection) = &self.connection else {
-            return;
-        };
-        // SQLite itself rolls back after some failures.
-        if !connection.is_autocommit() && connection.execute("ROLLBACK", []).is_err() {
-            self.connection = None;
-        }
-    }
-
-    /// Opens the file again after a failure. Everything that is only in the log is first written to
-    /// the file and synced there, because the log may have holes that no sync would show.
-    fn reopen(&mut self) -> Result<(), Failed> {
-        if self.connection.is_some() {
-            return Ok(());
-        }
-        let opened = schema::open_to_write(&self.folder).and_then(|connection| {
-            let busy: i64 =
-                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-            Ok((connection, busy != 0))
-        });
-        match opened {
-            Ok((connection, false)) => {
-                self.connection = Some(connection);
-                self.synced = Class::Process;
-                Ok(())
-            }
-            Ok((_, true)) => {
-                let what = "a reader is in the way of opening the journal again";
-                Err(AppendError::Unavailable(what.to_owned()).into())
-            }
-            Err(error) => Err(error::write(&error).into()),
-        }
-    }
-}
-
-fn nothing() -> Failed {
-    AppendError::Unavailable("the journal is closed".to_owned()).into()
 }

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use raddle_core::ports::{AppendError, Journal, ListQuery, Pages};
 use raddle_core::{Body, Record, Seq, ThreadId, Timestamp};
+use raddle_store::{NodeError, NodeLock};
 
 use crate::records::{
     begin_turn, class_of, completed, delta, item_started, owned, started, turn_ended,
@@ -53,8 +54,10 @@ fn writes_until_killed() {
     let thread: ThreadId = thread.parse().expect("the thread's name is one");
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.build().unwrap();
+    let folder = Path::new(&folder);
+    let _alive = NodeLock::take(folder, &thread.to_string()).unwrap();
     runtime.block_on(async {
-        let journal = local(Path::new(&folder));
+        let journal = local(folder);
         let mut head = journal.head(thread).await.unwrap();
         loop {
             // Appends of one to three records.
@@ -168,13 +171,21 @@ async fn nor_when_another_goes_on_beside_it() {
     check(&local(folder.path()), other, told).await;
 }
 
-#[tokio::test]
-async fn a_node_that_was_killed_is_not_alive() {
+#[test]
+fn a_node_that_was_killed_is_not_alive() {
     let folder = tempfile::tempdir().unwrap();
-    let lock = folder.path().join("nodes").join("one.lock");
-    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
-    std::fs::write(&lock, "").unwrap();
-    // A process that was killed leaves its file behind, and nobody holds it.
-    assert!(!raddle_store::NodeLock::is_alive(folder.path(), "one").unwrap());
-    raddle_store::NodeLock::take(folder.path(), "one").unwrap();
+    let thread = ThreadId::mint();
+    let name = thread.to_string();
+    let alive = || NodeLock::is_alive(folder.path(), &name).unwrap();
+    assert!(!alive());
+    let mut child = spawn(folder.path(), thread);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // Once it has told something, it has been alive for a while.
+    while !lines.next().unwrap().unwrap().starts_with("told ") {}
+    assert!(alive());
+    let taken = NodeLock::take(folder.path(), &name);
+    assert!(matches!(taken, Err(NodeError::Alive(_))), "{taken:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!alive());
 }

@@ -1,5 +1,8 @@
 //! What was stored and is no longer as it was: the thread says so, and the others do not notice.
 
+mod salvage;
+mod unseen;
+
 use std::path::Path;
 
 use raddle_core::Seq;
@@ -67,6 +70,13 @@ impl Pair {
 
 fn file(folder: &Path) -> std::path::PathBuf {
     folder.join("journal.sqlite")
+}
+
+/// Moves the log into the file, as a journal does from time to time.
+fn move_log(folder: &Path) {
+    let connection = Connection::open(file(folder)).unwrap();
+    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+    assert_eq!(busy, Ok(0));
 }
 
 fn key(number: i64, seq: i64) -> i64 {
@@ -236,4 +246,34 @@ async fn a_damaged_item_is_not_shown() {
     assert!(matches!(items, Err(ReadError::Corrupt { at: Seq(4), .. })));
     let items = journal.items(pair.whole.thread, None, query).await;
     assert_eq!(items.unwrap().entries.len(), 5);
+}
+
+#[tokio::test]
+async fn a_thread_that_is_damaged_anywhere_takes_no_more_once_that_was_read() {
+    let mut pair = pair().await;
+    let found = pair.hurt(|connection, number| {
+        let sql = "UPDATE event SET time = time + 1 WHERE at = ?1";
+        assert_eq!(connection.execute(sql, [key(number, 4)]), Ok(1));
+    });
+    assert_eq!(found.await, Err(Seq(4)));
+    let journal = local(pair.folder.path());
+    let read = journal.read(pair.hurt.thread, Seq::ZERO, usize::MAX).await;
+    assert!(matches!(read, Err(ReadError::Corrupt { at: Seq(4), .. })));
+    let after = pair.hurt.head;
+    let records = pair.hurt.records(vec![renamed("more")]);
+    let class = crate::records::class_of(&records);
+    let refused = journal.append(pair.hurt.thread, after, &records, class);
+    let refused = refused.await;
+    assert!(
+        matches!(&refused, Err(AppendError::ReadOnly(why)) if why.contains("record 4")),
+        "{refused:?}"
+    );
+    pair.whole.append(&journal, vec![renamed("more")]).await;
+    // Deleting it ends that: whoever brings it back brings it back whole.
+    journal.delete(pair.hurt.thread).await.unwrap();
+    let mut again = Script {
+        thread: pair.hurt.thread,
+        ..Script::new()
+    };
+    again.start(&journal, "/w").await;
 }

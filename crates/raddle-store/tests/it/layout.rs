@@ -1,6 +1,7 @@
 //! Files of other versions, and a folder that several open at once.
 
-use raddle_core::ports::{Journal, ListQuery, Pages, ReadError};
+use raddle_core::ports::{AppendError, Journal, ListQuery, Pages, ReadError};
+use raddle_core::{Class, Record, Seq};
 use raddle_store::{LocalJournal, Options};
 use rusqlite::Connection;
 
@@ -36,6 +37,49 @@ async fn a_newer_file_is_refused_whole() {
 }
 
 #[tokio::test]
+async fn a_file_that_becomes_newer_is_refused_whole_from_then_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut script = Script::new();
+    let journal = local(folder.path());
+    script.start(&journal, "/w").await;
+    let head = script.head;
+    assert_eq!(journal.head(script.thread).await, Ok(head));
+    // Another process, of a later version, comes to the same folder.
+    let other = Connection::open(folder.path().join("journal.sqlite")).unwrap();
+    let version = |version: i64| {
+        let set = other.pragma_update(None, "user_version", version);
+        set.unwrap();
+    };
+    let ours: i64 = other
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .unwrap();
+    version(1_000_000);
+    let records = [Record {
+        seq: head.next(),
+        at: raddle_core::Timestamp(1),
+        body: crate::records::renamed("other"),
+    }];
+    let thread = script.thread;
+    for _ in 0..3 {
+        let append = journal.append(thread, head, &records, Class::Power).await;
+        assert!(
+            matches!(&append, Err(AppendError::ReadOnly(why)) if why.contains("newer")),
+            "{append:?}"
+        );
+        let read = journal.read(thread, Seq::ZERO, usize::MAX).await;
+        assert!(matches!(read, Err(ReadError::Newer(_))), "{read:?}");
+        let head = journal.head(thread).await;
+        assert!(matches!(head, Err(ReadError::Newer(_))), "{head:?}");
+        let list = journal.list(ListQuery::default()).await;
+        assert!(matches!(list, Err(ReadError::Newer(_))), "{list:?}");
+    }
+    version(ours);
+    assert_eq!(journal.head(thread).await, Ok(head));
+    let append = journal.append(thread, head, &records, Class::Power).await;
+    assert_eq!(append, Ok(head.next()));
+}
+
+#[tokio::test]
 async fn what_is_no_journal_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("journal.sqlite");
@@ -59,11 +103,11 @@ async fn everything_is_there_after_opening_again() {
     let journal = local(folder.path());
     script.start(&journal, "/w").await;
     script.turn(&journal, "t1", "one").await;
-    let before = journal.read(script.thread, raddle_core::Seq::ZERO, usize::MAX);
+    let before = journal.read(script.thread, Seq::ZERO, usize::MAX);
     let before = before.await.unwrap();
     drop(journal);
     let journal = local(folder.path());
-    let after = journal.read(script.thread, raddle_core::Seq::ZERO, usize::MAX);
+    let after = journal.read(script.thread, Seq::ZERO, usize::MAX);
     assert_eq!(after.await, Ok(before));
     script.turn(&journal, "t2", "two").await;
 }
@@ -131,7 +175,7 @@ async fn a_deleted_thread_leaves_nothing_in_the_folder() {
     assert!(found(folder.path(), other.thread.as_uuid().as_bytes()));
 }
 
-fn found(folder: &std::path::Path, marker: &[u8]) -> bool {
+pub fn found(folder: &std::path::Path, marker: &[u8]) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -143,6 +187,27 @@ fn found(folder: &std::path::Path, marker: &[u8]) -> bool {
 }
 
 #[tokio::test]
+async fn a_journal_that_is_closed_leaves_no_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("journal.sqlite-wal");
+    let mut script = Script::new();
+    for round in 0..5 {
+        let journal = local(folder.path());
+        if round == 0 {
+            script.start(&journal, "/w").await;
+        }
+        script.turn(&journal, &format!("t{round}"), "words").await;
+        // Those who read have the file open too.
+        for _ in 0..8 {
+            assert_eq!(journal.head(script.thread).await, Ok(script.head));
+        }
+        assert!(log.exists());
+        drop(journal);
+        assert!(!log.exists());
+    }
+}
+
+#[tokio::test]
 async fn the_folder_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let outer = tempfile::tempdir().unwrap();
@@ -150,4 +215,25 @@ async fn the_folder_is_for_its_owner_only() {
     let _journal = local(&folder);
     let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
+}
+
+/// An owner that may mean more by its words than we know: its thread is left alone, the others are not.
+#[tokio::test]
+async fn a_thread_of_a_newer_owner_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = local(folder.path());
+    let (mut newer, mut ours) = (Script::new(), Script::new());
+    newer.start(&journal, "/w").await;
+    ours.start(&journal, "/w").await;
+    let mut owned = crate::records::owned();
+    if let raddle_core::Body::Event(event) = &mut owned
+        && let raddle_core::Event::Owned(it) = &mut **event
+    {
+        it.level = raddle_core::LEVEL + 1;
+    }
+    newer.append(&journal, vec![owned]).await;
+    let read = journal.read(newer.thread, Seq::ZERO, 1 << 20).await;
+    assert!(matches!(read, Err(ReadError::Newer(_))), "{read:?}");
+    let read = journal.read(ours.thread, Seq::ZERO, 1 << 20).await;
+    assert!(read.is_ok(), "{read:?}");
 }

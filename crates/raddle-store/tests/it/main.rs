@@ -3,8 +3,12 @@
 
 mod crash;
 mod damage;
+mod files;
+mod forks;
 mod layout;
 mod model;
 mod node;
 mod records;
+mod shut;
+mod size;
 mod suite;

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use raddle_core::ports::{Journal, ListQuery, PageQuery, Pages};
-use raddle_core::{Base, Body, Event, Record, Seq, Thread};
+use raddle_core::{Base, Body, Event, Record, Seq, Thread, ThreadId};
 use raddle_store::{LocalJournal, MemoryJournal};
 
 use crate::records::{
-    Script, begin_turn, class_of, completed, delta, item_started, owned, renamed, reverted, saved,
-    started, turn_ended,
+    Script, begin_turn, class_of, completed, delta, forked, item_started, owned, renamed, reverted,
+    saved, started, turn_ended,
 };
 use crate::suite::local;
 
@@ -20,6 +20,8 @@ enum Act {
     Stale(i64),
     /// A snapshot is kept.
     Base,
+    /// The thread goes on as another from this share of its numbers, and the other takes the place of a third.
+    Fork(u8),
     /// The thread goes.
     Delete,
     /// The file is closed and opened.
@@ -63,6 +65,7 @@ fn act() -> impl Strategy<Value = Act> {
         20 => prop::collection::vec(piece(), 1..8).prop_map(Act::Append),
         2 => (-3..4_i64).prop_filter("not stale", |by| *by != 0).prop_map(Act::Stale),
         1 => Just(Act::Base),
+        2 => any::<u8>().prop_map(Act::Fork),
         1 => Just(Act::Delete),
         1 => Just(Act::Reopen),
     ]
@@ -75,6 +78,12 @@ struct Both {
     memory: MemoryJournal,
     scripts: Vec<Script>,
     turns: u64,
+    forks: Vec<ThreadId>,
+    bases: Vec<Base>,
+}
+
+fn head_of(base: Option<&Base>) -> Seq {
+    base.map_or(Seq::ZERO, |base| base.thread.head())
 }
 
 impl Both {
@@ -84,8 +93,10 @@ impl Both {
             local: Some(local(folder.path())),
             folder,
             memory: MemoryJournal::new(),
-            scripts: vec![Script::new(), Script::new()],
+            scripts: vec![Script::new(), Script::new(), Script::new()],
             turns: 0,
+            forks: Vec::new(),
+            bases: Vec::new(),
         }
     }
 
@@ -120,8 +131,29 @@ impl Both {
                     folded.apply(&record);
                 }
                 let base = Base::of(&folded);
+                self.bases.push(base.clone());
                 let saved = self.local().save_base(thread, base.clone()).await;
                 assert_eq!(saved, self.memory.save_base(thread, base).await);
+            }
+            Act::Fork(share) => {
+                let script = self.scripts[which].clone();
+                let at = Seq((script.head.0 * u64::from(share)).div_ceil(255));
+                let to = ThreadId::mint();
+                self.forks.push(to);
+                let local = self.local().fork(script.thread, at, to).await;
+                let memory = self.memory.fork(script.thread, at, to).await;
+                assert_eq!(local, memory);
+                if let Ok(head) = memory {
+                    let mut fork = Script {
+                        thread: to,
+                        head,
+                        ..script.clone()
+                    };
+                    let after = fork.head;
+                    let records = fork.records(vec![forked(to, script.thread, at, 0)]);
+                    self.scripts[2] = fork;
+                    self.append(2, after, &records).await;
+                }
             }
             Act::Delete => {
                 let thread = self.scripts[which].thread;
@@ -174,8 +206,8 @@ impl Both {
                 vec![completed(&turn, &name(item), &"z".repeat(bytes))]
             }
             Piece::Rename(letter) => vec![renamed(&format!("name {letter}"))],
-            Piece::Archive(true) => vec![Event::Archived.into()],
-            Piece::Archive(false) => vec![Event::Unarchived.into()],
+            Piece::Archive(true) => vec![Event::Archived { principal: None }.into()],
+            Piece::Archive(false) => vec![Event::Unarchived { principal: None }.into()],
             Piece::Revert(pick) => {
                 let thread = self.scripts[which].thread;
                 let query = PageQuery {
@@ -211,7 +243,15 @@ impl Both {
                 assert_eq!(read, memory.read(thread, after, usize::MAX).await);
             }
             for at in [None, Some(Seq(script.head.0 / 2))] {
-                assert_eq!(local.base(thread, at).await, memory.base(thread, at).await);
+                let found = local.base(thread, at).await.unwrap();
+                let copied = memory.base(thread, at).await.unwrap();
+                // A fork that shares its parent's records has also the bases that came later.
+                let shared = found.as_ref().is_some_and(|base| {
+                    let newer = base.thread.head() > head_of(copied.as_ref());
+                    let fits = at.is_none_or(|at| base.thread.head() <= at);
+                    newer && fits && self.forks.contains(&thread) && self.bases.contains(base)
+                });
+                assert!(found == copied || shared, "{found:?} {copied:?}");
             }
             for newest_first in [false, true] {
                 let mut query = PageQuery {
@@ -254,7 +294,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_journals_agree(acts in prop::collection::vec((0..2_usize, act()), 1..40)) {
+    fn both_journals_agree(acts in prop::collection::vec((0..3_usize, act()), 1..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.build().unwrap();
         runtime.block_on(async {

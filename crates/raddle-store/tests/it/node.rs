@@ -1,6 +1,17 @@
 //! Who is alive.
 
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use raddle_core::Seq;
+use raddle_core::ports::{Journal, ListQuery, Pages};
 use raddle_store::{NodeError, NodeLock};
+
+use crate::records::Script;
+use crate::suite::local;
+
+const FOLDER: &str = "RADDLE_STORE_TEST_COLD";
 
 #[test]
 fn a_node_is_alive_while_it_holds_its_lock() {
@@ -36,4 +47,112 @@ fn a_name_is_no_path() {
         let alive = NodeLock::is_alive(folder.path(), name);
         assert!(matches!(alive, Err(NodeError::BadName(_))), "{name}");
     }
+}
+
+#[test]
+#[ignore = "is run by the test below, as one process of many"]
+fn starts_cold() {
+    let folder = std::env::var_os(FOLDER).expect("the folder is named");
+    let folder = Path::new(&folder);
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.build().unwrap();
+    // All begin when all are there.
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    let mut script = Script::new();
+    let name = script.thread.to_string();
+    runtime.block_on(async {
+        let journal = local(folder);
+        let _alive = NodeLock::take(folder, &name).unwrap();
+        assert!(NodeLock::is_alive(folder, &name).unwrap());
+        script.start(&journal, "/w").await;
+        script.turn(&journal, "t", "go").await;
+    });
+    writeln!(std::io::stdout(), "\nbegan {name}").unwrap();
+}
+
+#[tokio::test]
+async fn many_processes_start_on_an_empty_folder_at_once() {
+    const PROCESSES: usize = 64;
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("new");
+    let children: Vec<Child> = (0..PROCESSES)
+        .map(|_| {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["node::starts_cold", "--exact", "--ignored", "--nocapture"])
+                .env(FOLDER, &folder)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let started: Vec<Child> = children
+        .into_iter()
+        .map(|mut child| {
+            let mut input = child.stdin.take().unwrap();
+            input.write_all(b"go\n").unwrap();
+            child
+        })
+        .collect();
+    let mut began = Vec::new();
+    for child in started {
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let failed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}{failed}");
+        let name = said.lines().find_map(|line| line.strip_prefix("began "));
+        began.push(name.unwrap().to_owned());
+    }
+    began.sort();
+    let journal = local(&folder);
+    let query = ListQuery {
+        limit: 2 * PROCESSES,
+        ..ListQuery::default()
+    };
+    let page = journal.list(query).await.unwrap();
+    let mut listed: Vec<String> = page
+        .entries
+        .iter()
+        .map(|it| it.thread.to_string())
+        .collect();
+    listed.sort();
+    assert_eq!(listed, began);
+    for entry in page.entries {
+        // Reading follows the chain of each.
+        let read = journal.read(entry.thread, Seq::ZERO, usize::MAX).await;
+        assert_eq!(read.unwrap().last().map(|it| it.seq), Some(entry.head));
+        assert!(!NodeLock::is_alive(&folder, &entry.thread.to_string()).unwrap());
+    }
+    drop(journal);
+    let file = rusqlite::Connection::open(folder.join("journal.sqlite")).unwrap();
+    let whole: String = file
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(whole, "ok");
+}
+
+/// What a killed node left goes; what a node may be about to take stays, and what one holds.
+#[test]
+fn only_old_locks_that_nobody_holds_are_swept() {
+    let folder = tempfile::tempdir().unwrap();
+    let held = NodeLock::take(folder.path(), "held").unwrap();
+    let nodes = folder.path().join("nodes");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    for name in ["old", "fresh", "held"] {
+        let mut options = std::fs::OpenOptions::new();
+        let options = options.create(true).append(true);
+        let file = options.open(nodes.join(format!("{name}.lock"))).unwrap();
+        if name != "fresh" {
+            file.set_modified(long_ago).unwrap();
+        }
+    }
+    let taken = NodeLock::take(folder.path(), "one").unwrap();
+    let mut left: Vec<_> = std::fs::read_dir(&nodes)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["fresh.lock", "held.lock", "one.lock"]);
+    drop((held, taken));
 }

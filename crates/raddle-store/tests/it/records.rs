@@ -2,10 +2,10 @@
 
 use raddle_core::ports::Journal;
 use raddle_core::{
-    AgentMessage, Body, Class, Delta, Epoch, Event, Input, InputAccepted, Item, ItemBody,
-    ItemCompleted, ItemSaved, ItemStarted, ItemStatus, Owned, Part, Record, Renamed, Reverted, Seq,
-    Settings, Source, Span, ThreadId, ThreadStarted, Timestamp, TurnEnd, TurnEnded, TurnId,
-    TurnKind, TurnStarted, UserMessage,
+    AgentMessage, Body, Class, Delta, Epoch, Event, Forked, Input, InputAccepted, Item, ItemBody,
+    ItemCompleted, ItemSaved, ItemStarted, ItemStatus, Owned, Part, PartText, Record, Renamed,
+    Reverted, Seq, Settings, Source, Span, ThreadId, ThreadStarted, Timestamp, TurnEnd, TurnEnded,
+    TurnId, TurnKind, TurnStarted, UserMessage,
 };
 
 /// A thread and the number of its newest record.
@@ -55,6 +55,17 @@ impl Script {
         self.append(journal, bodies).await
     }
 
+    /// A thread that begins with this one's records up to a number.
+    pub async fn fork(&self, journal: &impl Journal, at: Seq) -> Self {
+        let to = ThreadId::mint();
+        let head = journal.fork(self.thread, at, to).await.expect("a fork");
+        Self {
+            thread: to,
+            head,
+            now: self.now,
+        }
+    }
+
     /// A whole turn with one message each way.
     pub async fn turn(&mut self, journal: &impl Journal, turn: &str, says: &str) -> Vec<Record> {
         let mut records = self.append(journal, begin_turn(turn, says)).await;
@@ -102,6 +113,8 @@ pub fn owned() -> Body {
         node: "one".to_owned(),
         found: Seq::ZERO,
         reserved: Seq(10_000),
+        level: raddle_core::LEVEL,
+        version: String::new(),
     })
     .into()
 }
@@ -125,12 +138,17 @@ pub fn begin_turn(turn: &str, says: &str) -> Vec<Body> {
             output_schema: None,
         })
         .into(),
-        Event::InputAccepted(InputAccepted { turn, item }).into(),
+        Event::InputAccepted(InputAccepted {
+            turn,
+            item,
+            principal: None,
+        })
+        .into(),
     ]
 }
 
 pub fn turn_ended(turn: &str) -> Body {
-    let end = TurnEnd::Completed;
+    let end = TurnEnd::Completed {};
     let turn = turn.into();
     Event::TurnEnded(TurnEnded { turn, end }).into()
 }
@@ -177,7 +195,10 @@ pub fn delta(item: &str, offset: u64, text: &str) -> Body {
 pub fn saved(id: &str, text: &str) -> Body {
     Event::ItemSaved(ItemSaved {
         item: id.into(),
-        texts: vec![(Part::Text, text.to_owned())],
+        texts: vec![PartText {
+            part: Part::Text,
+            text: text.to_owned(),
+        }],
     })
     .into()
 }
@@ -192,7 +213,11 @@ pub fn completed(turn: &str, id: &str, text: &str) -> Body {
 
 pub fn renamed(name: &str) -> Body {
     let name = Some(name.to_owned());
-    Event::Renamed(Renamed { name }).into()
+    Event::Renamed(Renamed {
+        name,
+        principal: None,
+    })
+    .into()
 }
 
 pub fn reverted(turn: &str, at: Seq, turns: u64) -> Body {
@@ -204,6 +229,29 @@ pub fn reverted(turn: &str, at: Seq, turns: u64) -> Body {
             until: Some(at),
         }],
         turns,
+        context_tokens: 0,
+        principal: None,
+    })
+    .into()
+}
+
+/// The first record of a thread that went on from another.
+pub fn forked(thread: ThreadId, from: ThreadId, at: Seq, turns: u64) -> Body {
+    Event::Forked(Forked {
+        thread,
+        from,
+        at,
+        principal: None,
+        lineage: vec![Span {
+            from: Seq::ZERO,
+            until: None,
+        }],
+        turns,
+        settings: Settings {
+            cwd: "/fork".to_owned(),
+            ..Settings::default()
+        },
+        ephemeral: false,
     })
     .into()
 }

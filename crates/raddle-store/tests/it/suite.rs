@@ -1,7 +1,8 @@
 //! What every journal does. Each of these runs against each journal.
 
-mod blobs;
+pub mod blobs;
 mod fence;
+mod forks;
 mod lists;
 mod reading;
 mod turns;
@@ -29,6 +30,9 @@ macro_rules! for_each_journal {
     };
 }
 use for_each_journal;
+
+/// How long search may lag behind on a busy machine before a test gives up.
+const LAG_MAX: std::time::Duration = std::time::Duration::from_secs(60);
 
 pub fn local(folder: &std::path::Path) -> raddle_store::LocalJournal {
     let folder = folder.to_owned();

@@ -1,14 +1,21 @@
 //! Bytes beside the journal.
 
-use raddle_core::ports::{Blobs, Journal, ReadError};
-use raddle_core::{Blob, Event, Image, Input, InputAccepted, ItemBody, ItemStatus, UserMessage};
+use raddle_core::ports::{AppendError, Blobs, Journal, ReadError};
+use raddle_core::{
+    Blob, Body, Class, DiffUpdated, Event, Image, ImageMade, Input, InputAccepted, Item, ItemBody,
+    ItemCompleted, ItemStarted, ItemStatus, Output, Seq, UserMessage,
+};
 
-use crate::records::{Script, item};
+use crate::records::{Script, item, message, renamed};
 
 super::for_each_journal!(
     bytes_come_back,
     a_name_that_names_nothing,
     a_blob_goes_with_the_last_thread_that_names_it,
+    what_is_not_there_cannot_be_named,
+    every_place_that_can_name_a_blob,
+    a_blob_that_was_put_again_waits_for_its_name,
+    a_fork_keeps_the_blobs_that_it_took_over,
 );
 
 async fn bytes_come_back(journal: impl Blobs) {
@@ -40,31 +47,159 @@ async fn a_name_that_names_nothing(journal: impl Blobs) {
     }
 }
 
+async fn put(journal: &impl Blobs, byte: u8) -> Blob {
+    let blob = journal.put(vec![byte; 5000], "image/png".to_owned());
+    blob.await.unwrap()
+}
+
+/// A record that names a blob.
+pub fn naming(blob: &Blob) -> Body {
+    let image = Image::Blob(blob.clone());
+    let input = Input::Image {
+        image,
+        detail: None,
+    };
+    let message = UserMessage {
+        input: vec![input],
+        client_id: None,
+    };
+    let accepted = InputAccepted {
+        turn: "t".into(),
+        item: item("i", ItemBody::UserMessage(message), ItemStatus::Completed),
+        principal: None,
+    };
+    Event::InputAccepted(accepted).into()
+}
+
 async fn a_blob_goes_with_the_last_thread_that_names_it(journal: impl Journal + Blobs) {
-    let blob = journal.put(vec![9; 5000], "image/png".to_owned()).await;
-    let blob = blob.unwrap();
+    let blob = put(&journal, 9).await;
     let mut scripts = [Script::new(), Script::new()];
     for script in &mut scripts {
         script.start(&journal, "/w").await;
-        let image = Image::Blob(blob.clone());
-        let input = Input::Image {
-            image,
-            detail: None,
-        };
-        let message = UserMessage {
-            input: vec![input],
-            client_id: None,
-        };
-        let accepted = InputAccepted {
-            turn: "t".into(),
-            item: item("i", ItemBody::UserMessage(message), ItemStatus::Completed),
-        };
-        script
-            .append(&journal, vec![Event::InputAccepted(accepted).into()])
-            .await;
+        // Once, and once more.
+        script.append(&journal, vec![naming(&blob)]).await;
+        script.append(&journal, vec![naming(&blob)]).await;
     }
     journal.delete(scripts[0].thread).await.unwrap();
     assert_eq!(journal.get(blob.clone()).await, Ok(vec![9; 5000]));
     journal.delete(scripts[1].thread).await.unwrap();
     assert_eq!(journal.get(blob).await, Err(ReadError::NotFound));
+}
+
+async fn what_is_not_there_cannot_be_named(journal: impl Journal + Blobs) {
+    let mut script = Script::new();
+    script.start(&journal, "/w").await;
+    let there = put(&journal, 1).await;
+    for hash in ["", "zz", &"0".repeat(64), &"g".repeat(64)] {
+        let missing = Blob {
+            hash: hash.to_owned(),
+            ..there.clone()
+        };
+        let (after, mut ahead) = (script.head, script.clone());
+        let bodies = vec![naming(&there), renamed("x"), naming(&missing)];
+        let records = ahead.records(bodies);
+        let refused = journal.append(script.thread, after, &records, Class::Power);
+        let Err(AppendError::ReadOnly(what)) = refused.await else {
+            panic!("{hash:?} was taken");
+        };
+        assert!(what.contains("put it first"), "{what}");
+        // Nothing of it was written.
+        assert_eq!(journal.head(script.thread).await, Ok(after));
+    }
+    script.append(&journal, vec![naming(&there)]).await;
+}
+
+async fn every_place_that_can_name_a_blob(journal: impl Journal + Blobs) {
+    let image = |blob: &Blob| Image::Blob(blob.clone());
+    let output = |images, full| Item {
+        output: Some(Output {
+            images,
+            full,
+            ..Output::default()
+        }),
+        ..item("i", message("text"), ItemStatus::Completed)
+    };
+    let made = |blob: &Blob| {
+        let made = ImageMade {
+            stage: "done".to_owned(),
+            image: Some(image(blob)),
+            prompt: None,
+            saved: None,
+        };
+        item("i", ItemBody::ImageMade(made), ItemStatus::Completed)
+    };
+    let completed = |item| {
+        let turn = "t".into();
+        Event::ItemCompleted(ItemCompleted { turn, item })
+    };
+    let places: [&dyn Fn(&Blob) -> Event; 5] = [
+        &|blob| completed(output(vec![image(blob)], None)),
+        &|blob| completed(output(vec![], Some(blob.clone()))),
+        &|blob| completed(made(blob)),
+        &|blob| {
+            let item = made(blob);
+            let (turn, gate) = ("t".into(), None);
+            Event::ItemStarted(ItemStarted { turn, item, gate })
+        },
+        &|blob| {
+            Event::DiffUpdated(DiffUpdated {
+                turn: "t".into(),
+                diff: String::new(),
+                full: Some(blob.clone()),
+            })
+        },
+    ];
+    for (byte, place) in (10..).zip(places) {
+        let mut script = Script::new();
+        script.start(&journal, "/w").await;
+        let blob = put(&journal, byte).await;
+        script.append(&journal, vec![place(&blob).into()]).await;
+        assert!(journal.get(blob.clone()).await.is_ok());
+        journal.delete(script.thread).await.unwrap();
+        assert_eq!(journal.get(blob).await, Err(ReadError::NotFound));
+    }
+}
+
+async fn a_blob_that_was_put_again_waits_for_its_name(journal: impl Journal + Blobs) {
+    let mut scripts = [Script::new(), Script::new()];
+    for script in &mut scripts {
+        script.start(&journal, "/w").await;
+    }
+    let [first, second] = &mut scripts;
+    // Both have put it; one names it and goes before the other has come to it.
+    let blob = put(&journal, 3).await;
+    assert_eq!(put(&journal, 3).await, blob);
+    first.append(&journal, vec![naming(&blob)]).await;
+    journal.delete(first.thread).await.unwrap();
+    assert_eq!(journal.get(blob.clone()).await, Ok(vec![3; 5000]));
+    second.append(&journal, vec![naming(&blob)]).await;
+    journal.delete(second.thread).await.unwrap();
+    assert_eq!(journal.get(blob).await, Err(ReadError::NotFound));
+}
+
+async fn a_fork_keeps_the_blobs_that_it_took_over(journal: impl Journal + Blobs) {
+    let mut script = Script::new();
+    script.start(&journal, "/w").await;
+    let (early, late, long) = (
+        put(&journal, 1).await,
+        put(&journal, 2).await,
+        "long ".repeat(20_000),
+    );
+    script.append(&journal, vec![naming(&early)]).await;
+    let body = vec![crate::records::completed("t", "long", &long)];
+    script.append(&journal, body).await;
+    let at = script.head;
+    script.append(&journal, vec![naming(&late)]).await;
+    let fork = script.fork(&journal, at).await;
+    let again = fork.fork(&journal, Seq(at.0 - 1)).await;
+    let whole = journal.read(fork.thread, Seq::ZERO, usize::MAX).await;
+    journal.delete(script.thread).await.unwrap();
+    // What was named only beyond the seam is gone, the rest stays.
+    assert_eq!(journal.get(late).await, Err(ReadError::NotFound));
+    let after = journal.read(fork.thread, Seq::ZERO, usize::MAX).await;
+    assert_eq!(after, whole);
+    journal.delete(fork.thread).await.unwrap();
+    assert_eq!(journal.get(early.clone()).await, Ok(vec![1; 5000]));
+    journal.delete(again.thread).await.unwrap();
+    assert_eq!(journal.get(early).await, Err(ReadError::NotFound));
 }

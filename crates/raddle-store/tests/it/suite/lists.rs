@@ -1,9 +1,9 @@
 //! Lists of threads follow the records.
 
 use raddle_core::ports::{Journal, ListQuery, Page, Pages, ReadError, Summary};
-use raddle_core::{Event, Forked, Seq, Settings, Span, Thread, ThreadId};
+use raddle_core::{Event, Seq, Thread, ThreadId};
 
-use crate::records::{Script, delta, item_started, renamed};
+use crate::records::{Script, delta, forked, item_started, renamed};
 
 super::for_each_journal!(
     newest_first,
@@ -80,7 +80,7 @@ async fn archived_threads_have_their_own_list(journal: impl Journal + Pages) {
         ..query(10)
     };
     scripts[1]
-        .append(&journal, vec![Event::Archived.into()])
+        .append(&journal, vec![Event::Archived { principal: None }.into()])
         .await;
     let page = journal.list(query(10)).await.unwrap();
     assert_eq!(ids(&page), [scripts[0].thread]);
@@ -88,7 +88,7 @@ async fn archived_threads_have_their_own_list(journal: impl Journal + Pages) {
     assert_eq!(ids(&page), [scripts[1].thread]);
     assert!(page.entries[0].archived);
     scripts[1]
-        .append(&journal, vec![Event::Unarchived.into()])
+        .append(&journal, vec![Event::Unarchived { principal: None }.into()])
         .await;
     assert_eq!(journal.list(archived).await.unwrap().entries, []);
 }
@@ -130,7 +130,7 @@ async fn a_deleted_thread_is_not_listed(journal: impl Journal + Pages) {
     let mut scripts = threads(&journal, 3).await;
     // It goes from the list when it says so, and stays away when it is gone.
     scripts[1]
-        .append(&journal, vec![Event::Deleted.into()])
+        .append(&journal, vec![Event::Deleted { principal: None }.into()])
         .await;
     let rest = [scripts[2].thread, scripts[0].thread];
     assert_eq!(ids(&journal.list(query(10)).await.unwrap()), rest);
@@ -152,23 +152,8 @@ async fn a_copy_is_listed_once_it_is_its_own(journal: impl Journal + Pages) {
     assert_eq!(copied.await, Ok(script.head));
     let page = journal.list(query(10)).await.unwrap();
     assert_eq!(ids(&page), [script.thread]);
-    let forked = Event::Forked(Forked {
-        thread: copy.thread,
-        from: script.thread,
-        at: script.head,
-        principal: None,
-        lineage: vec![Span {
-            from: Seq::ZERO,
-            until: None,
-        }],
-        turns: 1,
-        settings: Settings {
-            cwd: "/copy".to_owned(),
-            ..Settings::default()
-        },
-        ephemeral: false,
-    });
-    copy.append(&journal, vec![forked.into()]).await;
+    let forked = forked(copy.thread, script.thread, script.head, 1);
+    copy.append(&journal, vec![forked]).await;
     let page = journal.list(query(10)).await.unwrap();
     let mut both = [script.thread, copy.thread];
     both.sort_by(|one, other| other.cmp(one));
@@ -176,7 +161,7 @@ async fn a_copy_is_listed_once_it_is_its_own(journal: impl Journal + Pages) {
     journal.delete(script.thread).await.unwrap();
     let page = journal.list(query(10)).await.unwrap();
     assert_eq!(ids(&page), [copy.thread]);
-    assert_eq!(page.entries[0].cwd, "/copy");
+    assert_eq!(page.entries[0].cwd, "/fork");
 }
 
 async fn a_cursor_that_no_page_gave_is_refused(journal: impl Journal + Pages) {
@@ -220,7 +205,8 @@ async fn settled_search(
     count: usize,
 ) -> Vec<ThreadId> {
     let mut found = Vec::new();
-    for _ in 0..1000 {
+    let late = std::time::Instant::now() + super::LAG_MAX;
+    while std::time::Instant::now() < late {
         let page = journal.search(text.to_owned(), query(10)).await.unwrap();
         found = ids(&page);
         if found.len() == count {

@@ -9,6 +9,7 @@ super::for_each_journal!(
     records_come_back_in_order,
     pages_of_records_meet_without_a_gap,
     a_page_has_at_least_one_record,
+    a_page_weighs_what_its_records_weigh,
     long_records_come_back_whole,
     deltas_stay_while_their_item_is_open,
     deltas_go_when_their_item_is_saved_or_completed,
@@ -76,6 +77,32 @@ async fn a_page_has_at_least_one_record(journal: impl Journal) {
     assert_eq!(end, []);
     let beyond = journal.read(script.thread, Seq(u64::MAX), 0).await.unwrap();
     assert_eq!(beyond, []);
+}
+
+async fn a_page_weighs_what_its_records_weigh(journal: impl Journal) {
+    let mut script = Script::new();
+    script.start(&journal, "/w").await;
+    for bytes in [10_000, 100_000] {
+        let after = script.head;
+        for at in 0..10 {
+            let text = format!("{at}").repeat(bytes);
+            let body = vec![completed("t", "i", &text)];
+            script.append(&journal, body).await;
+        }
+        // Whether a record is long or very long, no page holds more of it than was asked for.
+        let page = journal.read(script.thread, after, bytes * 7 / 2).await;
+        assert_eq!(page.unwrap().len(), 3, "of {bytes} bytes each");
+    }
+    script.append(&journal, vec![item_started("t", "i")]).await;
+    let after = script.head;
+    for at in 0..10 {
+        let text = "x".repeat(10_000);
+        script
+            .append(&journal, vec![delta("i", at * 10_000, &text)])
+            .await;
+    }
+    let page = journal.read(script.thread, after, 35_000).await;
+    assert_eq!(page.unwrap().len(), 3);
 }
 
 async fn long_records_come_back_whole(journal: impl Journal) {

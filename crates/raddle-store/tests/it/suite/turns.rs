@@ -94,7 +94,7 @@ async fn turns_in_both_directions(journal: impl Journal + Pages) {
         assert_eq!(forwards[3].from, from);
         assert_eq!(forwards[3].ended, None);
         let ended = forwards[0].ended.as_ref().map(|(end, _)| end);
-        assert_eq!(ended, Some(&TurnEnd::Completed));
+        assert_eq!(ended, Some(&TurnEnd::Completed {}));
         assert!(forwards[0].started_at < forwards[1].started_at);
     }
 }

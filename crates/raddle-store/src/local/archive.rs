@@ -1,0 +1,155 @@
+//! A journal as it lies in its folder: to be looked at, never changed, whoever else has it open.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use raddle_core::ports::{ListQuery, Page, PageQuery, ReadError, Summary, TurnEntry};
+use raddle_core::{Base, Item, Record, Seq, ThreadId, TurnId};
+use rusqlite::{Connection, Transaction};
+
+use super::files::Files;
+use super::{error, pages, read, schema, search};
+
+/// A thread that is there for its users: not one that is being deleted, or that is still being copied.
+/// What says so is only asked whether it hides the thread, because it may be damaged too.
+const SHOWN: &str = "going = 0 AND NOT EXISTS
+    (SELECT 1 FROM summary WHERE summary.number = thread.number AND summary.shelf = 2)";
+
+/// A journal that is only looked at. It makes no file, resumes nothing and waits for no writer, so it
+/// works beside running servers and on a folder that cannot be written.
+#[derive(Debug)]
+pub struct Archive {
+    pub(super) connection: Connection,
+    pub(super) files: Files,
+    pub(super) folder: PathBuf,
+}
+
+impl Archive {
+    /// Opens the journal in a folder; nothing if there is none.
+    pub fn open(folder: &Path) -> Result<Option<Self>, ReadError> {
+        match folder.join(schema::FILE).try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(error) => return Err(ReadError::Unavailable(error.to_string())),
+        }
+        let connection = schema::open_to_read(folder).map_err(error::open)?;
+        schema::check_version(&connection)?;
+        Ok(Some(Self {
+            connection,
+            files: Files::new(folder),
+            folder: folder.to_owned(),
+        }))
+    }
+
+    /// Every thread, in the order in which they came to be here.
+    pub fn threads(&self) -> Result<Vec<ThreadId>, ReadError> {
+        let sql = format!("SELECT id FROM thread WHERE {SHOWN} ORDER BY number");
+        self.ids(&sql, []).map_err(error::open)
+    }
+
+    /// The threads whose id begins so; two of them if there are two or more.
+    pub fn find(&self, prefix: &str) -> Result<Vec<ThreadId>, ReadError> {
+        let Some((low, high)) = id_range(prefix) else {
+            return Ok(Vec::new());
+        };
+        let sql = format!("SELECT id FROM thread WHERE id BETWEEN ?1 AND ?2 AND {SHOWN} LIMIT 2");
+        self.ids(&sql, [low, high]).map_err(error::open)
+    }
+
+    fn ids(
+        &self,
+        sql: &str,
+        range: impl rusqlite::Params,
+    ) -> Result<Vec<ThreadId>, rusqlite::Error> {
+        let mut statement = self.connection.prepare(sql)?;
+        let ids = statement.query_map(range, |row| {
+            let id: [u8; 16] = row.get(0)?;
+            Ok(ThreadId::from(uuid::Uuid::from_bytes(id)))
+        })?;
+        ids.collect()
+    }
+
+    /// A page of threads, newest first.
+    pub fn list(&self, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
+        pages::list(&*self.begin()?, query)
+    }
+
+    /// A page of threads that hold a text, newest first, as far as the index of words has come.
+    pub fn search(&self, text: &str, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
+        search::search(&*self.begin()?, &self.folder, text, query)
+    }
+
+    /// A thread as a list shows it; nothing for one that no list shows.
+    pub fn summary(&self, thread: ThreadId) -> Result<Option<Summary>, ReadError> {
+        let transaction = self.begin()?;
+        summary(&transaction, thread)
+    }
+
+    /// A page of a thread's turns.
+    pub fn turns(&self, thread: ThreadId, query: &PageQuery) -> Result<Page<TurnEntry>, ReadError> {
+        pages::turns(&*self.begin()?, &self.files, thread, query)
+    }
+
+    /// A page of a thread's items; of one turn, if it is named.
+    pub fn items(
+        &self,
+        thread: ThreadId,
+        turn: Option<&TurnId>,
+        query: &PageQuery,
+    ) -> Result<Page<Item>, ReadError> {
+        pages::items(&*self.begin()?, &self.files, thread, turn, query)
+    }
+
+    /// Records after a number, at most about `bytes_max` of them but at least one if there is one.
+    pub fn records(
+        &self,
+        thread: ThreadId,
+        after: Seq,
+        bytes_max: usize,
+    ) -> Result<Vec<Record>, ReadError> {
+        let transaction = self.begin()?;
+        read::records(&transaction, &self.files, thread, after, bytes_max)
+    }
+
+    /// The newest base of a thread whose head is not above `at`.
+    pub fn base(&self, thread: ThreadId, at: Option<Seq>) -> Result<Option<Base>, ReadError> {
+        read::base(&*self.begin()?, thread, at)
+    }
+
+    /// What is read in one transaction is of one moment.
+    pub(super) fn begin(&self) -> Result<Transaction<'_>, ReadError> {
+        self.connection.unchecked_transaction().map_err(error::open)
+    }
+}
+
+/// A thread as a list shows it.
+pub(super) fn summary(
+    connection: &Connection,
+    thread: ThreadId,
+) -> Result<Option<Summary>, ReadError> {
+    let row = read::thread(connection, thread)?.ok_or(ReadError::NotFound)?;
+    let numbers = BTreeSet::from([row.number]);
+    let mut found = pages::of_numbers(connection, &numbers).map_err(error::open)?;
+    Ok(found.pop())
+}
+
+/// The lowest and the highest id that begin so; nothing for what no id begins with.
+pub(super) fn id_range(prefix: &str) -> Option<([u8; 16], [u8; 16])> {
+    let digits: Vec<u8> = prefix
+        .chars()
+        .filter(|letter| *letter != '-')
+        .map(|letter| letter.to_digit(16).and_then(|it| u8::try_from(it).ok()))
+        .collect::<Option<_>>()?;
+    if digits.is_empty() || digits.len() > 32 {
+        return None;
+    }
+    let pad = |with: u8| {
+        let mut id = [0; 16];
+        for (at, byte) in id.iter_mut().enumerate() {
+            let digit = |at: usize| digits.get(at).copied().unwrap_or(with);
+            *byte = digit(2 * at) << 4 | digit(2 * at + 1);
+        }
+        id
+    };
+    Some((pad(0), pad(15)))
+}

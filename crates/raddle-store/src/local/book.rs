@@ -1,0 +1,199 @@
+//! The file as its one writer holds it: transactions, what they survive, and what is done when the disk
+//! fails.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use raddle_core::Class;
+use raddle_core::ports::AppendError;
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+
+use super::known::Known;
+use super::log::{self, Growth, Hands};
+use super::{error, schema};
+
+/// The file, open for writing.
+#[derive(Debug)]
+pub(super) struct Book {
+    folder: PathBuf,
+    /// Nothing after a failure that left the file in doubt, until it was opened again.
+    connection: Option<Connection>,
+    /// What a commit survives as the connection is set now.
+    synced: Class,
+    /// What is remembered of threads.
+    pub(super) known: Known,
+    growth: Growth,
+    hands: Hands,
+    /// Whether a commit was begun of which nobody knows what came, and the file was not opened since.
+    doubt: Arc<AtomicBool>,
+}
+
+/// Why nothing of a transaction happened, or nobody knows.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) error: AppendError,
+    /// Whether it was one of the writes that failed, so that the others may succeed without it.
+    pub(super) by_one: bool,
+}
+
+impl From<AppendError> for Failed {
+    fn from(error: AppendError) -> Self {
+        Self {
+            error,
+            by_one: false,
+        }
+    }
+}
+
+impl Book {
+    pub(super) fn new(folder: PathBuf, connection: Connection) -> Self {
+        Self {
+            folder,
+            connection: Some(connection),
+            synced: Class::Process,
+            known: Known::default(),
+            growth: Growth::default(),
+            hands: Hands::default(),
+            doubt: Arc::default(),
+        }
+    }
+
+    /// Set as long as nobody knows what came of a commit.
+    pub(super) fn doubt(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.doubt)
+    }
+
+    /// Begins a transaction that survives what it must.
+    pub(super) fn begin(&mut self, class: Class) -> Result<(), Failed> {
+        self.reopen()?;
+        let Some(connection) = &self.connection else {
+            return Err(nothing());
+        };
+        if self.synced != class {
+            let level = match class {
+                Class::Power => "full",
+                Class::Process => "normal",
+            };
+            let set = connection.pragma_update(None, "synchronous", level);
+            set.map_err(|error| Failed::from(error::write(&error)))?;
+            // Noted at once: should the next step fail, the one after it must know how things stand.
+            self.synced = class;
+        }
+        connection
+            .prepare_cached("BEGIN IMMEDIATE")
+            .and_then(|mut it| it.execute([]))
+            .map_err(|error| Failed::from(error::write(&error)))?;
+        let known = &mut self.known;
+        let begun = known.refresh(connection).map_err(|it| error::write(&it));
+        // A newer process may have brought the file up to date since the last time.
+        let begun =
+            begun.and_then(|()| schema::check_version(connection).map_err(error::not_readable));
+        begun.map_err(|error| {
+            self.roll_back();
+            error.into()
+        })
+    }
+
+    /// What runs inside a transaction needs these.
+    pub(super) fn parts(&mut self) -> Result<(&Connection, &mut Known), Failed> {
+        let connection = self.connection.as_ref().ok_or_else(nothing)?;
+        Ok((connection, &mut self.known))
+    }
+
+    /// Commits about so many bytes.
+    pub(super) fn commit(&mut self, bytes: usize) -> Result<(), Failed> {
+        let connection = self.connection.as_ref().ok_or_else(nothing)?;
+        let Err(error) = (self.hands.commit)(connection) else {
+            self.growth.add(bytes);
+            return Ok(());
+        };
+        let error = error::commit(&error);
+        let by_one = matches!(error, AppendError::Full(_));
+        if matches!(error, AppendError::Unknown(_)) {
+            self.doubt.store(true, Ordering::Release);
+            self.distrust();
+        } else {
+            self.roll_back();
+        }
+        Err(Failed { error, by_one })
+    }
+
+    /// Undoes what was begun.
+    pub(super) fn roll_back(&mut self) {
+        self.known.forget();
+        let Some(connection) = &self.connection else {
+            return;
+        };
+        // SQLite itself rolls back after some failures.
+        if !connection.is_autocommit() && connection.execute("ROLLBACK", []).is_err() {
+            self.distrust();
+        }
+    }
+
+    /// Moves the log into the file when there is enough of it. Nobody waits for this.
+    pub(super) fn tend(&mut self) {
+        if !self.growth.is_due() {
+            return;
+        }
+        let Some(connection) = &self.connection else {
+            return;
+        };
+        let tended = (self.hands.tend)(connection);
+        self.heed(tended);
+    }
+
+    /// Clears the log of what was deleted. If a reader is in the way, the next of these, or closing the
+    /// file, does it.
+    pub(super) fn clear(&mut self) {
+        if let Some(connection) = &self.connection {
+            let cleared = log::empty(connection).map(|_| ());
+            self.heed(cleared);
+        }
+    }
+
+    /// What is done when the log could not be moved. A full disk may have room later, and the log is
+    /// still there; after anything else it may not be.
+    fn heed(&mut self, tended: Result<(), rusqlite::Error>) {
+        match tended.map_err(|error| error::write(&error)) {
+            Ok(()) | Err(AppendError::Full(_)) => {}
+            Err(_) => self.distrust(),
+        }
+    }
+
+    /// Lets go of the connection. After a sync that failed, the system may have dropped what was to be
+    /// synced, and the next sync would succeed over the hole: this connection gets no other.
+    fn distrust(&mut self) {
+        self.known.forget();
+        if let Some(connection) = self.connection.take() {
+            // Closing must not move the log either. Should this fail, it moves what is there.
+            let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
+    }
+
+    /// Opens the file again after a failure, with a log that is made whole first.
+    fn reopen(&mut self) -> Result<(), Failed> {
+        if self.connection.is_some() {
+            return Ok(());
+        }
+        let connection =
+            schema::open_to_write(&self.folder).map_err(|error| error::write(&error))?;
+        if let Err(error) = log::renew(&connection, &self.folder) {
+            self.connection = Some(connection);
+            self.distrust();
+            return Err(error.into());
+        }
+        self.connection = Some(connection);
+        self.synced = Class::Process;
+        self.doubt.store(false, Ordering::Release);
+        Ok(())
+    }
+}
+
+pub(super) fn nothing() -> Failed {
+    AppendError::Unavailable("the journal is closed".to_owned()).into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+use std::path::Path;
+
+use rusqlite::{Error, ffi};
+use tempfile::TempDir;
+
+use super::*;
+
+fn book() -> (TempDir, Book) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let connection = schema::open_or_create(folder.path()).expect("a journal");
+    // A test that has to wait for another connection would wait for ever.
+    connection
+        .busy_timeout(std::time::Duration::ZERO)
+        .expect("set");
+    let book = Book::new(folder.path().to_owned(), connection);
+    (folder, book)
+}
+
+fn open(folder: &Path) -> Connection {
+    Connection::open(folder.join(schema::FILE)).expect("a journal")
+}
+
+/// A row that stands for an append.
+fn write(book: &mut Book, at: i64, class: Class) -> Result<(), Failed> {
+    book.begin(class)?;
+    let (connection, _) = book.parts()?;
+    connection
+        .execute("INSERT INTO item (at) VALUES (?1)", [at])
+        .expect("room");
+    book.commit(100)
+}
+
+fn rows(folder: &Path) -> Vec<i64> {
+    let connection = open(folder);
+    let mut rows = connection
+        .prepare("SELECT at FROM item ORDER BY at")
+        .expect("a table");
+    let rows = rows.query_map([], |row| row.get(0)).expect("rows");
+    rows.collect::<Result<_, _>>().expect("numbers")
+}
+
+fn sync_fails(_: &Connection) -> Result<(), Error> {
+    Err(Error::SqliteFailure(
+        ffi::Error::new(ffi::SQLITE_IOERR_FSYNC),
+        None,
+    ))
+}
+
+fn disk_is_full(_: &Connection) -> Result<(), Error> {
+    Err(Error::SqliteFailure(
+        ffi::Error::new(ffi::SQLITE_FULL),
+        None,
+    ))
+}
+
+fn log_bytes(folder: &Path) -> Vec<u8> {
+    std::fs::read(folder.join(format!("{}-wal", schema::FILE))).expect("a log")
+}
+
+#[test]
+fn what_a_commit_survives_does_not_hang_on_one_that_failed_before_it() {
+    let (folder, mut book) = book();
+    let level = |book: &mut Book, class| {
+        book.begin(class).expect("begun");
+        let (connection, _) = book.parts().expect("open");
+        let level: i64 = connection
+            .pragma_query_value(None, "synchronous", |row| row.get(0))
+            .expect("a level");
+        book.roll_back();
+        level
+    };
+    let (normal, full) = (1, 2);
+    assert_eq!(level(&mut book, Class::Process), normal);
+    let other = open(folder.path());
+    for (busy, then) in [
+        (Class::Power, Class::Power),
+        (Class::Power, Class::Process),
+        (Class::Process, Class::Power),
+        (Class::Process, Class::Process),
+    ] {
+        other.execute("BEGIN IMMEDIATE", []).expect("begun");
+        let failed = book.begin(busy).expect_err("another has it");
+        assert!(matches!(failed.error, AppendError::Unavailable(_)));
+        other.execute("ROLLBACK", []).expect("ended");
+        let expected = if then == Class::Power { full } else { normal };
+        assert_eq!(level(&mut book, then), expected, "{busy:?}, then {then:?}");
+    }
+}
+
+#[test]
+fn a_commit_whose_sync_failed_is_in_doubt_until_the_file_is_opened_again() {
+    let (folder, mut book) = book();
+    // Someone else has the file open, so that closing it does not empty the log.
+    let _reader = open(folder.path());
+    write(&mut book, 1, Class::Process).expect("stored");
+    let before = log_bytes(folder.path());
+    assert!(!before.is_empty());
+    book.hands.commit = sync_fails;
+    let failed = write(&mut book, 2, Class::Power).expect_err("not synced");
+    assert!(matches!(failed.error, AppendError::Unknown(_)));
+    assert!(book.doubt.load(Ordering::Acquire));
+    // The connection is gone, and nothing was moved by letting it go.
+    assert!(book.connection.is_none());
+    assert_eq!(log_bytes(folder.path()), before);
+    book.hands = Hands::default();
+    write(&mut book, 3, Class::Power).expect("stored");
+    assert!(!book.doubt.load(Ordering::Acquire));
+    assert_eq!(rows(folder.path()), [1, 3]);
+}
+
+#[test]
+fn a_log_that_could_not_be_moved_is_made_whole_before_the_next_write() {
+    let (folder, mut book) = book();
+    let _reader = open(folder.path());
+    write(&mut book, 1, Class::Process).expect("stored");
+    book.hands.tend = sync_fails;
+    book.growth.add(1 << 20);
+    book.tend();
+    assert!(book.connection.is_none());
+    // What was stored is stored, so the head is known.
+    assert!(!book.doubt.load(Ordering::Acquire));
+    book.begin(Class::Process).expect("open again");
+    book.roll_back();
+    assert!(log_bytes(folder.path()).is_empty());
+    assert_eq!(rows(folder.path()), [1]);
+}
+
+#[test]
+fn a_full_disk_leaves_the_log_where_it_is() {
+    let (folder, mut book) = book();
+    write(&mut book, 1, Class::Process).expect("stored");
+    book.hands.tend = disk_is_full;
+    book.growth.add(1 << 20);
+    book.tend();
+    assert!(book.connection.is_some());
+    book.hands.commit = disk_is_full;
+    let failed = write(&mut book, 2, Class::Power).expect_err("no room");
+    assert!(matches!(failed.error, AppendError::Full(_)));
+    assert!(failed.by_one);
+    book.hands = Hands::default();
+    write(&mut book, 3, Class::Power).expect("stored");
+    assert_eq!(rows(folder.path()), [1, 3]);
+}
+
+#[test]
+fn nothing_is_written_over_a_log_that_lost_pages() {
+    let (folder, mut book) = book();
+    let _reader = rows(folder.path());
+    let reader = open(folder.path());
+    write(&mut book, 1, Class::Process).expect("stored");
+    reader
+        .query_row("SELECT count(*) FROM item", [], |_| Ok(()))
+        .expect("a count");
+    book.distrust();
+    let log = folder.path().join(format!("{}-wal", schema::FILE));
+    let whole = log_bytes(folder.path());
+    let mut lost = whole.clone();
+    lost[100] ^= 1;
+    std::fs::write(&log, &lost).expect("written");
+    for _ in 0..2 {
+        let failed = write(&mut book, 2, Class::Power).expect_err("a hole");
+        assert!(matches!(failed.error, AppendError::Unavailable(_)));
+    }
+    std::fs::write(&log, &whole).expect("written");
+    write(&mut book, 3, Class::Power).expect("stored");
+    assert_eq!(rows(folder.path()), [1, 3]);
+}
+
+#[test]
+fn a_log_is_moved_when_there_is_enough_of_it() {
+    let (folder, mut book) = book();
+    let _reader = open(folder.path());
+    let text = "x".repeat(100 << 10);
+    let size = || {
+        let file = folder.path().join(schema::FILE);
+        std::fs::metadata(file).expect("a file").len()
+    };
+    let before = size();
+    for round in 0..80 {
+        book.begin(Class::Process).expect("begun");
+        let (connection, _) = book.parts().expect("open");
+        connection
+            .execute("INSERT INTO turn (at, id) VALUES (?1, ?2)", (round, &text))
+            .expect("room");
+        book.commit(text.len()).expect("stored");
+        book.tend();
+    }
+    // It has 4 MiB at most, and what comes before it is looked at again.
+    assert!(log_bytes(folder.path()).len() < 6 << 20);
+    assert!(size() > before + (4 << 20));
+}
+
+#[test]
+fn a_file_that_a_newer_process_brought_up_to_date_is_left_alone() {
+    let (folder, mut book) = book();
+    write(&mut book, 1, Class::Power).expect("stored");
+    let other = open(folder.path());
+    other
+        .pragma_update(None, "user_version", 1_000_000)
+        .expect("set");
+    let failed = write(&mut book, 2, Class::Power).expect_err("newer");
+    assert!(matches!(&failed.error, AppendError::ReadOnly(why) if why.contains("newer")));
+    // It is not held either.
+    other.execute("BEGIN IMMEDIATE", []).expect("begun");
+    other.execute("ROLLBACK", []).expect("ended");
+    assert_eq!(rows(folder.path()), [1]);
+}

@@ -1,0 +1,251 @@
+//! Forks in the local journal: rows are shared, and what nobody uses any more is gone.
+
+use std::path::Path;
+
+use raddle_core::Seq;
+use raddle_core::ports::{Journal, PageQuery, Pages, ReadError};
+use rusqlite::Connection;
+
+use crate::layout::found;
+use crate::records::{Script, completed, delta, forked, item_started, renamed};
+use crate::suite::local;
+
+fn open(folder: &Path) -> Connection {
+    Connection::open(folder.join("journal.sqlite")).unwrap()
+}
+
+fn count(folder: &Path, what: &str) -> i64 {
+    let sql = format!("SELECT count(*) FROM {what}");
+    open(folder).query_row(&sql, [], |row| row.get(0)).unwrap()
+}
+
+const TABLES: [&str; 11] = [
+    "thread", "part", "event", "delta", "leftover", "base", "blob_use", "turn", "turn_end", "item",
+    "cut",
+];
+
+#[tokio::test]
+async fn a_fork_copies_no_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = local(folder.path());
+    let mut script = Script::new();
+    script.start(&journal, "/w").await;
+    for turn in 0..50 {
+        script.turn(&journal, &format!("t{turn}"), "go").await;
+    }
+    let long = "long ".repeat(20_000);
+    let bodies = vec![completed("t", "i", &long), item_started("t", "j")];
+    script.append(&journal, bodies).await;
+    script.append(&journal, vec![delta("j", 0, "open")]).await;
+    let counts = || TABLES.map(|table| count(folder.path(), table));
+    let before = counts();
+    let fork = script.fork(&journal, script.head).await;
+    let mut expected = before;
+    // A thread, a part and the text of an open item.
+    for one_more in [0, 1, 3] {
+        expected[one_more] += 1;
+    }
+    assert_eq!(counts(), expected);
+    journal.delete(fork.thread).await.unwrap();
+    assert_eq!(counts(), before);
+    journal.delete(script.thread).await.unwrap();
+    assert_eq!(counts(), [0; 11]);
+}
+
+#[tokio::test]
+async fn nothing_is_left_whatever_goes_first() {
+    // Three generations of two each, deleted in different orders.
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2], [2, 3, 0, 1]] {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = local(folder.path());
+        let mut root = Script::new();
+        root.start(&journal, "/w").await;
+        root.turn(&journal, "t1", "go").await;
+        let mut threads = vec![root];
+        for parent in [0, 1, 1] {
+            let at = threads[parent].head;
+            let mut fork = threads[parent].fork(&journal, at).await;
+            fork.turn(&journal, "t", "go").await;
+            let long = "long ".repeat(20_000 + at.0 as usize);
+            fork.append(&journal, vec![completed("t", "i", &long)])
+                .await;
+            threads[parent].turn(&journal, "later", "go").await;
+            threads.push(fork);
+        }
+        for (gone, which) in order.iter().enumerate() {
+            journal.delete(threads[*which].thread).await.unwrap();
+            for which in &order[gone + 1..] {
+                let rest = threads[*which].thread;
+                let records = journal.read(rest, Seq::ZERO, usize::MAX).await.unwrap();
+                assert_eq!(records.last().unwrap().seq, threads[*which].head);
+            }
+        }
+        let left = TABLES.map(|table| count(folder.path(), table));
+        assert_eq!(left, [0; 11], "{order:?}");
+        assert_eq!(files(folder.path()), 0);
+    }
+}
+
+fn files(folder: &Path) -> usize {
+    let heaps = std::fs::read_dir(folder.join("blobs")).unwrap();
+    let files = heaps.map(|heap| std::fs::read_dir(heap.unwrap().path()).unwrap().count());
+    files.sum()
+}
+
+#[tokio::test]
+async fn what_only_the_parent_had_goes_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = local(folder.path());
+    let (kept, gone) = ("0f4c77aa-shared-marker", "99ab01de-parent-marker");
+    let mut script = Script::new();
+    script.start(&journal, "/w").await;
+    script.turn(&journal, "t1", kept).await;
+    let at = script.head;
+    script.turn(&journal, "t2", gone).await;
+    script.append(&journal, vec![item_started("t2", "i")]).await;
+    script.append(&journal, vec![delta("i", 0, gone)]).await;
+    let mut fork = script.fork(&journal, at).await;
+    let started = forked(fork.thread, script.thread, at, 1);
+    fork.append(&journal, vec![started]).await;
+    journal.delete(script.thread).await.unwrap();
+    drop(journal);
+    assert!(found(folder.path(), kept.as_bytes()));
+    assert!(!found(folder.path(), gone.as_bytes()));
+    let journal = local(folder.path());
+    journal.delete(fork.thread).await.unwrap();
+    drop(journal);
+    assert!(!found(folder.path(), kept.as_bytes()));
+}
+
+#[tokio::test]
+async fn a_deletion_that_was_cut_off_is_taken_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let marker = "7c1e55d0-cut-off-marker";
+    let mut script = Script::new();
+    let mut fork;
+    {
+        let journal = local(folder.path());
+        script.start(&journal, "/w").await;
+        script.turn(&journal, "t1", "shared").await;
+        fork = script.fork(&journal, script.head).await;
+        for turn in 0..40 {
+            script.turn(&journal, &format!("p{turn}"), marker).await;
+            fork.turn(&journal, &format!("f{turn}"), marker).await;
+        }
+    }
+    // Both were being deleted, one had lost some of its rows, when the process was killed.
+    let marked = "PRAGMA secure_delete = 1;
+         UPDATE thread SET going = 444250812007; DELETE FROM summary;
+         DELETE FROM event WHERE at > (SELECT number << 36 FROM thread WHERE origin IS NOT NULL) + 90";
+    open(folder.path()).execute_batch(marked).unwrap();
+    assert!(found(folder.path(), marker.as_bytes()));
+    let journal = local(folder.path());
+    for thread in [script.thread, fork.thread] {
+        let read = journal.read(thread, Seq::ZERO, 1).await;
+        assert_eq!(read, Err(ReadError::NotFound));
+    }
+    let mut other = Script::new();
+    other.start(&journal, "/w").await;
+    // It goes on by itself, between the appends of others.
+    for _ in 0..2000 {
+        if count(folder.path(), "thread") == 1 && !found(folder.path(), marker.as_bytes()) {
+            break;
+        }
+        other.append(&journal, vec![renamed("other")]).await;
+    }
+    // The log is empty of it too, although the journal is still open.
+    assert!(!found(folder.path(), marker.as_bytes()));
+    assert!(!found(folder.path(), script.thread.as_uuid().as_bytes()));
+    assert_eq!(count(folder.path(), "part"), 0);
+}
+
+/// A parent with two turns and a fork between them, changed behind the journal's back.
+async fn hurt(change: impl FnOnce(&Connection, i64, i64)) -> [bool; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut script, mut fork);
+    {
+        let journal = local(folder.path());
+        script = Script::new();
+        script.start(&journal, "/w").await;
+        script.turn(&journal, "t1", "one").await;
+        fork = script.fork(&journal, script.head).await;
+        script.turn(&journal, "t2", "two").await;
+        fork.turn(&journal, "t2", "deux").await;
+    }
+    {
+        let connection = open(folder.path());
+        let number = |script: &Script| -> i64 {
+            let sql = "SELECT number FROM thread WHERE id = ?1";
+            let id = script.thread.as_uuid().as_bytes();
+            connection.query_row(sql, [id], |row| row.get(0)).unwrap()
+        };
+        change(&connection, number(&script) << 36, number(&fork) << 36);
+    }
+    let journal = local(folder.path());
+    let mut whole = [true, true];
+    for (whole, script) in whole.iter_mut().zip([&script, &fork]) {
+        match journal.read(script.thread, Seq::ZERO, usize::MAX).await {
+            Ok(records) => assert_eq!(records.last().unwrap().seq, script.head),
+            Err(ReadError::Corrupt { .. }) => *whole = false,
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    whole
+}
+
+#[tokio::test]
+async fn damage_shows_in_every_thread_that_has_it() {
+    assert_eq!(hurt(|_, _, _| {}).await, [true, true]);
+    let change = "UPDATE event SET time = time + 1 WHERE at = ?1";
+    let shared = hurt(|connection, parent, _| {
+        assert_eq!(connection.execute(change, [parent + 4]), Ok(1));
+    });
+    assert_eq!(shared.await, [false, false]);
+    let parents = hurt(|connection, parent, _| {
+        assert_eq!(connection.execute(change, [parent + 10]), Ok(1));
+    });
+    assert_eq!(parents.await, [false, true]);
+    let forks = hurt(|connection, _, fork| {
+        assert_eq!(connection.execute(change, [fork + 10]), Ok(1));
+    });
+    assert_eq!(forks.await, [true, false]);
+}
+
+#[tokio::test]
+async fn a_seam_that_was_moved_is_noticed() {
+    for sql in [
+        "UPDATE part SET upto = upto - 2",
+        "UPDATE part SET upto = upto + 2",
+        "UPDATE part SET taken = number",
+        "DELETE FROM part",
+        "UPDATE thread SET origin = zeroblob(16) WHERE origin IS NOT NULL",
+    ] {
+        let moved = hurt(|connection, _, _| {
+            assert_eq!(connection.execute(sql, []), Ok(1));
+        });
+        assert_eq!(moved.await, [true, false], "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_turns_is_held_against_the_chain() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut script = Script::new();
+    {
+        let journal = local(folder.path());
+        script.start(&journal, "/w").await;
+        script.turn(&journal, "t1", "one").await;
+    }
+    let sql = "UPDATE event SET time = time + 1 WHERE at & 0xfffffffff = 3";
+    assert_eq!(open(folder.path()).execute(sql, []), Ok(1));
+    let journal = local(folder.path());
+    let query = PageQuery {
+        limit: 1,
+        ..PageQuery::default()
+    };
+    let page = journal.turns(script.thread, query).await;
+    assert!(
+        matches!(page, Err(ReadError::Corrupt { at: Seq(3), .. })),
+        "{page:?}"
+    );
+}
