@@ -7,10 +7,12 @@
 
 mod context;
 mod listener;
+mod nodes;
 mod open;
 mod task;
 mod threads;
 mod work;
 
 pub use listener::{Heard, Listener};
+pub use nodes::{Alone, Nodes};
 pub use threads::{AgentError, Handle, Options, Subscribed, Threads};

@@ -1,13 +1,13 @@
 //! Opening a thread: the newest base, and what follows it.
 
 use raddle_core::ports::{Journal, ReadError};
-use raddle_core::{Base, Seq, Thread, ThreadId};
+use raddle_core::{Base, LEVEL, Seq, Tail, Thread, ThreadId};
 
 /// How much of a journal is read at a time.
 pub(crate) const PAGE_BYTES: usize = 1 << 20;
 
-/// Folds a thread up to its newest record. Answers also with the head that was found.
-pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread, Seq), ReadError> {
+/// Folds a thread up to its newest record. Answers also with how much was folded after its base.
+pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread, Tail), ReadError> {
     let found = journal.head(id).await?;
     if found == Seq::ZERO {
         return Err(ReadError::NotFound);
@@ -16,6 +16,7 @@ pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread,
     let mut thread = base
         .filter(|base| base.version == Base::VERSION)
         .map_or_else(Thread::new, |base| base.thread);
+    let mut tail = Tail::default();
     // Someone else may append meanwhile; then the head that was found is no longer the fence.
     while thread.head() < found {
         let page = journal.read(id, thread.head(), PAGE_BYTES).await?;
@@ -24,8 +25,12 @@ pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread,
         }
         for record in &page {
             thread.apply(record);
+            tail.count(record);
         }
     }
-    let head = thread.head();
-    Ok((thread, head))
+    // A base hides the barrier that would have said so.
+    if thread.level() > LEVEL {
+        return Err(ReadError::Newer(format!("level {}", thread.level())));
+    }
+    Ok((thread, tail))
 }

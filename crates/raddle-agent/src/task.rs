@@ -1,17 +1,22 @@
 //! The task of one live thread: the only writer of its journal.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Journal, Prompt};
 use raddle_core::{
     Command, Cursor, Effect, EndTool, Ended, Envelope, ItemStatus, Out, Outcome, Output, Owner,
-    Refusal, RequestNumber, Seq, Settled, Step, ThreadId, Token, Told, ask,
+    Refusal, RequestNumber, Seq, Settled, Step, ThreadId, Token, Told, TurnId, ask,
 };
 use raddle_protocol::table::Scope;
+use raddle_protocol::{
+    CodexErrorInfo, ErrorNotification, Notification, ThreadClosedNotification, TurnError,
+};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::threads::{AgentError, Shared, Subscribed};
 use crate::work::{ModelWork, failed};
@@ -23,7 +28,11 @@ const REPORTS: usize = 64;
 /// How long the journal is left alone after it was not available.
 const AWAY: Duration = Duration::from_millis(100);
 
-/// How long who begins a thread waits for the journal to take its beginning.
+/// How long the journal may be away before its thread is left; whoever waits is told, and whoever comes
+/// later finds what is stored.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The same for who begins a thread: nobody else knows of it yet.
 const START_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What comes into a task.
@@ -76,6 +85,10 @@ pub(crate) struct Task {
     looks: Vec<Look>,
     work: BTreeMap<Effect, AbortHandle>,
     tokens: u64,
+    /// Since when the journal is away.
+    away_since: Option<Instant>,
+    /// Whether no handle is left.
+    forsaken: bool,
 }
 
 impl Task {
@@ -102,20 +115,14 @@ impl Task {
             looks: Vec::new(),
             work: BTreeMap::new(),
             tokens: 0,
+            away_since: None,
+            forsaken: false,
         }
     }
 
     /// Runs until someone else has the thread, or it is left.
     pub(crate) async fn run(mut self) -> Ended {
-        let begun = tokio::time::Instant::now();
         loop {
-            // Nobody knows yet of a thread whose beginning is not known to be stored, so it can be left.
-            if begun.elapsed() >= START_PATIENCE
-                && let Some(starter) = self.starter.take()
-            {
-                (starter.reply)(Err(AgentError::Unavailable));
-                return Ended::NotStored("the journal was not available".to_owned());
-            }
             self.take_what_is_there();
             let now = self.shared.now();
             match self.owner.step(now) {
@@ -125,27 +132,31 @@ impl Task {
                     class,
                 } => {
                     let journal = self.journal.clone();
-                    let result = journal.append(self.id, after, &records, class).await;
+                    let append = journal.append(self.id, after, &records, class);
+                    let result = self.during(append).await;
                     if let Err(error) = &result {
                         tracing::warn!(thread = %self.id, %error, "append failed");
                     }
                     let is_away = matches!(result, Err(AppendError::Unavailable(_)));
                     let outs = self.owner.appended(result);
                     self.act(outs);
-                    if is_away {
-                        tokio::time::sleep(AWAY).await;
-                    }
+                    self.is_away(is_away).await;
                 }
-                Step::ReadHead => match self.journal.head(self.id).await {
-                    Ok(head) => {
-                        let outs = self.owner.head_is(head);
-                        self.act(outs);
+                Step::ReadHead => {
+                    let journal = self.journal.clone();
+                    let head = self.during(journal.head(self.id)).await;
+                    let is_away = head.is_err();
+                    match head {
+                        Ok(head) => {
+                            let outs = self.owner.head_is(head);
+                            self.act(outs);
+                        }
+                        Err(error) => {
+                            tracing::warn!(thread = %self.id, %error, "the head cannot be read");
+                        }
                     }
-                    Err(error) => {
-                        tracing::warn!(thread = %self.id, %error, "the head cannot be read");
-                        tokio::time::sleep(AWAY).await;
-                    }
-                },
+                    self.is_away(is_away).await;
+                }
                 Step::Do(outs) => self.act(outs),
                 Step::Wait(until) => {
                     for look in self.looks.drain(..) {
@@ -155,12 +166,74 @@ impl Task {
                 }
                 Step::Ended(ended) => {
                     if let Some(starter) = self.starter.take() {
-                        (starter.reply)(Err(AgentError::Ended));
+                        (starter.reply)(Err(match &ended {
+                            Ended::NotStored(_) if self.away_since.is_some() => {
+                                AgentError::Unavailable
+                            }
+                            Ended::NotStored(why) => Refusal::NotStored(why.clone()).into(),
+                            _ => AgentError::Ended,
+                        }));
                     }
+                    self.say_why(&ended);
                     return ended;
                 }
             }
         }
+    }
+
+    /// Waits for the journal, and meanwhile takes what comes in: an interrupt must not wait behind a
+    /// slow disk.
+    async fn during<T>(&mut self, what: impl Future<Output = T>) -> T {
+        let mut what = pin!(what);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut what => return done,
+                message = self.inbox.recv(), if !self.forsaken => self.came(message),
+            }
+        }
+    }
+
+    /// Leaves the journal alone for a moment if it is away, and the thread if it is away for too long.
+    async fn is_away(&mut self, is_away: bool) {
+        if !is_away {
+            self.away_since = None;
+            return;
+        }
+        let since = *self.away_since.get_or_insert_with(Instant::now);
+        let patience = match self.starter {
+            Some(_) => START_PATIENCE,
+            None => PATIENCE,
+        };
+        if since.elapsed() < patience {
+            return self.during(tokio::time::sleep(AWAY)).await;
+        }
+        let outs = self
+            .owner
+            .give_up("it was not available for too long".to_owned());
+        self.act(outs);
+    }
+
+    /// Whoever hears of the thread must not wait for what will not come. This is no record, so it has no
+    /// number: the turn, if one runs, is ended or taken up by whoever opens the thread next.
+    fn say_why(&mut self, ended: &Ended) {
+        if *ended == Ended::Deleted {
+            return;
+        }
+        let id = self.id;
+        let turn = self.owner.thread().turn().map(|turn| turn.id.clone());
+        if let (Ended::NotStored(why), Some(turn)) = (ended, turn) {
+            self.notice(not_stored(id, turn, why).into());
+        }
+        self.notice(ThreadClosedNotification { thread_id: id }.into());
+    }
+
+    fn notice(&mut self, notification: Notification) {
+        let plain = Heard::Told {
+            notification: Arc::new(notification),
+            seq: None,
+        };
+        self.listeners.retain(|listener| listener.hear(&plain));
     }
 
     /// Waits for something to come in, or for time to pass.
@@ -174,11 +247,7 @@ impl Task {
         };
         tokio::select! {
             biased;
-            message = self.inbox.recv() => match message {
-                Some(message) => self.offer(message),
-                // Every handle is gone: leave in good order.
-                None => self.release(),
-            },
+            message = self.inbox.recv(), if !self.forsaken => self.came(message),
             Some(command) = self.reports.recv() => self.report(command),
             () = pause => {}
         }
@@ -204,11 +273,31 @@ impl Task {
         }
     }
 
-    fn release(&mut self) {
+    fn came(&mut self, message: Option<Message>) {
+        if let Some(message) = message {
+            return self.offer(message);
+        }
+        // Every handle is gone: leave in good order.
+        self.forsaken = true;
         self.tokens += 1;
         let _ = self
             .owner
             .offer(Envelope::order(Token(self.tokens), Command::Release));
+    }
+
+    /// What a turn waits for ends at once, before its interrupt is stored.
+    fn cut_off(&self, named: Option<&TurnId>) {
+        let Some(running) = self.owner.thread().turn() else {
+            return;
+        };
+        if named.is_some_and(|named| *named != running.id) {
+            return;
+        }
+        for (effect, work) in &self.work {
+            if matches!(effect, Effect::CallModel { turn, .. } if *turn == running.id) {
+                work.abort();
+            }
+        }
     }
 
     fn offer(&mut self, message: Message) {
@@ -228,9 +317,18 @@ impl Task {
             }
             Message::Look(look) => return self.looks.push(look),
         };
+        let stops = match &envelope {
+            Envelope::Command {
+                command: Command::Interrupt(it),
+                ..
+            } => Some(it.turn.clone()),
+            _ => None,
+        };
         self.callers.insert(token, caller);
         if self.owner.offer(envelope).is_err() {
             self.refuse(token, Refusal::Busy);
+        } else if let Some(turn) = stops {
+            self.cut_off(turn.as_ref());
         }
     }
 
@@ -400,9 +498,27 @@ impl Task {
     }
 }
 
+/// A turn goes no further here, because nothing more can be stored.
+fn not_stored(thread: ThreadId, turn: TurnId, why: &str) -> ErrorNotification {
+    ErrorNotification {
+        thread_id: thread,
+        turn_id: turn,
+        error: TurnError {
+            message: format!("the thread's journal cannot be written: {why}"),
+            additional_details: None,
+            codex_error_info: Some(CodexErrorInfo::Unrecognized("storageFull".into())),
+            misalignment: None,
+        },
+        will_retry: false,
+    }
+}
+
 impl Drop for Task {
-    /// Whatever ends the task, nothing it started goes on.
+    /// Whatever ends the task, nothing it started goes on, and nobody waits for what will not come.
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.notice(ThreadClosedNotification { thread_id: self.id }.into());
+        }
         for work in self.work.values() {
             work.abort();
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use raddle_core::ports::{Journal, Model, ReadError};
 use raddle_core::{
-    Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Refusal, Seq, Thread, ThreadId,
+    Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, Seq, Thread, ThreadId,
     ThreadStarted, Timestamp,
 };
 use tokio::sync::{Mutex as Turn, mpsc, oneshot};
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::open::open;
 use crate::task::{Message, Subscriber, Task};
-use crate::{Heard, Listener};
+use crate::{Heard, Listener, Nodes};
 
 /// How many messages to one thread may wait.
 const INBOX: usize = 64;
@@ -30,6 +30,10 @@ pub struct Options {
     pub clock: fn() -> Timestamp,
     /// The name of this process among those that share the journal.
     pub node: String,
+    /// Those that share it.
+    pub nodes: Arc<dyn Nodes>,
+    /// What becomes of a turn whose owner died, where its thread's settings do not say.
+    pub recovery: Recovery,
 }
 
 /// Why a thread cannot be used.
@@ -41,6 +45,14 @@ pub enum AgentError {
     /// It refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// Another process that is alive has it.
+    #[error(
+        "another running process has the thread (node {node}); use the thread there, or end that process and try again"
+    )]
+    OwnedBy {
+        /// Its name.
+        node: String,
+    },
     /// The journal did not take its beginning in time.
     #[error("the journal is not available; the thread was not started, try again")]
     Unavailable,
@@ -81,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) model: Arc<dyn Model>,
     clock: fn() -> Timestamp,
     node: String,
+    nodes: Arc<dyn Nodes>,
+    recovery: Recovery,
     live: Mutex<HashMap<ThreadId, Handle>>,
     /// Held by whoever opens a thread, so that it is opened once.
     opening: Turn<()>,
@@ -98,6 +112,8 @@ impl Threads {
             model,
             clock,
             node,
+            nodes,
+            recovery,
         } = options;
         Self {
             shared: Arc::new(Shared {
@@ -106,6 +122,8 @@ impl Threads {
                 model,
                 clock,
                 node,
+                nodes,
+                recovery,
                 live: Mutex::default(),
                 opening: Turn::default(),
                 crowd: Mutex::default(),
@@ -139,7 +157,8 @@ impl Threads {
         self.shared.run(id, owner, kept, Some(starter))
     }
 
-    /// A handle to a thread, which is opened if it is not live.
+    /// A handle to a thread, which is opened if it is not live. One that another live node has is
+    /// refused; one whose node died is taken over.
     pub async fn get(&self, id: ThreadId) -> Result<Handle, AgentError> {
         if let Some(handle) = self.shared.live().get(&id) {
             return Ok(handle.clone());
@@ -148,12 +167,15 @@ impl Threads {
         if let Some(handle) = self.shared.live().get(&id) {
             return Ok(handle.clone());
         }
-        let (thread, head) = open(&*self.shared.journal, id).await?;
+        let (thread, tail) = open(&*self.shared.journal, id).await?;
         if thread.is_deleted() {
+            self.shared.forget(id).await;
             return Err(Refusal::Deleted.into());
         }
+        self.shared.is_free(id, &thread).await?;
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
-        let owner = Owner::open(thread, head, node, self.shared.now());
+        let head = thread.head();
+        let owner = Owner::open(thread, head, node, self.shared.now()).since_base(tail);
         Ok(self.shared.run(id, owner, Kept::ForGood, None))
     }
 
@@ -173,10 +195,24 @@ impl Shared {
         (self.clock)()
     }
 
+    /// Whether nobody who is alive has a thread, except us.
+    async fn is_free(&self, id: ThreadId, thread: &Thread) -> Result<(), AgentError> {
+        // What a fork took over was another's thread, and so was its owner.
+        match thread.owner().filter(|_| thread.id() == Some(id)) {
+            Some(node) if node != self.node && self.nodes.is_alive(node).await? => {
+                Err(AgentError::OwnedBy {
+                    node: node.to_owned(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn node(&self, epoch: Epoch) -> Node {
         Node {
             name: self.node.clone(),
             epoch,
+            recovery: self.recovery,
         }
     }
 
@@ -200,18 +236,29 @@ impl Shared {
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
             // A fault of ours in one thread ends that thread's task and nothing else.
-            match tokio::spawn(task.run()).await {
+            let ended = tokio::spawn(task.run()).await;
+            match &ended {
                 Ok(Ended::Released) => tracing::debug!(thread = %id, "left"),
                 Ok(ended) => tracing::info!(thread = %id, ?ended, "task ended"),
                 Err(error) => tracing::error!(thread = %id, %error, "task failed"),
             }
             shared.live().remove(&id);
-            if kept == Kept::InMemory {
+            match (kept, ended) {
                 // Nobody can open it again.
-                let _ = shared.memory.delete(id).await;
+                (Kept::InMemory, _) => drop(shared.memory.delete(id).await),
+                (Kept::ForGood, Ok(Ended::Deleted)) => shared.forget(id).await,
+                (Kept::ForGood, _) => {}
             }
         });
         handle
+    }
+
+    /// Removes what is left of a thread that was deleted. If that is cut short, whoever asks for the thread
+    /// next does it.
+    async fn forget(&self, id: ThreadId) {
+        if let Err(error) = self.journal.delete(id).await {
+            tracing::warn!(thread = %id, %error, "a deleted thread was not removed");
+        }
     }
 
     /// Says something to everyone who does not hear it as a subscriber.

@@ -86,7 +86,7 @@ fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<C
         }
         (Purpose::Compact, Said::Ended(end, usage)) => {
             let mut commands = Vec::new();
-            if matches!(end, ModelEnd::Done) && !summary.is_empty() {
+            if matches!(end, ModelEnd::Done {}) && !summary.is_empty() {
                 commands.push(Command::Compact(raddle_core::Compact {
                     call,
                     item: raddle_core::ItemId::mint(),

@@ -1,18 +1,21 @@
 //! A live thread, from an order to what is heard of it.
 
+mod faulty;
+mod owners;
 mod script;
 
 use std::sync::{Arc, Mutex};
 
-use raddle_agent::{AgentError, Handle, Heard, Listener, Options, Subscribed, Threads};
+use raddle_agent::{AgentError, Alone, Handle, Heard, Listener, Options, Subscribed, Threads};
 use raddle_core::ports::{Journal, ReadError};
 use raddle_core::{
-    Command, Cursor, Input, Interrupt, Message, Outcome, Refusal, Settings, Source, StartTurn,
-    Status, ThreadId, ThreadStarted, Timestamp, TurnKind,
+    Command, Cursor, Input, Interrupt, Message, Outcome, Recovery, Refusal, Rename, Settings,
+    Source, StartTurn, Status, ThreadId, ThreadStarted, Timestamp, TurnKind,
 };
 use raddle_store::MemoryJournal;
 use tokio::sync::{mpsc, oneshot};
 
+use faulty::{Faulty, Mood};
 use script::{Line, Script};
 
 /// A client that writes down what it hears.
@@ -31,6 +34,13 @@ impl Listener for Client {
         };
         self.heard.send(line).is_ok()
     }
+}
+
+fn rename(name: Option<&str>) -> Command {
+    Command::Rename(Rename {
+        name: name.map(str::to_owned),
+        principal: None,
+    })
 }
 
 fn client() -> (Arc<dyn Listener>, mpsc::UnboundedReceiver<String>) {
@@ -58,6 +68,8 @@ fn threads(journal: &Arc<dyn Journal>, script: &[&[Line]]) -> (Threads, Arc<Scri
         model: script.clone(),
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),
+        nodes: Arc::new(Alone),
+        recovery: Recovery::Continue,
     });
     (threads, script)
 }
@@ -113,7 +125,7 @@ fn turn(id: &str, text: &str) -> Command {
             input: vec![Input::text(text)],
             client_id: None,
         }),
-        settings: None,
+        change: Box::default(),
         principal: None,
         root: None,
         output_schema: None,
@@ -175,15 +187,11 @@ async fn a_former_owner_stops_as_soon_as_it_writes() {
     let id = ThreadId::mint();
     let (first, _) = threads(&journal, &[]);
     let old = begin(&first, id, client().0).await;
-    order(&old, Command::Rename(Some("a".to_owned())))
-        .await
-        .expect("stored");
+    order(&old, rename(Some("a"))).await.expect("stored");
     let (second, _) = threads(&journal, &[]);
     let new = second.get(id).await.expect("the thread");
-    order(&new, Command::Rename(Some("b".to_owned())))
-        .await
-        .expect("stored");
-    let refused = order(&old, Command::Rename(Some("c".to_owned()))).await;
+    order(&new, rename(Some("b"))).await.expect("stored");
+    let refused = order(&old, rename(Some("c"))).await;
     assert_eq!(refused, Err(AgentError::Refused(Refusal::OwnedElsewhere)));
     let name = new.look(|thread| thread.name().map(str::to_owned)).await;
     assert_eq!(name, Ok(Some("b".to_owned())));
@@ -219,9 +227,7 @@ async fn everyone_hears_of_a_name_and_only_subscribers_of_its_number() {
     threads.join(&me);
     threads.join(&other);
     let thread = begin(&threads, ThreadId::mint(), me.clone()).await;
-    order(&thread, Command::Rename(Some("a".to_owned())))
-        .await
-        .expect("stored");
+    order(&thread, rename(Some("a"))).await.expect("stored");
     assert_eq!(
         until(&mut others, "thread/name")
             .await
@@ -237,7 +243,7 @@ async fn everyone_hears_of_a_name_and_only_subscribers_of_its_number() {
         Some("thread/name/updated #")
     );
     thread.unsubscribe(me.clone()).await.expect("heard");
-    order(&thread, Command::Rename(None)).await.expect("stored");
+    order(&thread, rename(None)).await.expect("stored");
     assert_eq!(
         until(&mut mine, "thread/name").await,
         ["thread/name/updated"]
@@ -249,6 +255,100 @@ async fn a_thread_that_is_not_there_is_not_opened() {
     let (threads, _) = threads(&journal(), &[]);
     let missing = threads.get(ThreadId::mint()).await;
     assert_eq!(missing.err(), Some(AgentError::Read(ReadError::NotFound)));
+}
+
+fn interrupt() -> Command {
+    Command::Interrupt(Interrupt {
+        turn: None,
+        cause: raddle_core::Cause::Client { principal: None },
+    })
+}
+
+#[tokio::test]
+async fn an_interrupt_does_not_wait_for_a_slow_disk() {
+    let (journal, mood) = Faulty::new();
+    let journal: Arc<dyn Journal> = journal;
+    let (threads, script) = threads(&journal, &[&[Line::Begins("hel"), Line::Hangs]]);
+    let (me, mut hears) = client();
+    let thread = begin(&threads, ThreadId::mint(), me).await;
+    order(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut hears, "item/agentMessage/delta").await;
+    mood.send_replace(Mood::Slow);
+    // An append is under way and stays so.
+    let renamed = tokio::spawn({
+        let thread = thread.clone();
+        async move { order(&thread, rename(Some("a"))).await }
+    });
+    let interrupted = tokio::spawn({
+        let thread = thread.clone();
+        async move { order(&thread, interrupt()).await }
+    });
+    // The vendor is no longer asked, though nothing is stored yet.
+    script.dropped().await;
+    assert!(!interrupted.is_finished());
+    mood.send_replace(Mood::Well);
+    assert_eq!(interrupted.await.expect("no panic"), Ok(Outcome::Done));
+    assert_eq!(renamed.await.expect("no panic"), Ok(Outcome::Done));
+    until(&mut hears, "turn/completed").await;
+}
+
+#[tokio::test]
+async fn those_who_listen_are_told_when_nothing_more_can_be_stored() {
+    let (journal, mood) = Faulty::new();
+    let journal: Arc<dyn Journal> = journal;
+    let (threads, _) = threads(&journal, &[&[Line::Begins("hel"), Line::Hangs]]);
+    let (me, mut hears) = client();
+    let id = ThreadId::mint();
+    let thread = begin(&threads, id, me).await;
+    order(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut hears, "item/agentMessage/delta").await;
+    mood.send_replace(Mood::Full);
+    let refused = order(&thread, rename(Some("a"))).await;
+    let full = "the journal is full: no room".to_owned();
+    assert_eq!(refused, Err(AgentError::Refused(Refusal::NotStored(full))));
+    assert_eq!(
+        until(&mut hears, "thread/closed").await,
+        ["error", "thread/closed"]
+    );
+    // Once there is room again, the turn is taken up by whoever opens the thread.
+    mood.send_replace(Mood::Well);
+    let thread = threads.get(id).await.expect("the thread");
+    order(&thread, interrupt()).await.expect("stored");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_stays_away_is_waited_for_only_so_long() {
+    let (journal, mood) = Faulty::new();
+    let journal: Arc<dyn Journal> = journal;
+    let (threads, _) = threads(&journal, &[]);
+    let (me, mut hears) = client();
+    let thread = begin(&threads, ThreadId::mint(), me).await;
+    mood.send_replace(Mood::Away);
+    let refused = order(&thread, rename(Some("a"))).await;
+    assert!(
+        matches!(refused, Err(AgentError::Refused(Refusal::NotStored(_)))),
+        "{refused:?}"
+    );
+    until(&mut hears, "thread/closed").await;
+    let (answer, answered) = oneshot::channel();
+    threads.start(started(ThreadId::mint()), client().0, |reply| {
+        drop(answer.send(reply.map(drop)));
+    });
+    let started = answered.await.expect("an answer");
+    assert_eq!(started, Err(AgentError::Unavailable));
+}
+
+#[tokio::test]
+async fn a_deleted_thread_is_removed() {
+    let journal = journal();
+    let (threads, _) = threads(&journal, &[]);
+    let id = ThreadId::mint();
+    let thread = begin(&threads, id, client().0).await;
+    order(&thread, Command::Delete(raddle_core::Delete::default()))
+        .await
+        .expect("stored");
+    threads.close().await;
+    assert_eq!(journal.head(id).await, Ok(raddle_core::Seq::ZERO));
 }
 
 /// Prompts in the order they were asked.

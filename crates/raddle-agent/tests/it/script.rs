@@ -79,7 +79,7 @@ impl Model for Script {
             }
         }
         if !hangs {
-            said.push_back(Said::Ended(ModelEnd::Done, Some(Usage::default())));
+            said.push_back(Said::Ended(ModelEnd::Done {}, Some(Usage::default())));
         }
         Box::new(Lines {
             said,

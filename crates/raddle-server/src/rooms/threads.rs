@@ -6,7 +6,8 @@ use std::sync::{Arc, Weak};
 use raddle_agent::{AgentError, Heard, Listener};
 use raddle_core::ports::ReadError;
 use raddle_core::{
-    ApprovalPolicy, Image, Input, Message, Refusal, Reviewer, Sandbox, Settings, ThreadId,
+    ApprovalPolicy, Image, Input, Message, Refusal, Reviewer, Sandbox, Settings, SettingsChange,
+    ThreadId,
 };
 use raddle_protocol as wire;
 use raddle_rpc::Close;
@@ -59,6 +60,7 @@ pub(crate) fn refused(id: ThreadId, error: AgentError) -> WireError {
             WireError::StorageAway
         }
         AgentError::Read(error) => WireError::Storage(error.to_string()),
+        error @ AgentError::OwnedBy { .. } => WireError::Refused(error.to_string().into()),
         AgentError::Ended => WireError::Overloaded,
     }
 }
@@ -102,32 +104,19 @@ pub(crate) fn settings(params: &wire::ThreadStartParams, config: &State) -> Sett
     }
 }
 
-/// The settings after a turn's own wishes, which later turns keep.
-pub(crate) fn changed(settings: &Settings, params: &wire::TurnStartParams) -> Settings {
-    let mut settings = settings.clone();
-    let set = |place: &mut Option<String>, wish: &Option<String>| {
-        if let Some(wish) = wish {
-            *place = Some(wish.clone());
-        }
-    };
-    set(&mut settings.model, &params.model);
-    set(&mut settings.effort, &params.effort);
-    if let Some(summary) = &params.summary {
-        settings.summary = Some(summary.as_str().to_owned());
+/// What a turn wishes to be otherwise, for itself and for later turns.
+pub(crate) fn change(params: &wire::TurnStartParams) -> SettingsChange {
+    let summary = params.summary.as_ref();
+    SettingsChange {
+        model: params.model.clone().map(Some),
+        effort: params.effort.clone().map(Some),
+        summary: summary.map(|it| Some(it.as_str().to_owned())),
+        cwd: params.cwd.clone(),
+        approval: params.approval_policy.as_ref().map(approval),
+        reviewer: params.approvals_reviewer.as_ref().map(reviewer),
+        sandbox: params.sandbox_policy.as_ref().map(sandbox),
+        ..SettingsChange::default()
     }
-    if let Some(cwd) = &params.cwd {
-        settings.cwd.clone_from(cwd);
-    }
-    if let Some(policy) = &params.approval_policy {
-        settings.approval = approval(policy);
-    }
-    if let Some(who) = &params.approvals_reviewer {
-        settings.reviewer = reviewer(who);
-    }
-    if let Some(policy) = &params.sandbox_policy {
-        settings.sandbox = sandbox(policy);
-    }
-    settings
 }
 
 /// A message of the user.
@@ -148,13 +137,13 @@ fn part(input: wire::UserInput) -> Option<Input> {
         },
         wire::UserInput::Image(it) => Input::Image {
             image: match it.image {
-                wire::InputImage::Url { url } => Image::Url(url),
-                wire::InputImage::File { file_id } => Image::File(file_id),
+                wire::InputImage::Url { url } => Image::Url { url },
+                wire::InputImage::File { file_id } => Image::File { id: file_id },
             },
             detail: it.detail.map(|detail| detail.as_str().to_owned()),
         },
         wire::UserInput::LocalImage(it) => Input::Image {
-            image: Image::Path(it.path),
+            image: Image::Path { path: it.path },
             detail: it.detail.map(|detail| detail.as_str().to_owned()),
         },
         wire::UserInput::Audio(it) => Input::Audio { url: it.url },

@@ -30,6 +30,8 @@ pub fn threads_in(
             model: Arc::new(Script(Mutex::new(says))),
             clock: || Timestamp(1_700_000_000_000),
             node: "test".to_owned(),
+            nodes: Arc::new(raddle_agent::Alone),
+            recovery: raddle_core::Recovery::Continue,
         })
     }
 }
@@ -51,7 +53,7 @@ impl Model for Script {
                     Said::Started(id.clone(), open),
                     Said::Text(id.clone(), Part::Text, text),
                     Said::Completed(id, ItemBody::AgentMessage(whole), None),
-                    Said::Ended(ModelEnd::Done, Some(Usage::default())),
+                    Said::Ended(ModelEnd::Done {}, Some(Usage::default())),
                 ])
             }
             None => {
@@ -72,6 +74,6 @@ struct Lines(VecDeque<Said>);
 impl Answer for Lines {
     fn next(&mut self) -> Waiting<'_, Said> {
         let said = self.0.pop_front();
-        Box::pin(ready(said.unwrap_or(Said::Ended(ModelEnd::Done, None))))
+        Box::pin(ready(said.unwrap_or(Said::Ended(ModelEnd::Done {}, None))))
     }
 }

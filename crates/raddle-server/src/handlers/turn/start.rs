@@ -25,12 +25,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
             Ok(handle) => handle,
             Err(error) => return reply.error(threads::refused(id, error)),
         };
-        let wishes = params.clone();
-        let settings = handle.look(move |thread| threads::changed(thread.settings(), &wishes));
-        let settings = match settings.await {
-            Ok(settings) => settings,
-            Err(error) => return reply.error(threads::refused(id, error)),
-        };
+        let change = Box::new(threads::change(&params));
         let start = StartTurn {
             turn: TurnId::mint(),
             kind: TurnKind::Work,
@@ -38,7 +33,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
                 params.input,
                 params.client_user_message_id,
             )),
-            settings: Some(Box::new(settings)),
+            change,
             principal: session.peer.principal.as_deref().map(str::to_owned),
             root: params.root_turn_id,
             output_schema: params.output_schema,

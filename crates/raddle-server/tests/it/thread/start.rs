@@ -95,6 +95,15 @@ impl Journal for Away {
         self.journal.save_base(thread, base)
     }
 
+    fn fork(
+        &self,
+        from: ThreadId,
+        at: Seq,
+        to: ThreadId,
+    ) -> Waiting<'_, Result<Seq, raddle_core::ports::ForkError>> {
+        self.journal.fork(from, at, to)
+    }
+
     fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
         self.journal.delete(thread)
     }

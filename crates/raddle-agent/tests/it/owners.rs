@@ -1,0 +1,86 @@
+//! Several nodes on one folder: a thread is taken from the dead, never from the living.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use raddle_agent::{AgentError, Nodes, Options, Threads};
+use raddle_core::ports::{Journal, ReadError, Waiting};
+use raddle_core::{Recovery, ThreadId, Timestamp};
+use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
+
+use super::script::Script;
+use super::{begin, client, order, rename};
+
+/// The nodes whose locks lie in a folder.
+struct Locks(PathBuf);
+
+impl Nodes for Locks {
+    fn is_alive<'a>(&'a self, node: &'a str) -> Waiting<'a, Result<bool, ReadError>> {
+        let alive = NodeLock::is_alive(&self.0, node);
+        let alive = alive.map_err(|error| ReadError::Unavailable(error.to_string()));
+        Box::pin(std::future::ready(alive))
+    }
+}
+
+/// A node with its own journal on a folder. It is alive as long as its lock is.
+fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
+    let options = raddle_store::Options {
+        folder: folder.to_owned(),
+    };
+    let journal: Arc<dyn Journal> = Arc::new(LocalJournal::open(&options).expect("a journal"));
+    let lock = NodeLock::take(folder, name).expect("a lock");
+    let threads = Threads::new(Options {
+        journal,
+        memory: Arc::new(MemoryJournal::new()),
+        model: Arc::new(Script::new(&[])),
+        clock: || Timestamp(1_000_000),
+        node: name.to_owned(),
+        nodes: Arc::new(Locks(folder.to_owned())),
+        recovery: Recovery::Continue,
+    });
+    (threads, lock)
+}
+
+#[tokio::test]
+async fn a_thread_is_not_taken_from_the_living() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let id = ThreadId::mint();
+    let (first, alive) = node(folder.path(), "first");
+    let (second, _alive) = node(folder.path(), "second");
+    let thread = begin(&first, id, client().0).await;
+    let taken = second.get(id).await.err();
+    let node = "first".to_owned();
+    assert_eq!(taken, Some(AgentError::OwnedBy { node }));
+    // It was not disturbed by that.
+    let epoch = thread.look(|thread| thread.epoch()).await.expect("a look");
+    let renamed = order(&thread, rename(Some("mine"))).await;
+    renamed.expect("stored");
+
+    // Without its lock it is dead, whatever it still does.
+    drop(alive);
+    let thread = second.get(id).await.expect("the thread");
+    let next = thread.look(|thread| thread.epoch()).await.expect("a look");
+    assert_eq!(next.0, epoch.0 + 1);
+    let owner = thread.look(|thread| thread.node().map(str::to_owned)).await;
+    assert_eq!(owner, Ok(Some("second".to_owned())));
+}
+
+#[tokio::test]
+async fn what_the_living_have_left_can_be_taken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let id = ThreadId::mint();
+    let (first, _alive) = node(folder.path(), "first");
+    let (second, _also) = node(folder.path(), "second");
+    begin(&first, id, client().0).await;
+    assert!(matches!(
+        second.get(id).await,
+        Err(AgentError::OwnedBy { .. })
+    ));
+    first.close().await;
+    let thread = second.get(id).await.expect("the thread");
+    // And now it is the second's.
+    thread.look(|_| ()).await.expect("a look");
+    let taken = first.get(id).await.err();
+    let node = "second".to_owned();
+    assert_eq!(taken, Some(AgentError::OwnedBy { node }));
+}
