@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use raddle_core::Recovery;
 use raddle_rpc::{
     Auth, Door, Doors, Limits, Listen, Loss, SignedBearer, Transport, raise_descriptor_limit,
 };
@@ -46,11 +47,19 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
 }
 
 async fn serve(options: Options, wanted: Vec<Door>, home: &Home) -> Result<()> {
-    let mut server = Server::open(options, |providers| threads::open(&home.state, providers))?;
+    // Whoever started a child on stdio is gone when it died; a server that others reach goes on.
+    let on_stdio = wanted.iter().any(|door| door.listen == Listen::Stdio);
+    let recovery = if on_stdio && wanted.len() == 1 {
+        Recovery::Interrupt
+    } else {
+        Recovery::Continue
+    };
+    let mut server = Server::open(options, |providers| {
+        threads::open(&home.state, providers, recovery)
+    })?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
     let mut doors = Doors::new();
-    let on_stdio = wanted.iter().any(|door| door.listen == Listen::Stdio);
     for door in wanted {
         doors.open(door).await?;
     }

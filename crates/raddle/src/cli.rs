@@ -1,5 +1,11 @@
 //! The command line.
 
+mod thread;
+
+pub(crate) use thread::{
+    ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow, ThreadVerify,
+};
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -27,6 +33,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve the app-server protocol to IDEs, desktop apps and other clients
     AppServer(AppServer),
+    /// List, read, check, copy and delete the threads in the home, with or without a running server
+    #[command(subcommand)]
+    Thread(ThreadCommand),
 }
 
 #[derive(Debug, Args)]

@@ -8,29 +8,35 @@ mod generate;
 mod home;
 mod log;
 mod model;
+mod print;
+mod thread;
 mod threads;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use raddle_server::Override;
 
-use crate::cli::{AppServerCommand, Cli, Command};
+use crate::cli::{AppServer, AppServerCommand, Cli, Command};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     log::start();
-    let Command::AppServer(args) = cli.command;
-    let outcome = match args.command {
-        None => app_server::run(cli.config, &args.serve),
+    let outcome = match cli.command {
+        Command::AppServer(args) => app_server(cli.config, args).map(|()| ExitCode::SUCCESS),
+        Command::Thread(command) => thread::run(command),
+    };
+    outcome.unwrap_or_else(|error| {
+        log::say(&format!("raddle: {error:#}"));
+        ExitCode::FAILURE
+    })
+}
+
+fn app_server(config: Vec<Override>, args: AppServer) -> anyhow::Result<()> {
+    match args.command {
+        None => app_server::run(config, &args.serve),
         Some(AppServerCommand::GenerateJsonSchema(args)) => generate::json_schema(&args),
         Some(AppServerCommand::GenerateTs(args)) => generate::typescript(&args),
         Some(AppServerCommand::GenerateReference(args)) => generate::reference(&args),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            log::say(&format!("raddle: {error:#}"));
-            ExitCode::FAILURE
-        }
     }
 }

@@ -87,7 +87,7 @@ impl Answering {
                     Some(event) => return Ok(said(event, &mut self.ids)),
                     None => self.state = State::Over,
                 },
-                State::Over => return Ok(Said::Ended(ModelEnd::Done, None)),
+                State::Over => return Ok(Said::Ended(ModelEnd::Done {}, None)),
             }
         }
     }
@@ -185,7 +185,7 @@ fn part(input: &Input) -> Value {
     match input {
         Input::Text { text: it, .. } => text(it),
         Input::Image {
-            image: Image::Url(url),
+            image: Image::Url { url },
             ..
         } => json!({ "type": "input_image", "image_url": url }),
         // The rest is named; whoever needs its content asks for it.
@@ -243,7 +243,7 @@ fn said(event: Event, ids: &mut BTreeMap<String, ItemId>) -> Said {
             };
             Said::Tool(ItemId::mint(), call)
         }
-        Event::Completed(tokens) => Said::Ended(ModelEnd::Done, tokens.map(usage)),
+        Event::Completed(tokens) => Said::Ended(ModelEnd::Done {}, tokens.map(usage)),
     }
 }
 

@@ -4,24 +4,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use raddle_agent::{Options, Threads};
-use raddle_core::ports::{AppendError, Journal, ReadError, Waiting};
-use raddle_core::{Base, Class, Record, Seq, ThreadId, Timestamp};
+use raddle_agent::{Nodes, Options, Threads};
+use raddle_core::ports::{AppendError, ForkError, Journal, ReadError, Waiting};
+use raddle_core::{Base, Class, Record, Recovery, Seq, ThreadId, Timestamp};
 use raddle_server::Providers;
-use raddle_store::{LocalJournal, MemoryJournal};
+use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use tokio::sync::OnceCell;
 
 use crate::model::Configured;
 
 /// The live threads of a home.
-pub(crate) fn open(home: &Path, providers: Providers) -> Threads {
+pub(crate) fn open(home: &Path, providers: Providers, recovery: Recovery) -> Threads {
+    let folder = home.join("threads");
+    // Never the name of another process, also not of a dead one.
+    let node = ThreadId::mint().to_string();
     Threads::new(Options {
-        journal: Arc::new(Later::new(home.join("threads"))),
+        journal: Arc::new(Later::new(folder.clone(), node.clone())),
         memory: Arc::new(MemoryJournal::new()),
         model: Arc::new(Configured::new(providers)),
         clock: now,
-        // Never that of another process, also not of a dead one.
-        node: ThreadId::mint().to_string(),
+        node,
+        nodes: Arc::new(Neighbours { folder }),
+        recovery,
     })
 }
 
@@ -37,28 +41,69 @@ pub(crate) fn now() -> Timestamp {
 /// asked who it is should not wait for a disk.
 struct Later {
     folder: PathBuf,
-    journal: OnceCell<LocalJournal>,
+    node: String,
+    opened: OnceCell<Opened>,
+}
+
+/// A journal, and the sign that we are alive, which is there before we write.
+struct Opened {
+    journal: LocalJournal,
+    _alive: Option<NodeLock>,
+}
+
+impl Opened {
+    fn new(folder: PathBuf, node: &str) -> Result<Self, ReadError> {
+        let options = raddle_store::Options { folder };
+        let journal = LocalJournal::open(&options)?;
+        // Whoever cannot write owns nothing.
+        let alive = journal.is_writable().then(|| {
+            let taken = NodeLock::take(&options.folder, node);
+            taken.map_err(|error| ReadError::Unavailable(error.to_string()))
+        });
+        Ok(Self {
+            journal,
+            _alive: alive.transpose()?,
+        })
+    }
 }
 
 impl Later {
-    fn new(folder: PathBuf) -> Self {
+    fn new(folder: PathBuf, node: String) -> Self {
         Self {
             folder,
-            journal: OnceCell::new(),
+            node,
+            opened: OnceCell::new(),
         }
     }
 
     async fn get(&self) -> Result<&LocalJournal, ReadError> {
         let open = || async {
-            let folder = self.folder.clone();
-            let opened = tokio::task::spawn_blocking(move || {
-                LocalJournal::open(&raddle_store::Options { folder })
-            });
-            opened
-                .await
-                .map_err(|error| ReadError::Unavailable(error.to_string()))?
+            let (folder, node) = (self.folder.clone(), self.node.clone());
+            let opened = tokio::task::spawn_blocking(move || Opened::new(folder, &node));
+            opened.await.map_err(stopped)?
         };
-        self.journal.get_or_try_init(open).await
+        let opened = self.opened.get_or_try_init(open).await?;
+        Ok(&opened.journal)
+    }
+}
+
+fn stopped(error: tokio::task::JoinError) -> ReadError {
+    ReadError::Unavailable(error.to_string())
+}
+
+/// The other processes on this home.
+struct Neighbours {
+    folder: PathBuf,
+}
+
+impl Nodes for Neighbours {
+    fn is_alive<'a>(&'a self, node: &'a str) -> Waiting<'a, Result<bool, ReadError>> {
+        let (folder, node) = (self.folder.clone(), node.to_owned());
+        Box::pin(async move {
+            let looked = tokio::task::spawn_blocking(move || NodeLock::is_alive(&folder, &node));
+            let alive = looked.await.map_err(stopped)?;
+            alive.map_err(|error| ReadError::Unavailable(error.to_string()))
+        })
     }
 }
 
@@ -110,6 +155,10 @@ impl Journal for Later {
             let journal = self.get().await.map_err(closed)?;
             journal.save_base(thread, base).await
         })
+    }
+
+    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>> {
+        Box::pin(async move { self.get().await?.fork(from, at, to).await })
     }
 
     fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {

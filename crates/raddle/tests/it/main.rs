@@ -11,10 +11,16 @@ mod hostile;
 mod life;
 /// More requests than may run at once.
 mod overload;
+/// `raddle thread`, on homes with and without a server.
+mod thread;
 
 /// Deadlines, with the server inside the test, where they can be short.
 mod deadlines;
 
+/// Records as an owner would write them.
+#[expect(dead_code, reason = "the journal's own tests use the rest")]
+#[path = "../../../raddle-store/tests/it/records.rs"]
+mod records;
 /// What a frame is, by the rules of `docs/frames.md` and without the server's code.
 mod reference;
 /// A model that follows a script.

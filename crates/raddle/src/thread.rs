@@ -1,0 +1,98 @@
+//! `raddle thread`: the threads of a home, without a server and beside one.
+
+mod delete;
+mod export;
+mod import;
+mod list;
+mod show;
+mod time;
+mod verify;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow, bail};
+use raddle_core::ThreadId;
+use raddle_core::ports::ReadError;
+use raddle_store::Archive;
+
+use crate::cli::ThreadCommand;
+use crate::home::Home;
+use crate::log;
+
+/// What was asked cannot be meant.
+const USAGE: u8 = 2;
+
+/// Runs a command, and says how it ended: 0 if all is well, 1 if something is damaged, 2 if it was
+/// asked amiss. Everything else that fails is an error, which ends in 1.
+pub(crate) fn run(command: ThreadCommand) -> Result<ExitCode> {
+    let folder = Home::find()?.threads();
+    match command {
+        ThreadCommand::List(args) => list::run(&folder, &args),
+        ThreadCommand::Show(args) => show::run(&folder, &args),
+        ThreadCommand::Export(args) => export::run(&folder, &args),
+        ThreadCommand::Import(args) => import::run(&folder, &args),
+        ThreadCommand::Verify(args) => verify::run(&folder, &args),
+        ThreadCommand::Delete(args) => delete::run(&folder, &args),
+    }
+}
+
+/// Says that what was asked cannot be meant.
+fn usage(what: &str) -> ExitCode {
+    log::say(&format!("raddle: {what}"));
+    ExitCode::from(USAGE)
+}
+
+/// The journal, to be looked at; nothing if the home has none yet.
+fn open(folder: &Path) -> Result<Option<Archive>> {
+    Archive::open(folder).map_err(|error| unreadable(folder, error))
+}
+
+/// The journal, which must be there because a thread of it was named.
+fn open_existing(folder: &Path) -> Result<Archive> {
+    open(folder)?.with_context(|| {
+        format!(
+            "there are no threads in {}; RADDLE_HOME names the home, see `raddle thread list`",
+            folder.display()
+        )
+    })
+}
+
+/// Why the journal as a whole cannot be read, and what to do.
+fn unreadable(folder: &Path, error: ReadError) -> anyhow::Error {
+    let folder = folder.display();
+    match error {
+        ReadError::Corrupt { what, .. } => anyhow!(
+            "the journal in {folder} is damaged: {what}; stop every server of this home, copy the \
+             folder, and run `raddle thread export --all --out DIR` to save every thread that is whole"
+        ),
+        error => anyhow!("the journal in {folder} cannot be read: {error}"),
+    }
+}
+
+/// The one thread whose id begins so.
+fn find(archive: &Archive, id: &str) -> Result<ThreadId> {
+    match archive.find(id)?.as_slice() {
+        [] => bail!("no thread has an id that begins with {id}; see `raddle thread list`"),
+        [thread] => Ok(*thread),
+        _ => bail!("more than one thread has an id that begins with {id}; give more of it"),
+    }
+}
+
+/// A failure of one thread, and what to do.
+fn damaged(thread: ThreadId, error: ReadError) -> anyhow::Error {
+    match error {
+        ReadError::Corrupt { .. } => anyhow!(
+            "{error}; `raddle thread verify {thread}` says more, and `raddle thread export --partial \
+             {thread}` saves what comes before it"
+        ),
+        error => error.into(),
+    }
+}
+
+/// Where a home keeps its threads.
+impl Home {
+    pub(crate) fn threads(&self) -> PathBuf {
+        self.state.join("threads")
+    }
+}

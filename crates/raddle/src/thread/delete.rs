@@ -1,0 +1,98 @@
+//! `raddle thread delete`.
+
+use std::io::{BufRead, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use raddle_core::ports::{Journal, ReadError};
+use raddle_core::{Body, Event, Thread, ThreadId};
+use raddle_store::{Archive, LocalJournal, NodeLock, Options};
+
+use super::{find, open_existing, usage};
+use crate::cli::ThreadDelete;
+use crate::log;
+use crate::print::one_line;
+
+/// How much of a journal is read at a time.
+const PAGE_BYTES: usize = 1 << 20;
+
+pub(super) fn run(folder: &Path, args: &ThreadDelete) -> Result<ExitCode> {
+    let archive = open_existing(folder)?;
+    let thread = find(&archive, &args.id)?;
+    if let Some(node) = owner(&archive, thread)?
+        // A name that no lock can have is none that a node of this home took.
+        && NodeLock::is_alive(folder, &node).unwrap_or(false)
+    {
+        bail!(
+            "a running server has the thread {thread} (node {node}); delete it there, or stop that \
+             server first"
+        );
+    }
+    if !args.yes {
+        if !std::io::stdin().is_terminal() {
+            return Ok(usage(
+                "nobody can be asked here: give --yes to delete the thread",
+            ));
+        }
+        if !agreed(&archive, thread)? {
+            bail!("nothing was deleted");
+        }
+    }
+    drop(archive);
+    let journal = LocalJournal::open(&Options {
+        folder: folder.to_owned(),
+    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(journal.delete(thread))?;
+    // Closing the journal clears what was only in its log.
+    drop(journal);
+    log::say(&format!("deleted {thread}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks whether this thread is meant.
+fn agreed(archive: &Archive, thread: ThreadId) -> Result<bool> {
+    let summary = archive.summary(thread).ok().flatten();
+    let title = summary.map(|it| one_line(it.name.as_deref().unwrap_or(&it.preview), 60));
+    let title = title.unwrap_or_default();
+    log::say(&format!("delete {thread} {title:?} for good? Type yes:"));
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "yes"))
+}
+
+/// The node that took the thread last and did not let go of it. Of a thread that cannot be read nobody
+/// can be the owner.
+fn owner(archive: &Archive, thread: ThreadId) -> Result<Option<String>> {
+    let read = || -> Result<Option<String>, ReadError> {
+        let base = archive.base(thread, None)?;
+        let mut folded = base.map_or_else(Thread::new, |base| base.thread);
+        let mut released = false;
+        loop {
+            let page = archive.records(thread, folded.head(), PAGE_BYTES)?;
+            if page.is_empty() {
+                break;
+            }
+            for record in &page {
+                if let Body::Event(event) = &record.body {
+                    match **event {
+                        Event::Owned(_) => released = false,
+                        Event::Released { .. } => released = true,
+                        _ => {}
+                    }
+                }
+                folded.apply(record);
+            }
+        }
+        // What a fork took over was another's thread, and so was its owner.
+        let own = folded.id() == Some(thread) && !released;
+        Ok(folded.node().filter(|_| own).map(str::to_owned))
+    };
+    match read() {
+        Err(ReadError::Corrupt { .. } | ReadError::Newer(_)) => Ok(None),
+        owner => Ok(owner?),
+    }
+}

@@ -1,0 +1,85 @@
+//! `raddle thread import`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow};
+use raddle_store::{BundleReader, ImportError, ImportOptions, Imported, LocalJournal, Options};
+use serde_json::json;
+
+use super::unreadable;
+use crate::cli::ThreadImport;
+use crate::log;
+use crate::print::Printer;
+use crate::threads::now;
+
+/// How much of the file is read at a time.
+const BUFFER_BYTES: usize = 1 << 20;
+
+pub(super) fn run(folder: &Path, args: &ThreadImport) -> Result<ExitCode> {
+    let imported = if args.file.as_os_str() == "-" {
+        import(folder, args, std::io::stdin().lock())?
+    } else {
+        let name = args.file.display();
+        let file = File::open(&args.file).with_context(|| format!("cannot open {name}"))?;
+        let file = BufReader::with_capacity(BUFFER_BYTES, file);
+        import(folder, args, file).with_context(|| name.to_string())?
+    };
+    let Imported {
+        thread,
+        records,
+        blobs,
+        head,
+        had,
+    } = imported;
+    let mut printer = Printer::new();
+    if args.json {
+        let line = json!({
+            "thread": thread, "records": records, "blobs": blobs, "head": head, "had": had,
+        });
+        printer.line(&line.to_string())?;
+    } else {
+        printer.line(&thread.to_string())?;
+        log::say(&format!(
+            "imported {thread}: {records} records, {blobs} blobs"
+        ));
+    }
+    printer.flush()?;
+    if head < had {
+        log::say(&format!(
+            "it ends with record {head}; the thread had {had}, and what is missing was lost before"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn import(folder: &Path, args: &ThreadImport, file: impl BufRead) -> Result<Imported> {
+    // What is no exported thread is told before a home is made for it.
+    let file = BundleReader::open(file)?;
+    let journal = LocalJournal::open(&Options {
+        folder: folder.to_owned(),
+    });
+    let journal = journal.map_err(|error| unreadable(folder, error))?;
+    let options = ImportOptions {
+        as_new: args.as_new,
+        partial: args.partial,
+        now: now(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime
+        .block_on(journal.import(file, options))
+        .map_err(|error| match error {
+            ImportError::Exists(thread) => anyhow!(
+                "the thread {thread} is here already; give --as-new to import it as a fork, or delete it \
+                 first with `raddle thread delete {thread}`"
+            ),
+            ImportError::Lost { .. } => anyhow!(
+                "{error}; give --partial to import what comes before that record"
+            ),
+            error => error.into(),
+        })
+}
