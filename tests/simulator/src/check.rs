@@ -8,18 +8,20 @@ pub mod ending;
 mod power;
 pub mod rejoin;
 pub mod requests;
+mod situation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use raddle_core::ports::Summary;
 use raddle_core::{
-    Body, Epoch, Event, ItemBody, ItemId, Purpose, Record, RequestNumber, Resolution, Seq, Thread,
-    Told, TurnId, tell,
+    Body, Epoch, Event, ItemBody, ItemId, Purpose, Record, RequestNumber, Resolution, Seq, Span,
+    Thread, Told, TurnId, tell, tell_again,
 };
 
 use raddle_protocol::Notification;
 
+use crate::picture::Picture;
 use crate::store::{Log, Row};
 
 /// A promise that was broken.
@@ -52,6 +54,8 @@ pub struct Oracle {
     pub ever: BTreeMap<Seq, Rc<Row>>,
     /// The fold of it.
     pub fold: Thread,
+    /// What someone believes who heard all of it and never left.
+    pub picture: Picture,
     summary: Option<Summary>,
     /// Who wrote last, in which epoch.
     pub writer: Option<(Writer, Epoch)>,
@@ -65,6 +69,8 @@ pub struct Oracle {
     /// Turns and their first records.
     pub turns: Vec<(TurnId, Seq)>,
     open_turn: Option<TurnId>,
+    /// What was taken back.
+    cuts: Vec<Span>,
     items: BTreeMap<ItemId, Item>,
     requests: BTreeMap<RequestNumber, ItemId>,
     resolved: BTreeMap<RequestNumber, Resolution>,
@@ -76,6 +82,8 @@ pub struct Oracle {
     heard_before: BTreeMap<Seq, Vec<String>>,
     /// and how many of them a summary that is being made will stand for.
     condensing: usize,
+    /// Whether the call of the model that runs has condensed the history.
+    condensed: bool,
     /// Turns of which a client was told that they are there.
     pub held: BTreeSet<TurnId>,
 }
@@ -87,6 +95,9 @@ struct Item {
     asks: bool,
     allowed: bool,
     started: bool,
+    message: bool,
+    began: Seq,
+    saved: Option<Seq>,
 }
 
 impl Oracle {
@@ -108,8 +119,10 @@ impl Oracle {
             self.check_record(&row.record)?;
             self.take(row);
             self.i8_projections_are_derived(&row.record)?;
+            let told = tell(&self.fold, &row.record);
+            rejoin::i1_makes_sense(self.picture.hear_all(&told))?;
             if let Some(expected) = &mut self.expected {
-                expected.insert(row.record.seq, tell(&self.fold, &row.record));
+                expected.insert(row.record.seq, told);
             }
         }
         self.i4_withdrawn_with_their_items(rows)?;
@@ -117,15 +130,24 @@ impl Oracle {
     }
 
     /// Takes over what was copied in from another thread's log, unchecked: it was checked there.
-    pub fn copied(&mut self, rows: &[Rc<Row>]) {
-        for row in rows {
-            self.take(row);
-        }
+    pub fn copied(&mut self, rows: &[Rc<Row>]) -> Check {
+        rows.iter().try_for_each(|row| self.take_again(row))
+    }
+
+    /// Takes what is left of a log, as someone hears it who was not there when it was told.
+    fn take_again(&mut self, row: &Rc<Row>) -> Check {
+        let told = tell_again(&mut self.fold, &row.record);
+        self.note_down(row);
+        rejoin::i1_makes_sense(self.picture.hear_all(&told))
     }
 
     fn take(&mut self, row: &Rc<Row>) {
-        self.ever.insert(row.record.seq, row.clone());
         self.fold.apply(&row.record);
+        self.note_down(row);
+    }
+
+    fn note_down(&mut self, row: &Rc<Row>) {
+        self.ever.insert(row.record.seq, row.clone());
         Summary::fold(&mut self.summary, &row.record);
         self.note(&row.record);
     }
@@ -133,6 +155,9 @@ impl Oracle {
     fn check_record(&self, record: &Record) -> Check {
         ending::i5_ending(self, record)?;
         requests::i4_requests(self, record)?;
+        if let Body::Event(event) = &record.body {
+            self.goes_back_to_what_counts(event)?;
+        }
         self.i3_no_silent_run(record)
     }
 
@@ -152,6 +177,8 @@ impl Oracle {
                     tool: it.gate.is_some(),
                     open: true,
                     asks: it.gate.is_some_and(|gate| gate != raddle_core::Gate::Open),
+                    message: matches!(it.item.body, ItemBody::AgentMessage(_)),
+                    began: record.seq,
                     ..Item::default()
                 };
                 self.items.insert(it.item.id.clone(), item);
@@ -166,15 +193,26 @@ impl Oracle {
             Event::ModelCalled(it) if it.purpose == Purpose::Compact => {
                 self.condensing = self.heard.len();
             }
+            Event::ModelEnded(_) => self.condensed = false,
             Event::Compacted(_) => {
+                self.condensed = true;
                 self.heard.drain(..self.condensing);
             }
             Event::Reverted(it) => {
+                self.cuts.push(Span {
+                    from: it.at,
+                    until: Some(record.seq),
+                });
                 self.heard = self.heard_before.get(&it.at).cloned().unwrap_or_default();
             }
             Event::ToolStarted(it) => {
                 if let Some(item) = self.items.get_mut(&it.item) {
                     item.started = true;
+                }
+            }
+            Event::ItemSaved(it) => {
+                if let Some(item) = self.items.get_mut(&it.item) {
+                    item.saved = Some(record.seq);
                 }
             }
             Event::ItemCompleted(it) => {
@@ -348,7 +386,7 @@ impl Oracle {
         if log.fold(log.head) != self.fold {
             return broken(I8, "the records that are left fold to another thread");
         }
-        if log.open(log.head) != self.fold {
+        if log.open(log.head).0 != self.fold {
             return broken(I8, "base and tail fold to another thread");
         }
         Ok(())

@@ -2,14 +2,15 @@
 
 mod act;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use raddle_core::{
-    AnswerRequest, Key, Outcome, Record, Refusal, RequestNumber, Seq, Settings, Thread, TurnId,
-    TurnKind,
+    AnswerRequest, Key, Outcome, Refusal, RequestNumber, Seq, SettingsChange, TurnId, TurnKind,
 };
 
+use crate::picture::{Picture, Question, Words};
 use crate::rng::Rng;
 use crate::scenario::Scenario;
 
@@ -45,12 +46,12 @@ pub enum ToNode {
 pub enum ToClient {
     /// You go on from where you were.
     Joined,
-    /// You begin here.
-    Snapshot(Box<Thread>),
-    /// This happened.
-    Record(Rc<Record>),
+    /// You begin here, at this number.
+    Snapshot(Seq, Box<Picture>),
+    /// This happened: some of the words for it. Who hears the last of them has the record's number.
+    Told(Rc<Words>, Range<usize>),
     /// Please answer this.
-    Ask(RequestNumber),
+    Ask(Rc<Question>),
     /// This came of what you asked.
     Reply(u64, Result<Outcome, Refusal>),
     /// Someone else has the thread.
@@ -69,7 +70,7 @@ pub enum Wish {
         /// What for.
         kind: TurnKind,
         /// With what settings.
-        settings: Option<Box<Settings>>,
+        settings: Option<Box<SettingsChange>>,
     },
     /// More input.
     Steer {
@@ -87,9 +88,9 @@ pub enum Wish {
     /// Out of sight, or back.
     Archive(bool),
     /// Other settings.
-    Settings(Box<Settings>),
-    /// Back to before a turn.
-    Revert,
+    Settings(Box<SettingsChange>),
+    /// Back to before a turn; the node says where that begins.
+    Revert(Option<Seq>),
     /// A copy that goes its own way.
     Fork,
     /// Away with it.
@@ -120,9 +121,13 @@ pub struct Client {
     said_until: u64,
     last_heard: u64,
     /// The thread as it believes it to be.
-    pub believes: Option<Thread>,
+    pub believes: Option<Picture>,
+    /// The last number it saw.
     seen: Option<Seq>,
-    asked: BTreeSet<RequestNumber>,
+    /// The last record that was told to it, also if there were no words for it.
+    reached: Seq,
+    /// The requests it can answer.
+    asked: BTreeMap<RequestNumber, Rc<Question>>,
     /// What it waits for.
     asking: BTreeMap<u64, Asking>,
     outcomes: BTreeMap<u64, Outcome>,
@@ -151,9 +156,10 @@ impl Client {
             heard_until: 0,
             said_until: 0,
             last_heard: 0,
-            believes: from_the_start.then(Thread::new),
+            believes: from_the_start.then(Picture::default),
             seen: from_the_start.then_some(Seq::ZERO),
-            asked: BTreeSet::new(),
+            reached: Seq::ZERO,
+            asked: BTreeMap::new(),
             asking: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             next: 0,
@@ -162,8 +168,13 @@ impl Client {
         }
     }
 
+    /// The requests before it.
+    pub fn asked(&self) -> impl Iterator<Item = &RequestNumber> {
+        self.asked.keys()
+    }
+
     /// Whether it has heard everything and been answered everything.
     pub fn is_settled(&self, head: Seq) -> bool {
-        self.state == State::On && self.seen == Some(head) && self.asking.is_empty()
+        self.state == State::On && self.reached == head && self.asking.is_empty()
     }
 }

@@ -14,6 +14,7 @@ pub mod store;
 pub mod world;
 
 mod node;
+mod picture;
 mod run;
 mod wish;
 mod work;

@@ -13,7 +13,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Parser;
 use raddle_core::Bug;
-use raddle_sim::reach::Reach;
+use raddle_sim::reach::{REQUIRED, Reach};
 use raddle_sim::scenario::Scenario;
 use raddle_sim::{check::Broken, isolated, play, shrink};
 
@@ -32,6 +32,9 @@ struct Arguments {
     /// Play only this seed.
     #[arg(long)]
     seed: Option<u64>,
+    /// Name the first seeds that reach this, as the counters call it.
+    #[arg(long)]
+    reaching: Option<String>,
     /// Say what happens, with `--seed`.
     #[arg(long)]
     trace: bool,
@@ -57,6 +60,9 @@ fn main() -> Result<ExitCode> {
     if let Some(seed) = arguments.seed {
         return one(seed, &arguments);
     }
+    if let Some(what) = &arguments.reaching {
+        return reaching(what, &arguments);
+    }
     match arguments.bug.as_deref() {
         None => clean(&arguments),
         Some("all") => {
@@ -68,6 +74,18 @@ fn main() -> Result<ExitCode> {
         }
         Some(name) => Ok(code(caught(bug_of(name)?, &arguments))),
     }
+}
+
+/// The first few seeds that reach something, for the file of seeds.
+fn reaching(what: &str, arguments: &Arguments) -> Result<ExitCode> {
+    if !REQUIRED.contains(&what) {
+        bail!("nothing is counted as {what:?}; `--counters` prints what is");
+    }
+    let seeds = arguments.from..arguments.from + arguments.seeds;
+    let reach = |seed: &u64| play(&Scenario::of(*seed), false).reach.0.contains_key(what);
+    let found: Vec<u64> = seeds.filter(reach).take(3).collect();
+    println!("{what}: {found:?}");
+    Ok(code(!found.is_empty()))
 }
 
 fn code(well: bool) -> ExitCode {

@@ -1,10 +1,11 @@
 //! What a node does: it asks for threads, opens them, and carries out what the core's task says.
 
 mod append;
+mod catch_up;
 mod open;
 mod tell;
 
-use raddle_core::{Ended, Envelope, Outcome, Refusal, Step, Token};
+use raddle_core::{Command, Ended, Envelope, Outcome, Refusal, Step, Token, TurnId};
 
 use crate::check::{Check, broken};
 use crate::client::{Link, ToClient, ToNode, Wish};
@@ -38,8 +39,7 @@ impl World {
                 Ok(())
             }
             AtNode::CatchUp(thread, opening, client, link) => {
-                self.catch_up(thread, node, opening, client, link);
-                Ok(())
+                self.catch_up(thread, node, opening, client, link)
             }
             AtNode::Message(thread, client, link, message) => {
                 self.message(thread, node, client, link, message)
@@ -94,8 +94,16 @@ impl World {
                 self.tell_client(thread, client, link, ToClient::Reply(number, done));
                 return Ok(());
             }
-            ToNode::Wish { number, wish, key } => {
+            ToNode::Wish {
+                number,
+                mut wish,
+                key,
+            } => {
                 let command = self.command_of(thread, &wish);
+                if let (Wish::Revert(at), Command::Revert(it)) = (&mut wish, &command) {
+                    *at = Some(it.at);
+                }
+                self.count_interrupt(thread, node, &wish);
                 let envelope = Envelope::Command {
                     command,
                     token: Some(token),
@@ -118,6 +126,26 @@ impl World {
                 self.drive(thread, node)
             }
             Err(_) => self.reply(thread, caller, Err(Refusal::Busy)),
+        }
+    }
+
+    /// Interrupts come at all times, and late ones are the dangerous ones.
+    fn count_interrupt(&mut self, thread: usize, node: usize, wish: &Wish) {
+        let (Wish::Interrupt(turn), Some(live)) = (wish, self.nodes[node].live.get(&thread)) else {
+            return;
+        };
+        let running = live.owner.thread().turn().map(|turn| &turn.id);
+        if live.busy && running.is_some() {
+            self.reach.hit("interrupt while an append is under way");
+        }
+        let turns = &self.lanes[thread].oracle.turns;
+        let over = |turn: &TurnId| turns.iter().any(|(known, _)| known == turn);
+        if running.is_some()
+            && turn
+                .as_ref()
+                .is_some_and(|it| over(it) && running != Some(it))
+        {
+            self.reach.hit("interrupt of a turn that is over");
         }
     }
 

@@ -32,6 +32,8 @@ pub struct Scenario {
     pub forks: bool,
     /// Whether a thread may be deleted.
     pub deletes: bool,
+    /// Whether clients go back again and again.
+    pub reverts: bool,
     /// What goes wrong and when.
     pub faults: Vec<(u64, Fault)>,
 }
@@ -41,6 +43,8 @@ pub struct Scenario {
 pub enum Medium {
     /// One file on one box: what was not synced goes with the power, over all threads.
     Local,
+    /// A file for each thread, and each is synced alone.
+    Apart,
     /// A replicated log: what was acknowledged stays, whatever box loses power.
     Fleet,
 }
@@ -68,6 +72,8 @@ pub enum Fault {
         ms: u64,
         /// In a hundred unsynced transactions, how many the disk has all the same.
         kept: u64,
+        /// Whether the disk keeps more of one thread than of another, and loses bases; and how it chooses.
+        torn: Option<u64>,
     },
     /// A node stands still, and later goes on as if nothing had been.
     Pause {
@@ -82,6 +88,8 @@ pub enum Fault {
         node: usize,
         /// By how many milliseconds.
         by: i64,
+        /// At what moment.
+        moment: Moment,
     },
     /// A thread's records can be neither read nor written.
     Unavailable {
@@ -109,6 +117,17 @@ pub enum Fault {
         /// Which.
         thread: usize,
     },
+}
+
+/// What a fault waits for once its time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Nothing.
+    Now,
+    /// That a thread of the node waits for a time to come.
+    Waiting,
+    /// That an append of the node is under way.
+    Appending,
 }
 
 impl Fault {
@@ -143,18 +162,23 @@ impl Scenario {
             turns: 1 + u32::try_from(rng.below(5)).unwrap_or(0),
             commands: u32::try_from(rng.below(14)).unwrap_or(0),
             heal_at,
-            medium: if rng.percent(15) {
-                Medium::Fleet
-            } else {
-                Medium::Local
+            medium: match rng.below(100) {
+                0..=14 => Medium::Fleet,
+                15..=34 => Medium::Apart,
+                _ => Medium::Local,
             },
             lost: [0, 0, 1, 3, 8][rng.index(5)],
             late: [0, 5, 25, 60][rng.index(4)],
             cuts: [0, 1, 3, 8][rng.index(4)],
             forks: rng.percent(25),
             deletes: rng.percent(15),
+            reverts: rng.percent(6),
             faults: Vec::new(),
         };
+        if scenario.reverts {
+            scenario.turns += 6;
+            scenario.commands += 20;
+        }
         let count = match rng.below(10) {
             0 => 0,
             1..=6 => rng.range(1, 5),
@@ -210,6 +234,9 @@ impl Scenario {
         if self.deletes {
             with(&|it| it.deletes = false);
         }
+        if self.reverts {
+            with(&|it| it.reverts = false);
+        }
         if self.lost > 0 {
             with(&|it| it.lost = 0);
         }
@@ -231,7 +258,7 @@ impl Scenario {
 fn fault(rng: &mut Rng, nodes: usize, threads: usize) -> Fault {
     let node = rng.index(nodes);
     let thread = rng.index(threads);
-    match rng.below(20) {
+    match rng.below(23) {
         0..=4 => Fault::Kill {
             node,
             ms: rng.range(10, 3_000),
@@ -240,19 +267,27 @@ fn fault(rng: &mut Rng, nodes: usize, threads: usize) -> Fault {
             node,
             ms: rng.range(10, 2_000),
         },
-        6..=8 => Fault::PowerCut {
+        6..=8 | 21..=22 => Fault::PowerCut {
             ms: rng.range(10, 1_000),
             kept: rng.below(101),
+            torn: rng.percent(50).then(|| rng.bits()),
         },
         9..=11 => Fault::Pause {
             node,
             ms: rng.range(500, 8_000),
         },
-        12 => {
-            let hours = i64::try_from(rng.below(25)).unwrap_or(0) - 12;
+        12 | 20 => {
+            let hours = i64::try_from(rng.below(25)).unwrap_or(0) - 18;
             Fault::ClockJump {
                 node,
                 by: hours * 3_600_000 + 1_234,
+                moment: [
+                    Moment::Now,
+                    Moment::Waiting,
+                    Moment::Waiting,
+                    Moment::Waiting,
+                    Moment::Appending,
+                ][rng.index(5)],
             }
         }
         13..=14 => Fault::Unavailable {

@@ -78,6 +78,13 @@ impl Saying<'_> {
             steps.push_back((self.rng.range(5, 200), Command::Compact(compact)));
         }
         self.end(&mut steps);
+        // The last word may come long after the summary, and much can happen between them.
+        if self.faults
+            && self.rng.percent(40)
+            && let Some(end) = steps.back_mut()
+        {
+            end.0 = self.rng.range(200, 4_000);
+        }
         steps
     }
 
@@ -213,7 +220,7 @@ impl Saying<'_> {
                     content: None,
                     duration_ms: None,
                 };
-                (ItemBody::ClientTool(tool), Some(Ask::ClientTool))
+                (ItemBody::ClientTool(tool), Some(Ask::ClientTool {}))
             }
             10 => {
                 let rights = AskPermissions {
@@ -288,7 +295,7 @@ impl Saying<'_> {
             12..=15 if self.faults => ModelEnd::Failed {
                 error: error(FailureKind::BadRequest),
             },
-            _ => ModelEnd::Done,
+            _ => ModelEnd::Done {},
         };
         let usage = self.rng.percent(85).then(|| Usage {
             input: self.rng.below(1_150),

@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use raddle_core::ports::AppendError;
-use raddle_core::{Base, Body, Bug, Class, Record, Seq, Thread};
+use raddle_core::{Base, Body, Bug, Class, Record, Seq, Tail, Thread};
 
+use crate::rng::Rng;
 use crate::scenario::Medium;
 
 /// A record as it lies in the log.
@@ -134,9 +135,12 @@ impl Store {
 
     fn commit(&mut self, transaction: Transaction, sync: bool) {
         transaction.apply(&mut self.logs);
+        let thread = transaction.thread();
         self.unsynced.push(transaction);
         if sync {
-            for transaction in self.unsynced.drain(..) {
+            let alone = self.medium == Medium::Apart;
+            let due = |it: &mut Transaction| !alone || it.thread() == thread;
+            for transaction in self.unsynced.extract_if(.., due) {
                 transaction.apply(&mut self.synced);
             }
         }
@@ -144,16 +148,43 @@ impl Store {
 
     /// The power goes. Of what was not synced, some first part is there all the same.
     pub fn lose_power(&mut self, kept_percent: u64) {
-        let kept = self.unsynced.len() as u64 * kept_percent / 100;
-        let kept = usize::try_from(kept).unwrap_or(0);
+        let kept = share(self.unsynced.len(), kept_percent);
         for transaction in self.unsynced.drain(..).take(kept) {
             transaction.apply(&mut self.synced);
         }
         self.logs.clone_from(&self.synced);
     }
+
+    /// The power goes, and the disk kept of each thread what it liked: some first part of what was not
+    /// synced, of one thread more than of another. Bases may be gone, also those of records that stayed.
+    pub fn tear(&mut self, rng: &mut Rng) {
+        for thread in 0..self.logs.len() {
+            let mine = |it: &mut Transaction| it.thread() == thread;
+            let mine: Vec<Transaction> = self.unsynced.extract_if(.., mine).collect();
+            let kept = share(mine.len(), rng.below(101));
+            for transaction in mine.iter().take(kept) {
+                transaction.apply(&mut self.synced);
+            }
+            self.synced[thread].bases.retain(|_| rng.percent(60));
+        }
+        self.logs.clone_from(&self.synced);
+    }
+}
+
+/// So many in a hundred.
+fn share(all: usize, percent: u64) -> usize {
+    usize::try_from(all as u64 * percent / 100).unwrap_or(0)
 }
 
 impl Transaction {
+    fn thread(&self) -> usize {
+        match self {
+            Self::Append { thread, .. } | Self::Base { thread, .. } | Self::Delete { thread } => {
+                *thread
+            }
+        }
+    }
+
     fn apply(&self, logs: &mut [Log]) {
         match self {
             Self::Append { thread, rows } => logs[*thread].extend(rows),
@@ -214,14 +245,14 @@ impl Log {
         self.rows.is_empty()
     }
 
-    /// Whether there is a snapshot to open it from.
-    pub fn has_base(&self) -> bool {
-        !self.bases.is_empty()
+    /// How many snapshots there are to open it from.
+    pub fn bases(&self) -> usize {
+        self.bases.len()
     }
 
-    /// The thread as a node opens it: the newest base not above a number, and what follows up to it.
-    /// Everything is read from its written form.
-    pub fn open(&self, upto: Seq) -> Thread {
+    /// The thread as a node opens it: the newest base not above a number, and what follows up to it, and
+    /// how much that was. Everything is read from its written form.
+    pub fn open(&self, upto: Seq) -> (Thread, Tail) {
         let base = self.bases.iter().rev().find(|base| base.0 <= upto);
         let base = base.and_then(|base| serde_json::from_str::<Base>(&base.1).ok());
         let mut thread = base.map(|base| base.thread).unwrap_or_default();
@@ -230,12 +261,14 @@ impl Log {
             .rows
             .iter()
             .filter(|row| row.record.seq > head && row.record.seq <= upto);
+        let mut tail = Tail::default();
         for row in rest {
             if let Ok(record) = serde_json::from_str(&row.json) {
                 thread.apply(&record);
+                tail.count(&record);
             }
         }
-        thread
+        (thread, tail)
     }
 
     /// The thread folded from all its records up to a number.

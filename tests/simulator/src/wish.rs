@@ -1,9 +1,9 @@
 //! What clients come to want, and the commands that nodes make of it.
 
 use raddle_core::{
-    Answer, AnswerRequest, Cause, Command, Input, Interrupt, ItemId, Message, Past, Recovery,
-    RequestNumber, Revert, Seq, Settings, Source, StartTurn, Steer, ThreadStarted, TurnId,
-    TurnKind,
+    Answer, AnswerRequest, Archive, Cause, ChangeSettings, Command, Delete, Input, Interrupt,
+    ItemId, Message, Past, Recovery, Rename, RequestNumber, Revert, Seq, Settings, SettingsChange,
+    Source, StartTurn, Steer, ThreadStarted, TurnId, TurnKind,
 };
 
 use crate::client::Wish;
@@ -12,11 +12,11 @@ use crate::world::World;
 impl World {
     /// What a client wants next, if anything.
     pub fn wish(&mut self, thread: usize, client: usize) -> Option<Wish> {
-        let deletes = self.scenario.deletes;
+        let (deletes, reverts) = (self.scenario.deletes, self.scenario.reverts);
         let lane = &mut self.lanes[thread];
         let it = &lane.clients[client];
         let believed = it.believes.as_ref()?;
-        let running = believed.turn().map(|turn| turn.id.clone());
+        let running = believed.running().cloned();
         let rng = &mut lane.rng;
         if lane.turns_left > 0 && running.is_none() && rng.percent(20) {
             lane.turns_left -= 1;
@@ -25,9 +25,7 @@ impl World {
                 1..=2 => TurnKind::Review,
                 _ => TurnKind::Work,
             };
-            let settings = rng
-                .percent(15)
-                .then(|| Box::new(other(believed.settings(), rng)));
+            let settings = rng.percent(15).then(|| Box::new(other(rng)));
             let text =
                 (kind != TurnKind::Compaction && rng.percent(97)).then(|| word(&mut lane.minted));
             return Some(Wish::Turn {
@@ -40,8 +38,10 @@ impl World {
             return None;
         }
         lane.clients[client].commands_left -= 1;
-        let believed = lane.clients[client].believes.as_ref()?;
         let known = running.clone().unwrap_or_else(|| TurnId::from("t0"));
+        if reverts && running.is_none() && rng.percent(60) {
+            return Some(Wish::Revert(None));
+        }
         Some(match rng.below(31) {
             0..=4 => {
                 let text = rng.percent(85).then(|| word(&mut lane.minted));
@@ -75,7 +75,7 @@ impl World {
                 Wish::Answer(Box::new(AnswerRequest {
                     request,
                     by,
-                    answer: Answer::Decline,
+                    answer: Answer::Decline {},
                 }))
             }
             14..=16 => {
@@ -83,8 +83,8 @@ impl World {
                 Wish::Rename(name)
             }
             17..=20 => Wish::Archive(rng.percent(60)),
-            21..=22 => Wish::Settings(Box::new(other(believed.settings(), rng))),
-            23..=26 => Wish::Revert,
+            21..=22 => Wish::Settings(Box::new(other(rng))),
+            23..=26 => Wish::Revert(None),
             27 if lane.forks => Wish::Fork,
             28 if deletes => Wish::Delete,
             29 => Wish::Begin,
@@ -94,7 +94,7 @@ impl World {
 
     /// The command that a node makes of a wish: it gives the names and looks up what it needs.
     pub fn command_of(&mut self, thread: usize, wish: &Wish) -> Command {
-        let past = matches!(wish, Wish::Revert).then(|| self.past(thread));
+        let past = matches!(wish, Wish::Revert(_)).then(|| self.past(thread));
         let lane = &mut self.lanes[thread];
         lane.minted += 1;
         let minted = lane.minted;
@@ -112,7 +112,7 @@ impl World {
                 turn: TurnId::from(format!("t{minted}").as_str()),
                 kind: *kind,
                 message: text.as_deref().map(message),
-                settings: settings.clone(),
+                change: settings.clone().unwrap_or_default(),
                 principal: None,
                 root: None,
                 output_schema: None,
@@ -125,6 +125,7 @@ impl World {
                 Command::Steer(Steer {
                     expected: expected.clone(),
                     message,
+                    principal: None,
                 })
             }
             Wish::Interrupt(turn) => Command::Interrupt(Interrupt {
@@ -132,11 +133,20 @@ impl World {
                 cause: Cause::Client { principal: None },
             }),
             Wish::Answer(answer) => Command::AnswerRequest(answer.clone()),
-            Wish::Rename(name) => Command::Rename(name.clone()),
-            Wish::Archive(archived) => Command::Archive(*archived),
-            Wish::Settings(settings) => Command::ChangeSettings(settings.clone()),
-            Wish::Revert | Wish::Fork => Command::Revert(past.unwrap_or_else(nowhere)),
-            Wish::Delete => Command::Delete,
+            Wish::Rename(name) => Command::Rename(Rename {
+                name: name.clone(),
+                principal: None,
+            }),
+            Wish::Archive(archived) => Command::Archive(Archive {
+                archived: *archived,
+                principal: None,
+            }),
+            Wish::Settings(settings) => Command::ChangeSettings(Box::new(ChangeSettings {
+                change: (**settings).clone(),
+                principal: None,
+            })),
+            Wish::Revert(_) | Wish::Fork => Command::Revert(past.unwrap_or_else(nowhere)),
+            Wish::Delete => Command::Delete(Delete::default()),
             Wish::Begin => Command::StartThread(Box::new(ThreadStarted {
                 thread: lane.id,
                 tenant: None,
@@ -157,18 +167,11 @@ impl World {
     fn past(&mut self, thread: usize) -> Revert {
         let log = self.store.log(thread);
         let lane = &mut self.lanes[thread];
-        let counts = |seq: Seq| {
-            lane.oracle
-                .fold
-                .lineage()
-                .iter()
-                .any(|span| span.holds(seq))
-        };
-        let turns: Vec<_> = lane
-            .oracle
-            .turns
-            .iter()
-            .filter(|(_, seq)| counts(*seq))
+        // Now and then someone wants to go back to what was taken back.
+        let gone = lane.rng.percent(20);
+        let turns = lane.oracle.turns.iter();
+        let turns: Vec<_> = turns
+            .filter(|(_, seq)| lane.oracle.is_cut(*seq) == gone)
             .cloned()
             .collect();
         if turns.is_empty() || lane.rng.percent(5) {
@@ -180,6 +183,7 @@ impl World {
             turn,
             at,
             past: before.past(),
+            principal: None,
         }
     }
 }
@@ -188,11 +192,13 @@ fn nowhere() -> Revert {
     let past = Past {
         lineage: Vec::new(),
         turns: u64::MAX,
+        context_tokens: 0,
     };
     Revert {
         turn: TurnId::from("t0"),
         at: Seq(u64::MAX),
         past,
+        principal: None,
     }
 }
 
@@ -202,13 +208,14 @@ fn word(minted: &mut u64) -> String {
     format!("word {minted}")
 }
 
-fn other(settings: &Settings, rng: &mut crate::rng::Rng) -> Settings {
-    let mut settings = settings.clone();
-    match rng.below(4) {
-        0 => settings.recovery = Recovery::Interrupt,
-        1 => settings.recovery = Recovery::Continue,
-        2 => settings.compact_above = Some(300 + rng.below(1_000)),
-        _ => settings.cwd = format!("/w{}", rng.below(9)),
+fn other(rng: &mut crate::rng::Rng) -> SettingsChange {
+    let mut change = SettingsChange::default();
+    match rng.below(5) {
+        0 => change.recovery = Some(Some(Recovery::Interrupt)),
+        1 => change.recovery = Some(Some(Recovery::Continue)),
+        2 => change.recovery = Some(None),
+        3 => change.compact_above = Some(Some(300 + rng.below(1_000))),
+        _ => change.cwd = Some(format!("/w{}", rng.below(9))),
     }
-    settings
+    change
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use raddle_core::{ThreadId, Timestamp};
 
-use crate::check::{Check, Oracle, broken, ending, rejoin};
+use crate::check::{Check, Oracle, broken, ending, rejoin, requests};
 use crate::client::Client;
 use crate::reach::Reach;
 use crate::rng::{Hash, Rng};
@@ -246,7 +246,8 @@ impl World {
             lane.oracle.i8_opens_alike(self.store.log(thread))?;
             for client in &lane.clients {
                 if let Some(believed) = &client.believes {
-                    rejoin::i1_fold(&lane.oracle, believed)?;
+                    rejoin::i1_picture(&lane.oracle, believed)?;
+                    requests::i4_all_are_asked(&lane.oracle, client.asked())?;
                 }
             }
         }

@@ -22,7 +22,7 @@ impl Oracle {
         let mut settled = BTreeMap::new();
         for row in &log.rows {
             settled.insert(row.record.seq, ());
-            self.take(row);
+            self.take_again(row)?;
         }
         for (seq, row) in old.iter().filter(|(seq, _)| **seq > log.head) {
             if row.record.body.class() == Class::Power && self.told.contains_key(seq) {

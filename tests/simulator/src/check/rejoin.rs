@@ -1,8 +1,9 @@
 //! What a client is told adds up to what is stored.
 
-use raddle_core::{Body, Cursor, Event, Record, Seq, Thread};
+use raddle_core::{Body, Cursor, Event, Seq};
 
 use super::{Check, Oracle, broken};
+use crate::picture::{Nonsense, Picture};
 use crate::store::Log;
 
 const I1: &str = "I1 rejoin is exact";
@@ -10,7 +11,16 @@ const I1: &str = "I1 rejoin is exact";
 /// How many stretches of lost numbers a thread remembers in these runs.
 pub const GAPS_MAX: usize = 3;
 
-/// I1: a client with a number that was lost, or that never was, needs a snapshot; any other does not.
+/// I1: what is told makes sense to whoever heard all that was told before.
+pub fn i1_makes_sense(heard: Result<(), Nonsense>) -> Check {
+    match heard {
+        Ok(()) => Ok(()),
+        Err(nonsense) => broken(I1, nonsense),
+    }
+}
+
+/// I1: a client with a number that was lost, or that never was, or from the midst of a text that was stored
+/// anew as a whole, needs a snapshot; any other does not.
 pub fn i1_cursor(oracle: &Oracle, log: &Log, owner_at: Seq, seen: Seq, cursor: Cursor) -> Check {
     if cursor == Cursor::Good && oracle.lost.contains(&seen) {
         return broken(
@@ -25,6 +35,7 @@ pub fn i1_cursor(oracle: &Oracle, log: &Log, owner_at: Seq, seen: Seq, cursor: C
         Body::Delta(_) => false,
     });
     let known = oracle.ever.contains_key(&seen) && gaps.count() <= GAPS_MAX;
+    let known = known && !oracle.is_amid_saved_text(seen);
     if cursor == Cursor::Expired && current && known {
         return broken(
             I1,
@@ -35,30 +46,36 @@ pub fn i1_cursor(oracle: &Oracle, log: &Log, owner_at: Seq, seen: Seq, cursor: C
 }
 
 /// I1: nothing comes twice, and nothing that is there is left out.
-pub fn i1_next(log: &Log, seen: Seq, record: &Record) -> Check {
-    if record.seq <= seen {
-        return broken(I1, format!("{} comes after {seen}", record.seq));
+pub fn i1_next(log: &Log, seen: Seq, next: Seq) -> Check {
+    if next <= seen {
+        return broken(I1, format!("{next} comes after {seen}"));
     }
     let from = log.rows.partition_point(|row| row.record.seq <= seen);
     match log.rows.get(from) {
-        Some(row) if row.record.seq < record.seq => broken(
+        Some(row) if row.record.seq < next => broken(
             I1,
-            format!(
-                "{} was left out between {seen} and {}",
-                row.record.seq, record.seq
-            ),
+            format!("{} was left out between {seen} and {next}", row.record.seq),
         ),
         _ => Ok(()),
     }
 }
 
-/// I1: a client that has heard everything believes what is stored.
-pub fn i1_fold(oracle: &Oracle, believed: &Thread) -> Check {
-    if *believed != oracle.fold {
-        return broken(
+/// I1: a client that has heard everything believes what someone does who never left.
+pub fn i1_picture(oracle: &Oracle, believed: &Picture) -> Check {
+    match believed.differs(&oracle.picture) {
+        Some(difference) => broken(
             I1,
-            format!("a client at {} believes something else", believed.head()),
-        );
+            format!("a client at {} believes {difference}", oracle.fold.head()),
+        ),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+impl Oracle {
+    /// Whether a number lies between the beginning of an open text and its newest whole.
+    fn is_amid_saved_text(&self, seen: Seq) -> bool {
+        self.items.values().any(|item| {
+            item.open && item.began <= seen && item.saved.is_some_and(|saved| seen < saved)
+        })
+    }
 }

@@ -16,9 +16,9 @@ pub fn is_yes(resolution: &Resolution) -> bool {
     match resolution {
         Resolution::Answered { answer, .. } => matches!(
             **answer,
-            Answer::Accept | Answer::AcceptForSession | Answer::AcceptWithRule(_)
+            Answer::Accept {} | Answer::AcceptForSession {} | Answer::AcceptWithRule { .. }
         ),
-        Resolution::Expired | Resolution::Withdrawn => false,
+        Resolution::Expired {} | Resolution::Withdrawn {} => false,
     }
 }
 
@@ -56,7 +56,7 @@ pub fn withdrawn_with_their_items(oracle: &Oracle, rows: &[Rc<Row>]) -> Check {
         let Event::RequestResolved(it) = &**event else {
             continue;
         };
-        if it.resolution != Resolution::Withdrawn {
+        if it.resolution != (Resolution::Withdrawn {}) {
             continue;
         }
         let opened = oracle.ever.values().find_map(|row| match &row.record.body {
@@ -106,17 +106,32 @@ pub fn i4_answer_told(
                 asked.by, asked.request
             ),
         ),
-        (
-            Err(Refusal::AlreadyResolved {
-                resolution: Some(told),
-            }),
-            Some(settled),
-        ) if **told != *settled => broken(
-            I4,
-            format!("{} was settled otherwise than told", asked.request),
-        ),
+        (Err(Refusal::AlreadyResolved { how: Some(told) }), Some(settled))
+            if *told != settled.into() =>
+        {
+            broken(
+                I4,
+                format!("{} was settled otherwise than told", asked.request),
+            )
+        }
         _ => Ok(()),
     }
+}
+
+/// I4: a client that has heard everything has before it every request that is open, and no other.
+pub fn i4_all_are_asked<'a>(
+    oracle: &Oracle,
+    asked: impl Iterator<Item = &'a RequestNumber>,
+) -> Check {
+    let asked: Vec<_> = asked.collect();
+    if asked.iter().copied().ne(oracle.requests.keys()) {
+        let open: Vec<_> = oracle.requests.keys().collect();
+        return broken(
+            I4,
+            format!("a client is asked {asked:?}, and open are {open:?}"),
+        );
+    }
+    Ok(())
 }
 
 /// I4: what is asked of a client is stored as open, or was.

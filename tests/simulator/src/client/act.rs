@@ -1,9 +1,13 @@
 //! What clients do and what they make of what they hear.
 
-use raddle_core::{Answer, AnswerRequest, Ask, Key, Outcome, Output, Refusal, Seq};
+use std::ops::Range;
 
-use super::{Asking, Link, State, ToClient, ToNode, Wish};
-use crate::check::{Check, broken, rejoin};
+use raddle_core::{Answer, AnswerRequest, Ask, Key, Outcome, Output, Refusal};
+use raddle_protocol::Notification;
+
+use super::{Asking, Client, Link, State, ToClient, ToNode, Wish};
+use crate::check::{Check, broken, rejoin, requests};
+use crate::picture::{Nonsense, Words};
 use crate::rng::Rng;
 use crate::world::{AtNode, Next, World};
 
@@ -32,6 +36,9 @@ impl World {
             }
             State::On => {}
         }
+        self.all_are_asked(thread, client)?;
+        let lane = &mut self.lanes[thread];
+        let it = &mut lane.clients[client];
         let silent = now > it.last_heard + 6_000;
         if silent || (!healed && lane.rng.percent(cuts)) {
             it.state = State::Off;
@@ -54,6 +61,23 @@ impl World {
                     self.ask(thread, client, Wish::Rename(None));
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// I4, for a client that has heard all there is to hear.
+    fn all_are_asked(&self, thread: usize, client: usize) -> Check {
+        let (lane, head) = (&self.lanes[thread], self.store.log(thread).head);
+        let it = &lane.clients[client];
+        let node = &self.nodes[it.link.node];
+        let live = node.live.get(&thread).filter(|live| {
+            let here = node.alive && node.life == it.link.life;
+            here && !live.busy && live.owner.stored() == head
+        });
+        let listener = live.and_then(|live| live.listeners.get(&client));
+        let hears = listener.is_some_and(|it_| it_.link == it.link && it_.queue.is_none());
+        if hears && it.reached == head && it.heard_until < self.now {
+            requests::i4_all_are_asked(&lane.oracle, it.asked.keys())?;
         }
         Ok(())
     }
@@ -160,21 +184,13 @@ impl World {
     fn answer_something(&mut self, thread: usize, client: usize) {
         let lane = &mut self.lanes[thread];
         let it = &mut lane.clients[client];
-        let Some(believed) = &it.believes else {
+        let chosen = lane.rng.index(it.asked.len());
+        let Some(asked) = it.asked.values().nth(chosen) else {
             return;
         };
-        it.asked
-            .retain(|number| believed.requests().any(|(open, _)| open == *number));
-        let Some(request) = it.asked.iter().nth(lane.rng.index(it.asked.len())).copied() else {
-            return;
-        };
-        let open = believed.requests().find(|(number, _)| *number == request);
-        let Some((_, open)) = open else {
-            return;
-        };
-        let answer = answer(&mut lane.rng, &open.ask);
+        let answer = answer(&mut lane.rng, &asked.ask);
         let answer = AnswerRequest {
-            request,
+            request: asked.number,
             by: it.name.clone(),
             answer,
         };
@@ -201,31 +217,42 @@ impl World {
         }
         it.last_heard = now;
         match message {
-            ToClient::Joined => it.state = State::On,
-            ToClient::Snapshot(believed) => {
+            ToClient::Joined => {
                 it.state = State::On;
-                if believed.head() == self.store.log(thread).head && checks {
-                    rejoin::i1_fold(&lane.oracle, &believed)?;
+                it.reached = it.seen.unwrap_or_default();
+            }
+            ToClient::Snapshot(head, believed) => {
+                it.state = State::On;
+                if head == self.store.log(thread).head && checks {
+                    rejoin::i1_picture(&lane.oracle, &believed)?;
                 }
-                it.seen = Some(believed.head());
+                it.seen = Some(head);
+                it.reached = head;
                 it.believes = Some(*believed);
                 it.asked.clear();
             }
-            ToClient::Record(record) => {
-                let log = self.store.log(thread);
-                let seen = it.seen.unwrap_or(Seq::ZERO);
+            ToClient::Told(words, part) => {
+                let (log, last) = (
+                    self.store.log(thread),
+                    part.end == words.notifications.len(),
+                );
                 if checks {
-                    rejoin::i1_next(log, seen, &record)?;
+                    rejoin::i1_next(log, it.reached, words.seq)?;
                 }
-                it.seen = Some(record.seq);
-                let believed = it.believes.get_or_insert_default();
-                believed.apply(&record);
-                if record.seq == log.head && checks {
-                    rejoin::i1_fold(&lane.oracle, believed)?;
+                let heard = it.hear(&words, part);
+                if checks {
+                    rejoin::i1_makes_sense(heard)?;
+                }
+                if last
+                    && words.seq == log.head
+                    && checks
+                    && let Some(believed) = &it.believes
+                {
+                    rejoin::i1_picture(&lane.oracle, believed)?;
                 }
             }
-            ToClient::Ask(request) => {
-                it.asked.insert(request);
+            ToClient::Ask(question) => {
+                it.asked.insert(question.number, question);
             }
             ToClient::Reply(number, result) => return self.replied(thread, client, number, result),
             ToClient::Moved(node) => {
@@ -279,25 +306,69 @@ impl World {
     }
 }
 
+impl Client {
+    /// Some of the words for a record. What they are about is folded; the number comes with the last of them.
+    fn hear(&mut self, words: &Words, part: Range<usize>) -> Result<(), Nonsense> {
+        let last = part.end == words.notifications.len();
+        if last {
+            self.reached = words.seq;
+            if !words.notifications.is_empty() {
+                self.seen = Some(words.seq);
+            }
+        }
+        let believes = self.believes.get_or_insert_default();
+        for told in &words.notifications[part] {
+            believes.hear(told)?;
+            match told {
+                Notification::ServerRequestResolved(it) => {
+                    self.asked.retain(|_, asked| asked.id != it.request_id);
+                }
+                // Of a tool that a client runs, the end of its item says that nobody waits for it.
+                Notification::ItemCompleted(_) => self.asked.retain(|_, asked| {
+                    !matches!(asked.ask, Ask::ClientTool {}) || believes.is_open(&asked.item)
+                }),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 /// An answer that fits, most of the time.
 fn answer(rng: &mut Rng, ask: &Ask) -> Answer {
     match rng.below(20) {
-        0 => return Answer::Cancel,
-        1..=3 => return Answer::Decline,
-        4 => return Answer::Failed("cannot".to_owned()),
-        5 => return Answer::Elicitation(serde_json::json!("odd")),
+        0 => return Answer::Cancel {},
+        1..=3 => return Answer::Decline {},
+        4 => {
+            return Answer::Failed {
+                message: "cannot".to_owned(),
+            };
+        }
+        5 => {
+            return Answer::Elicitation {
+                body: serde_json::json!("odd"),
+            };
+        }
         _ => {}
     }
     match ask {
-        Ask::Command(_) if rng.percent(20) => Answer::AcceptWithRule(serde_json::json!(["make"])),
-        Ask::Command(_) | Ask::Patch(_) if rng.percent(30) => Answer::AcceptForSession,
-        Ask::Command(_) | Ask::Patch(_) => Answer::Accept,
-        Ask::Permissions(_) => Answer::Permissions(serde_json::json!({"network": true})),
-        Ask::Questions(_) => Answer::Answers([("q".to_owned(), vec!["so".to_owned()])].into()),
-        Ask::ClientTool => Answer::Tool {
+        Ask::Command(_) if rng.percent(20) => Answer::AcceptWithRule {
+            rule: serde_json::json!(["make"]),
+        },
+        Ask::Command(_) | Ask::Patch(_) if rng.percent(30) => Answer::AcceptForSession {},
+        Ask::Command(_) | Ask::Patch(_) => Answer::Accept {},
+        Ask::Permissions(_) => Answer::Permissions {
+            granted: serde_json::json!({"network": true}),
+        },
+        Ask::Questions(_) => Answer::Answers {
+            answers: [("q".to_owned(), vec!["so".to_owned()])].into(),
+        },
+        Ask::ClientTool {} => Answer::Tool {
             output: Output::text("seen"),
             content: serde_json::json!("seen"),
         },
-        Ask::Elicitation(_) => Answer::Elicitation(serde_json::json!("this one")),
+        Ask::Elicitation(_) => Answer::Elicitation {
+            body: serde_json::json!("this one"),
+        },
     }
 }

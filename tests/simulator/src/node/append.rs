@@ -82,17 +82,21 @@ impl World {
                 }
                 let oracle = &mut self.lanes[thread].oracle;
                 if let Some(copy) = &append.copy {
-                    oracle.copied(copy);
-                    oracle.stored((node, opening), append.after, &rows)?;
+                    oracle.copied(copy)?;
+                }
+                oracle.count(&rows, &mut self.reach);
+                oracle.stored((node, opening), append.after, &rows)?;
+                if append.copy.is_some() {
                     self.start_clients(thread);
-                } else {
-                    oracle.stored((node, opening), append.after, &rows)?;
                 }
                 Ok(rows.last().map_or(append.after, |row| row.record.seq))
             }
             Err(error) => {
                 if error == AppendError::Conflict {
                     self.reach.hit("conflict");
+                    if append.records.iter().any(is_barrier) {
+                        self.reach.hit("barrier in conflict");
+                    }
                 }
                 Err(error)
             }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use raddle_core::{Command, Epoch, Forked, Owner, Seq, Settings, Source, ThreadId, ThreadStarted};
+use raddle_core::{
+    Command, Epoch, Forked, Owner, Recovery, Seq, Settings, Source, ThreadId, ThreadStarted,
+};
 
 use crate::check::Check;
 use crate::client::{ToClient, ToNode};
@@ -85,20 +87,19 @@ impl World {
         }
         let now = self.clock(node);
         let log = self.store.log(thread);
-        let name = format!("node{node}");
-        let me = raddle_core::Node { name, epoch };
+        let me = identity(node, epoch);
         let owner = if log.is_empty() && log.head == Seq::ZERO {
             Owner::start(beginning(self.lanes[thread].id), me, now)
         } else {
             self.lanes[thread].oracle.i8_opens_alike(log)?;
-            let (opened, head) = (log.open(log.head), log.head);
-            if log.has_base() {
+            let ((opened, tail), head) = (log.open(log.head), log.head);
+            if log.bases() > 0 {
                 self.reach.hit("opened from a base");
             }
             if opened.is_deleted() {
                 self.push(5, Next::Remove(thread));
             }
-            Owner::open(opened, head, me, now)
+            Owner::open(opened, head, me, now).since_base(tail)
         };
         self.say(|| format!("thread {thread}: node {node} opens it in {epoch:?}"));
         self.install(thread, node, epoch, owner, None);
@@ -148,8 +149,10 @@ impl World {
         }
         let lane = &mut self.lanes[thread];
         lane.forks = false;
-        let at = if lane.rng.percent(50) {
+        let at = if lane.rng.percent(40) {
             log.head
+        } else if lane.rng.percent(40) {
+            log.rows[lane.rng.index(log.rows.len())].record.seq
         } else {
             let index = lane.rng.index(lane.oracle.turns.len());
             let before = lane.oracle.turns[index].1;
@@ -163,6 +166,9 @@ impl World {
             return;
         }
         let from = lane.id;
+        if thread >= self.scenario.threads {
+            self.reach.hit("fork of a fork");
+        }
         let rows = log.rows.iter().take_while(|row| row.record.seq <= at);
         let copy = Some(Rc::new(rows.cloned().collect()));
         self.store.add();
@@ -174,7 +180,9 @@ impl World {
             epoch: epoch.0,
             until: self.now + LEASE_MS,
         };
-        lane.turns_left = 1;
+        lane.turns_left = 2;
+        // A fork of a fork is as good as one of them, and a third tells nothing new.
+        lane.forks = thread < self.scenario.threads && !self.healed;
         let forked = Forked {
             thread: lane.id,
             from,
@@ -185,10 +193,7 @@ impl World {
             settings: past.settings().clone(),
             ephemeral: false,
         };
-        let me = raddle_core::Node {
-            name: format!("node{node}"),
-            epoch,
-        };
+        let me = identity(node, epoch);
         let owner = Owner::fork(past, forked, me, self.clock(node));
         self.install(new, node, epoch, owner, copy);
         let opening = self.lanes[new].openings;
@@ -262,6 +267,19 @@ fn beginning(thread: ThreadId) -> ThreadStarted {
             cwd: "/w".to_owned(),
             compact_above: Some(1_000),
             ..Settings::default()
+        },
+    }
+}
+
+/// A node as threads see it. One of three ends the turns of dead owners, as a child of an editor does.
+fn identity(node: usize, epoch: Epoch) -> raddle_core::Node {
+    raddle_core::Node {
+        name: format!("node{node}"),
+        epoch,
+        recovery: if node % 3 == 2 {
+            Recovery::Interrupt
+        } else {
+            Recovery::Continue
         },
     }
 }

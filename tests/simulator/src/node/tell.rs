@@ -2,14 +2,17 @@
 
 use std::rc::Rc;
 
-use raddle_core::{Command, Cursor, Envelope, Out, Outcome, Refusal, Seq};
+use raddle_core::{
+    Body, Command, Envelope, Event, Out, Outcome, Refusal, RequestNumber, Thread, Told,
+};
 
 use super::ONE_ANSWER;
-use crate::check::{Broken, Check, broken, rejoin, requests};
+use crate::check::{Broken, Check, broken, requests};
 use crate::client::{Link, ToClient, Wish};
+use crate::picture::{Question, Words};
 use crate::reach::refusal_name;
 use crate::script::said_at;
-use crate::world::{Asked, AtNode, Caller, Listener, Next, Trouble, World};
+use crate::world::{Asked, Caller, Next, World};
 
 impl World {
     /// Every request has its answer once nothing is to be done, except who waits for a turn to stop.
@@ -22,7 +25,7 @@ impl World {
             let waits = match &caller.asked {
                 Asked::Wish(_, Wish::Interrupt(Some(turn))) => running == Some(turn),
                 Asked::Wish(_, Wish::Interrupt(None)) => running.is_some(),
-                Asked::Wish(..) | Asked::Subscribe(_) => false,
+                Asked::Wish(..) | Asked::Subscribe(_) | Asked::GoOn(_) => false,
             };
             if !waits {
                 return broken(
@@ -48,12 +51,15 @@ impl World {
                 Out::Subscribed(settled) => self.subscribed(thread, node, settled)?,
                 Out::Tell(told) => {
                     self.lanes[thread].oracle.i6_told_is_stored(&told)?;
-                    let record = ToClient::Record(Rc::new(told.record));
-                    self.broadcast(thread, node, &record);
+                    self.announce(thread, node, told);
                 }
                 Out::Ask(request) => {
                     requests::i4_asked(&self.lanes[thread].oracle, request)?;
-                    self.broadcast(thread, node, &ToClient::Ask(request));
+                    let live = self.nodes[node].live.get(&thread);
+                    let question = live.map(|live| question(live.owner.thread(), request));
+                    if let Some(question) = question.transpose()? {
+                        self.broadcast(thread, node, &ToClient::Ask(question));
+                    }
                 }
                 Out::Deliver(item, _, _) => self.tool_is_answered(thread, node, &item),
                 Out::Start(effect) => self.start_work(thread, node, &effect)?,
@@ -90,6 +96,11 @@ impl World {
             return Ok(());
         };
         let lane = &mut self.lanes[thread];
+        if let (Wish::Revert(Some(at)), Err(Refusal::NoSuchTurn)) = (&wish, &result)
+            && lane.oracle.is_cut(*at)
+        {
+            self.reach.hit("revert into what was taken back refused");
+        }
         if let Wish::Answer(answer) = &wish
             && !lane.gone
         {
@@ -110,117 +121,26 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn subscribed(
-        &mut self,
-        thread: usize,
-        node: usize,
-        settled: raddle_core::Settled,
-    ) -> Check {
-        let Some(live) = self.nodes[node].live.get_mut(&thread) else {
-            return Ok(());
+    /// A record is told to everyone who listens, as the wire says it.
+    fn announce(&mut self, thread: usize, node: usize, told: Told) {
+        let saves = match &told.record.body {
+            Body::Event(event) => matches!(**event, Event::ItemSaved(_)),
+            Body::Delta(_) => false,
         };
-        let (opening, stored) = (live.opening, live.owner.stored());
-        let Some(Caller {
-            client,
-            link,
-            asked: Asked::Subscribe(seen),
-        }) = live.tokens.remove(&settled.token)
-        else {
-            return Ok(());
-        };
-        let whole = seen.is_none() || settled.cursor == Cursor::Expired;
-        let snapshot = whole.then(|| Box::new(live.owner.thread().clone()));
-        let asks: Vec<_> = live
-            .owner
-            .thread()
-            .requests()
-            .map(|(number, _)| number)
-            .collect();
-        let queue = (!whole).then(Vec::new);
-        let listener = Listener {
-            link,
-            after: settled.after,
-            head: settled.head,
-            queue,
-        };
-        live.listeners.insert(client, listener);
-        if let Some(seen) = seen {
-            let oracle = &self.lanes[thread].oracle;
-            if !self.lanes[thread].gone {
-                rejoin::i1_cursor(oracle, self.store.log(thread), stored, seen, settled.cursor)?;
+        if let Some(live) = self.nodes[node].live.get_mut(&thread) {
+            for listener in live.listeners.values_mut() {
+                listener.saved |= saves;
             }
-            self.reach.hit(match settled.cursor {
-                Cursor::Good => "cursor good",
-                Cursor::Expired => "cursor expired",
-            });
         }
-        if let Some(snapshot) = snapshot {
-            self.reach.hit("snapshot");
-            self.tell_client(thread, client, link, ToClient::Snapshot(snapshot));
-            for ask in asks {
-                self.tell_client(thread, client, link, ToClient::Ask(ask));
-            }
-        } else {
-            self.tell_client(thread, client, link, ToClient::Joined);
-            self.push_node(1, node, AtNode::CatchUp(thread, opening, client, link));
-        }
-        Ok(())
+        let words = Words {
+            seq: told.record.seq,
+            notifications: told.notifications,
+        };
+        let all = 0..words.notifications.len();
+        self.broadcast(thread, node, &ToClient::Told(Rc::new(words), all));
     }
 
-    /// A listener is sent a page of what it missed, from the journal.
-    pub(super) fn catch_up(
-        &mut self,
-        thread: usize,
-        node: usize,
-        opening: u64,
-        client: usize,
-        link: Link,
-    ) {
-        const PAGE: usize = 6;
-        if self.trouble(thread) == Some(Trouble::Unavailable) {
-            return self.push_node(50, node, AtNode::CatchUp(thread, opening, client, link));
-        }
-        let Some(live) = self.nodes[node]
-            .live
-            .get_mut(&thread)
-            .filter(|it| it.opening == opening)
-        else {
-            return;
-        };
-        let Some(listener) = live.listeners.get_mut(&client).filter(|it| it.link == link) else {
-            return;
-        };
-        let missed = |seq: Seq| seq > listener.after && seq <= listener.head;
-        let rows = self
-            .store
-            .log(thread)
-            .rows
-            .iter()
-            .filter(|row| missed(row.record.seq));
-        let page: Vec<_> = rows
-            .take(PAGE)
-            .map(|row| Rc::new(row.record.clone()))
-            .collect();
-        if let Some(last) = page.last() {
-            listener.after = last.seq;
-        }
-        let mut messages: Vec<ToClient> = page.into_iter().map(ToClient::Record).collect();
-        let more = messages.len() == PAGE;
-        if !more {
-            messages.extend(listener.queue.take().unwrap_or_default());
-            let open = live.owner.thread().requests();
-            messages.extend(open.map(|(number, _)| ToClient::Ask(number)));
-        }
-        for message in messages {
-            self.tell_client(thread, client, link, message);
-        }
-        if more {
-            let wait = self.lanes[thread].rng.range(1, 10);
-            self.push_node(wait, node, AtNode::CatchUp(thread, opening, client, link));
-        }
-    }
-
-    pub(super) fn broadcast(&mut self, thread: usize, node: usize, message: &ToClient) {
+    fn broadcast(&mut self, thread: usize, node: usize, message: &ToClient) {
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return;
         };
@@ -232,8 +152,31 @@ impl World {
             }
         }
         for (client, link) in now {
-            self.tell_client(thread, client, link, message.clone());
+            self.tell_in_pieces(thread, client, link, message.clone());
         }
+    }
+
+    /// The words for one record may come apart on the way, and a connection may break between them.
+    pub(super) fn tell_in_pieces(
+        &mut self,
+        thread: usize,
+        client: usize,
+        link: Link,
+        message: ToClient,
+    ) {
+        if let ToClient::Told(words, all) = &message
+            && all.len() > 1
+            && self.lanes[thread].rng.percent(30)
+        {
+            let middle = self.lanes[thread].rng.index(all.len() - 1) + 1;
+            let (first, rest) = (0..middle, middle..all.end);
+            let wait = self.lanes[thread].rng.below(60);
+            let words = words.clone();
+            self.tell_client(thread, client, link, ToClient::Told(words.clone(), first));
+            self.lanes[thread].clients[client].heard_until += wait;
+            return self.tell_client(thread, client, link, ToClient::Told(words, rest));
+        }
+        self.tell_client(thread, client, link, message);
     }
 
     /// A message sets out to a client; on one connection nothing overtakes.
@@ -264,5 +207,23 @@ impl World {
         let taken = live.owner.offer(Envelope::report(command)).is_ok();
         self.drive(thread, node)?;
         Ok(taken)
+    }
+}
+
+/// An open request, as it is put to a client.
+pub(super) fn question(thread: &Thread, request: RequestNumber) -> Result<Rc<Question>, Broken> {
+    let open = thread.requests().find(|(number, _)| *number == request);
+    let words = raddle_core::ask(thread, request);
+    match (open, words) {
+        (Some((number, open)), Some((id, ..))) => Ok(Rc::new(Question {
+            number,
+            id,
+            item: open.item.clone(),
+            ask: open.ask.clone(),
+        })),
+        _ => Err(Broken {
+            promise: "I4 requests",
+            how: format!("there are no words for request {request}"),
+        }),
     }
 }

@@ -1,16 +1,19 @@
 //! What goes wrong, and how all is well again.
 
+use raddle_core::Seq;
+
 use super::{Next, Trouble, World};
 use crate::check::Check;
 use crate::client::ToClient;
-use crate::scenario::{Fault, Medium};
+use crate::rng::Rng;
+use crate::scenario::{Fault, Medium, Moment};
+use crate::store::Log;
 
 impl World {
     pub(super) fn fault(&mut self, fault: &Fault) -> Check {
         if self.healed {
             return Ok(());
         }
-        self.say(|| format!("{fault:?}"));
         let nodes = self.nodes.len();
         let mut happened = true;
         match *fault {
@@ -20,9 +23,10 @@ impl World {
                 self.leave(node % nodes);
                 self.push(300, Next::Fault(Fault::Kill { node, ms }));
             }
-            Fault::PowerCut { ms, kept } => {
+            Fault::PowerCut { ms, kept, torn } => {
+                self.say(|| format!("{fault:?}"));
                 self.reach.hit(fault.name());
-                return self.cut_power(ms, kept);
+                return self.cut_power(ms, kept, torn);
             }
             Fault::Pause { node, ms } => {
                 let it = &mut self.nodes[node % nodes];
@@ -33,7 +37,12 @@ impl World {
                     self.push(ms, Next::Resume(node % nodes, life));
                 }
             }
-            Fault::ClockJump { node, by } => self.nodes[node % nodes].clock += by,
+            Fault::ClockJump { node, by, moment } => {
+                happened = self.jump(node % nodes, by, moment);
+                if !happened {
+                    self.push(50, Next::Fault(fault.clone()));
+                }
+            }
             Fault::Unavailable { thread, ms } => self.trouble_for(thread, Trouble::Unavailable, ms),
             Fault::Full { thread, ms } => self.trouble_for(thread, Trouble::Full, ms),
             Fault::ReadOnly { thread, ms } => self.trouble_for(thread, Trouble::ReadOnly, ms),
@@ -44,6 +53,7 @@ impl World {
             }
         }
         if happened {
+            self.say(|| format!("{fault:?}"));
             self.reach.hit(fault.name());
         }
         Ok(())
@@ -104,7 +114,33 @@ impl World {
         }
     }
 
-    pub(super) fn cut_power(&mut self, ms: u64, kept: u64) -> Check {
+    /// A clock jumps, if it is the moment for it.
+    fn jump(&mut self, node: usize, by: i64, moment: Moment) -> bool {
+        let it = &mut self.nodes[node];
+        // One thread's moment: what becomes of it must not hang on another.
+        let first = it.live.get(&0);
+        let waits = first.is_some_and(|live| live.owner.thread().wake_at().is_some());
+        let appends = first.is_some_and(|live| live.busy);
+        let now = match moment {
+            Moment::Now => true,
+            Moment::Waiting => waits,
+            Moment::Appending => appends,
+        };
+        if !now {
+            return false;
+        }
+        it.clock += by;
+        if by < 0 && waits {
+            self.reach.hit("clock set back while something waits");
+        }
+        if by < 0 && appends {
+            self.reach
+                .hit("clock set back while an append is under way");
+        }
+        true
+    }
+
+    pub(super) fn cut_power(&mut self, ms: u64, kept: u64, torn: Option<u64>) -> Check {
         for node in 0..self.nodes.len() {
             self.kill(node, ms);
         }
@@ -118,16 +154,35 @@ impl World {
                 Next::Arrive(_) | Next::SaveBase(..) | Next::Remove(_) | Next::AskHead(..)
             )
         });
-        self.store.lose_power(kept);
-        for thread in 0..self.lanes.len() {
-            let lane = &mut self.lanes[thread];
-            let lost = lane.oracle.lost.len();
+        let before: Vec<Log> = (0..self.lanes.len())
+            .map(|thread| self.store.log(thread).clone())
+            .collect();
+        match torn {
+            Some(seed) => self.store.tear(&mut Rng::new(seed, 1)),
+            None => self.store.lose_power(kept),
+        }
+        let mut whole = 0;
+        for (thread, before) in before.iter().enumerate() {
+            let (lane, log) = (&mut self.lanes[thread], self.store.log(thread));
             if !lane.gone {
-                lane.oracle.i7_survives_power(self.store.log(thread))?;
+                lane.oracle.i7_survives_power(log)?;
             }
-            if lane.oracle.lost.len() > lost {
+            if log.head < before.head {
                 self.reach.hit("records lost with the power");
+            } else {
+                whole += 1;
+                if log.bases() < before.bases() {
+                    self.reach.hit("base lost and its records not");
+                }
             }
+            let known = |seq: Seq| before.rows.iter().any(|row| row.record.seq == seq);
+            if log.rows.iter().any(|row| !known(row.record.seq)) {
+                self.reach.hit("settled text came back when the power went");
+            }
+        }
+        if torn.is_some() && whole > 0 && whole < before.len() {
+            self.reach
+                .hit("records of one thread lost and of another not");
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use raddle_core::ports::AppendError;
-use raddle_core::{Base, Command, Epoch, ItemBody, ItemId, Owner, Seq, ThreadId, Token};
+use raddle_core::{Base, Command, Epoch, ItemBody, ItemId, Owner, Seq, Thread, ThreadId, Token};
 
 use crate::check::Oracle;
 use crate::client::{Client, Link, ToClient, ToNode, Wish};
@@ -123,8 +123,12 @@ pub struct Listener {
     pub after: Seq,
     /// it missed everything up to here.
     pub head: Seq,
-    /// What came meanwhile, while it is still catching up.
+    /// The thread as it was at the newest of what it has been sent, once that was read;
+    pub replay: Option<Box<Thread>>,
+    /// what came meanwhile, while it is still catching up.
     pub queue: Option<Vec<ToClient>>,
+    /// Whether a text was stored anew as a whole meanwhile.
+    pub saved: bool,
 }
 
 /// A client that waits for an answer.
@@ -142,6 +146,8 @@ pub struct Caller {
 pub enum Asked {
     /// To hear of the thread.
     Subscribe(Option<Seq>),
+    /// The same, by a node for someone who listens already.
+    GoOn(Seq),
     /// Something else, by its own number.
     Wish(u64, Wish),
 }

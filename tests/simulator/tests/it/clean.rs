@@ -34,13 +34,3 @@ fn a_thread_does_not_notice_another() {
         assert_eq!(broken, None, "seed {seed}");
     }
 }
-
-#[test]
-fn seeds_that_failed_once_do_not_fail_again() {
-    let lines = include_str!("../../seeds.txt").lines();
-    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let seed = line.split_whitespace().next();
-        let seed = seed.and_then(|seed| seed.parse().ok());
-        check(seed.expect("a line begins with a seed"));
-    }
-}

@@ -1,0 +1,59 @@
+//! Situations that only someone recognises who knows the thread: what is about to be stored, and upon what.
+
+use std::rc::Rc;
+
+use raddle_core::{Body, Event, ItemStatus, ModelEnd, Seq};
+
+use super::{Check, Oracle, broken};
+use crate::reach::Reach;
+use crate::store::Row;
+
+impl Oracle {
+    /// Counts what is remarkable about records, before they are taken.
+    pub fn count(&self, rows: &[Rc<Row>], reach: &mut Reach) {
+        let events = || {
+            rows.iter().filter_map(|row| match &row.record.body {
+                Body::Event(event) => Some(&**event),
+                Body::Delta(_) => None,
+            })
+        };
+        let forks = events().any(|event| matches!(event, Event::Forked(_)));
+        for event in events() {
+            match event {
+                Event::Owned(_) if !forks && self.open_turn.is_some() => {
+                    let died = self.fold.owner().is_some();
+                    if died && self.fold.settings().recovery.is_none() {
+                        reach.hit("recovery by the node's default");
+                    }
+                }
+                Event::Forked(_) if self.open_turn.is_some() => reach.hit("fork mid-turn"),
+                Event::ModelEnded(it) if self.condensed && it.end == (ModelEnd::OwnerLost {}) => {
+                    reach.hit("owner lost between a summary and the end of its call");
+                }
+                Event::ItemCompleted(it) if it.item.status == ItemStatus::Completed => {
+                    let message = self.items.get(&it.item.id).is_some_and(|item| item.message);
+                    if message && self.items.values().any(|item| item.tool && item.open) {
+                        reach.hit("message whole after a call");
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether what came at this number was taken back.
+    pub fn is_cut(&self, at: Seq) -> bool {
+        self.cuts.iter().any(|cut| cut.holds(at))
+    }
+
+    /// Nobody goes back to a turn that was taken back.
+    pub(super) fn goes_back_to_what_counts(&self, event: &Event) -> Check {
+        match event {
+            Event::Reverted(it) if self.is_cut(it.at) => broken(
+                "a turn that was taken back stays so",
+                format!("{} was taken back before, and is gone back to", it.turn),
+            ),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The file of seeds: each still shows what it was kept for.
+
+use raddle_core::Bug;
+use raddle_sim::play;
+use raddle_sim::reach::REQUIRED;
+use raddle_sim::scenario::Scenario;
+
+/// What a seed is kept for.
+enum Shows {
+    /// It reaches this, and keeps every promise.
+    Reach(&'static str),
+    /// It catches this bug when that is planted, and keeps every promise when it is not.
+    Bug(Bug),
+}
+
+fn shows(what: &str) -> Option<Shows> {
+    let (kind, name) = what.split_once(' ')?;
+    match kind {
+        "reach" => REQUIRED
+            .iter()
+            .find(|it| **it == name)
+            .map(|it| Shows::Reach(it)),
+        "bug" => Bug::ALL
+            .into_iter()
+            .find(|bug| format!("{bug:?}") == name)
+            .map(Shows::Bug),
+        _ => None,
+    }
+}
+
+/// The lines of the file: a seed, what it shows, and why it was kept.
+fn kept() -> Vec<(u64, Shows)> {
+    let lines = include_str!("../../seeds.txt").lines();
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let mut columns = line.split('|').map(str::trim);
+            let seed = columns.next().and_then(|seed| seed.parse().ok());
+            let shows = columns.next().and_then(shows);
+            match (seed, shows, columns.next()) {
+                (Some(seed), Some(shows), Some(_)) => (seed, shows),
+                _ => panic!("not `SEED | reach COUNTER or bug NAME | WHY`: {line}"),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn every_seed_keeps_every_promise_and_reaches_what_it_was_kept_for() {
+    for (seed, shows) in kept() {
+        let outcome = play(&Scenario::of(seed), false);
+        if let Some(broken) = outcome.broken {
+            panic!("seed {seed}: {}: {}", broken.promise, broken.how);
+        }
+        if let Shows::Reach(what) = shows {
+            let reached = outcome.reach.0.contains_key(what);
+            assert!(reached, "seed {seed} no longer reaches: {what}");
+        }
+    }
+}
+
+#[test]
+fn every_planted_bug_has_a_seed_that_catches_it() {
+    let bugs = kept().into_iter().filter_map(|(seed, shows)| match shows {
+        Shows::Bug(bug) => Some((seed, bug)),
+        Shows::Reach(_) => None,
+    });
+    let bugs: Vec<(u64, Bug)> = bugs.collect();
+    for bug in Bug::ALL {
+        let seeds: Vec<u64> = bugs
+            .iter()
+            .filter(|(_, kept)| *kept == bug)
+            .map(|(seed, _)| *seed)
+            .collect();
+        assert!(!seeds.is_empty(), "no seed is kept for {bug:?}");
+        raddle_core::plant(Some(bug));
+        let missed = seeds
+            .into_iter()
+            .find(|seed| play(&Scenario::of(*seed), false).broken.is_none());
+        raddle_core::plant(None);
+        assert_eq!(missed, None, "a seed no longer catches {bug:?}");
+    }
+}
