@@ -25,6 +25,7 @@ mod repository;
 mod run;
 mod tidy;
 mod tools;
+mod trials;
 mod typescript;
 
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::cache::Cache;
 use crate::repository::{self, cargo};
 use crate::run::Run;
-use crate::{ci, fuzz, parts, tools};
+use crate::{ci, fuzz, parts, tools, trials};
 
 /// Name, and what it shows.
 const PROOFS: &[(&str, &str)] = &[
@@ -27,6 +27,16 @@ const PROOFS: &[(&str, &str)] = &[
         "simulator",
         "200,000 simulated lives, then every planted bug within 10,000",
     ),
+    (
+        "crash",
+        "the journal's writer killed 2,000 times at random and at every call, its disk failing or full",
+    ),
+    ("damage", "2,000 changed bits of the database and its log"),
+    (
+        "big",
+        "a thread of 5 GB and 100,000 threads, in about 6 GB of the temporary folder",
+    ),
+    ("append", "appends beside bare SQLite, as ratios"),
     (
         "speed",
         "the release binary, or `--raddle BIN`, as ratios to the least possible server",
@@ -68,6 +78,10 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("contract") => contract(&root, &cache),
         Some("slow-sockets") => slow_sockets(&root, &cache),
         Some("simulator") => simulator(&root, &cache),
+        Some("crash") => trials::crash(&root, &cache),
+        Some("damage") => trials::damage(&root, &cache),
+        Some("big") => trials::big(&root, &cache),
+        Some("append") => trials::append(&root, &cache),
         Some("speed") => speed(&root, &cache, raddle),
         _ => bail!("name a proof; `cargo xtask prove --list` lists them"),
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use super::Ci;
 use super::plan::Step;
-use crate::{fuzz, r#gen, parts, tidy, tools, typescript};
+use crate::{fuzz, r#gen, parts, tidy, tools, trials, typescript};
 
 pub const PARTS: &str = "parts";
 const RELEASE: &str = "release";
@@ -57,6 +57,12 @@ pub const STEPS: &[Step] = &[
         about: "10,000 simulated lives of threads, and planted bugs that must be caught",
         needs: &[],
         run: simulator,
+    },
+    Step {
+        name: "journal",
+        about: "slices of the trials: the local journal killed, damaged and large",
+        needs: &[],
+        run: |ci| trials::slices(&ci.root, &ci.cache),
     },
     Step {
         name: "tidy",

@@ -1,0 +1,218 @@
+//! Makes what is measured, through the same port and the same rules as the server.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use raddle_core::ports::{AppendError, Blobs, ListQuery, Pages};
+use raddle_core::{Body, Class, Event, Image, Input, Output, Record, Settings, ThreadId};
+use raddle_store::{LocalJournal, Options};
+
+use crate::live::{Hears, Live, Pace, weight};
+use crate::rng::Rng;
+use crate::turn::{self, Grain, Said};
+
+/// How much goes to the journal at once.
+const GATHERED_BYTES: usize = 1 << 20;
+
+/// How long the index of words may take to catch up.
+const INDEX_MAX: Duration = Duration::from_secs(30 * 60);
+
+/// How large a thread is made.
+#[derive(Clone, Debug)]
+pub struct Size {
+    records: u64,
+    images: u64,
+    image_bytes: usize,
+    inline_bytes: usize,
+    diff_bytes: usize,
+    full_bytes: usize,
+    compact_every: Option<u64>,
+}
+
+impl Size {
+    /// 150,000 records and 5 GB with 2,000 images, or one of so many parts of that.
+    pub fn of_part(part: u64, compacts: bool) -> Self {
+        Self {
+            records: 150_000 / part,
+            images: 2_000 / part,
+            image_bytes: 660_000,
+            inline_bytes: 60_000,
+            diff_bytes: 140_000,
+            full_bytes: 300_000,
+            compact_every: compacts.then_some(250.min(7_500 / part / 3)),
+        }
+    }
+}
+
+/// What was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    /// The thread, or the newest of them.
+    pub thread: ThreadId,
+    /// A word that is nowhere else.
+    pub marker: String,
+    /// How many records there are; pieces of whole items are not.
+    pub records: u64,
+    /// What they have as JSON.
+    pub record_bytes: u64,
+    /// How many images.
+    pub images: u64,
+    /// How often the history was condensed.
+    pub compactions: u64,
+    /// Bytes of all that is kept beside the records.
+    pub blob_bytes: u64,
+}
+
+impl Made {
+    fn new(thread: ThreadId, rng: &mut Rng) -> Self {
+        Self {
+            thread,
+            marker: format!("marker{:026x}", u128::from(rng.bits()) << 40 | 0xa5),
+            records: 0,
+            record_bytes: 0,
+            images: 0,
+            compactions: 0,
+            blob_bytes: 0,
+        }
+    }
+
+    async fn blob(&mut self, store: &LocalJournal, bytes: Vec<u8>) -> Result<raddle_core::Blob> {
+        self.blob_bytes += bytes.len() as u64;
+        Ok(store.put(bytes, "image/png".to_owned()).await?)
+    }
+}
+
+impl Hears for Made {
+    fn stored(&mut self, _: ThreadId, records: &[Record], _: Class) {
+        for record in records {
+            let Body::Event(event) = &record.body else {
+                continue;
+            };
+            self.records += 1;
+            self.record_bytes += weight(record) as u64;
+            self.compactions += u64::from(matches!(**event, Event::Compacted(_)));
+        }
+    }
+
+    fn failed(&mut self, _: &AppendError, _: Class) {}
+}
+
+fn settings() -> Settings {
+    Settings {
+        cwd: "/w".to_owned(),
+        ..Settings::default()
+    }
+}
+
+/// One huge thread.
+pub async fn thread(home: &Path, size: &Size) -> Result<Made> {
+    let folder = home.to_owned();
+    let store = LocalJournal::open(&Options { folder })?;
+    let mut rng = Rng::new(size.records);
+    let mut made = Made::new(ThreadId::mint(), &mut rng);
+    let id = made.thread;
+    let pace = Pace::Gathered(GATHERED_BYTES);
+    let mut live = Live::start(&store, id, "maker", settings(), pace, &mut made).await?;
+    let mut turns = 0;
+    // A turn has about twenty records, and one image comes with so many of them.
+    let turns_per_image = (size.records / 20 / size.images.max(1)).max(1);
+    while made.records < size.records {
+        turns += 1;
+        let mut input = vec![Input::text(rng.text(1500))];
+        if turns % turns_per_image == 0 && made.images < size.images {
+            made.images += 1;
+            let mut bytes = rng.bytes(size.image_bytes);
+            bytes[1000..1000 + made.marker.len()].copy_from_slice(made.marker.as_bytes());
+            let image = Image::Blob(made.blob(&store, bytes).await?);
+            input.push(Input::Image {
+                image,
+                detail: None,
+            });
+        }
+        let full = made.blob(&store, rng.bytes(size.full_bytes)).await?;
+        let long = Output {
+            full: Some(full),
+            ..Output::text(rng.text(size.inline_bytes / 3))
+        };
+        let short = Output::text(rng.text(size.inline_bytes));
+        let says = [Some(short), Some(long), None].map(|tool| Said {
+            pieces: vec![rng.text(1500)],
+            diff: tool.is_none().then(|| rng.text(size.diff_bytes)),
+            tool,
+        });
+        let says = says.to_vec();
+        turn::play(&mut live, input, says, Grain::Coarse, &mut rng, &mut made).await?;
+        if size.compact_every.is_some_and(|every| turns % every == 0) {
+            turn::compact(&mut live, &mut rng, &mut made).await?;
+        }
+    }
+    let input = vec![Input::text(format!("the word is {}", made.marker))];
+    turn::play(
+        &mut live,
+        input,
+        Vec::new(),
+        Grain::Coarse,
+        &mut rng,
+        &mut made,
+    )
+    .await?;
+    live.release(&mut made).await?;
+    indexed(&store, &made).await?;
+    Ok(made)
+}
+
+/// Many small threads.
+pub async fn threads(home: &Path, count: u64) -> Result<Made> {
+    let folder = home.to_owned();
+    let store = LocalJournal::open(&Options { folder })?;
+    let mut rng = Rng::new(count);
+    let mut made = Made::new(ThreadId::mint(), &mut rng);
+    for number in 0..count {
+        let last = number + 1 == count;
+        let id = if last { made.thread } else { ThreadId::mint() };
+        let pace = Pace::Gathered(usize::MAX);
+        let mut live = Live::start(&store, id, "maker", settings(), pace, &mut made).await?;
+        let words = if last {
+            made.marker.clone()
+        } else {
+            rng.text(200)
+        };
+        let input = vec![Input::text(format!("{words} number-{number}-of-many"))];
+        let said = Said {
+            pieces: vec![rng.text(600)],
+            tool: Some(Output::text(rng.text(2000))),
+            diff: None,
+        };
+        turn::play(
+            &mut live,
+            input,
+            vec![said],
+            Grain::Coarse,
+            &mut rng,
+            &mut made,
+        )
+        .await?;
+        live.release(&mut made).await?;
+    }
+    indexed(&store, &made).await?;
+    Ok(made)
+}
+
+/// Waits until the newest words can be searched for.
+async fn indexed(store: &LocalJournal, made: &Made) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let query = ListQuery {
+            limit: 1,
+            ..ListQuery::default()
+        };
+        let page = store.search(made.marker.clone(), query).await?;
+        if page.entries.iter().any(|it| it.thread == made.thread) {
+            return Ok(());
+        }
+        let late = begun.elapsed() > INDEX_MAX;
+        ensure!(!late, "the index of words does not catch up");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,237 @@
+//! What a process that has seen nothing yet pays.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use raddle_core::ports::{Journal, ListQuery, PageQuery, Pages};
+use raddle_core::{Command, Revert, Seq, ThreadId, TurnId};
+use raddle_store::{LocalJournal, Options};
+
+use crate::ledger::Ledger;
+use crate::live::{Live, fold};
+use crate::verdict::{Limit, Row};
+
+/// How many entries a page has.
+const PAGE: usize = 25;
+
+const READY_MS_MAX: f64 = 300.0;
+const GROWTH_MB_MAX: f64 = 50.0;
+const PAGE_MS_MAX: f64 = 20.0;
+const SEARCH_MS_MAX: f64 = 100.0;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    Open,
+    Pages,
+    Revert,
+    Fork,
+    Lists,
+}
+
+/// Measure one thing.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Look {
+    what: What,
+    #[arg(long)]
+    home: PathBuf,
+    #[arg(long)]
+    thread: ThreadId,
+}
+
+impl Look {
+    /// Measures, and gives what was found.
+    pub async fn run(self) -> Result<Vec<Row>> {
+        let before = resident("VmRSS:")?;
+        let begun = Instant::now();
+        let folder = self.home.clone();
+        let store = LocalJournal::open(&Options { folder })?;
+        let looked = match self.what {
+            What::Open => open(&store, self.thread, begun).await?,
+            What::Revert => revert(&store, self.thread, begun).await?,
+            What::Fork => fork(&store, self.thread, begun).await?,
+            What::Pages => return pages(&store, self.thread).await,
+            What::Lists => return lists(&store).await,
+        };
+        let growth = resident("VmHWM:")? - before;
+        let Looked { what, ms } = looked;
+        let limit = Limit::AtMost(GROWTH_MB_MAX);
+        Ok(vec![
+            Row::new(what, ms, "ms", Limit::AtMost(READY_MS_MAX)),
+            Row::new(format!("{what}: memory grew by"), growth, "MB", limit),
+        ])
+    }
+}
+
+struct Looked {
+    what: &'static str,
+    ms: f64,
+}
+
+/// How much memory this process has, or had at most.
+fn resident(name: &str) -> Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kilobytes = line.and_then(|it| it.split_whitespace().next());
+    let kilobytes: f64 = kilobytes
+        .context("the system says how much memory is used")?
+        .parse()?;
+    Ok(kilobytes * 1024.0 / 1e6)
+}
+
+fn ms(begun: Instant) -> f64 {
+    begun.elapsed().as_secs_f64() * 1000.0
+}
+
+async fn open(store: &LocalJournal, id: ThreadId, begun: Instant) -> Result<Looked> {
+    let mut ledger = Ledger::default();
+    let live = Live::open(store, id, "looker", &mut ledger).await?;
+    let ms = ms(begun);
+    ensure!(live.ended.is_none(), "it was not taken");
+    live.release(&mut ledger).await?;
+    let what = "from start to the thread taken";
+    Ok(Looked { what, ms })
+}
+
+/// A turn in the middle and its first record.
+async fn middle(store: &LocalJournal, id: ThreadId) -> Result<(TurnId, Seq)> {
+    let head = store.head(id).await?;
+    let query = PageQuery {
+        limit: 1000,
+        ..PageQuery::default()
+    };
+    let mut query = query;
+    loop {
+        let page = store.turns(id, query.clone()).await?;
+        let turn = page.entries.iter().find(|it| it.from.0 > head.0 / 2);
+        if let Some(turn) = turn {
+            return Ok((turn.turn.clone(), turn.from));
+        }
+        query.cursor = Some(page.next.context("there are turns in the middle")?);
+    }
+}
+
+/// Goes back to before the middle, and with it before the newest compaction.
+async fn revert(store: &LocalJournal, id: ThreadId, begun: Instant) -> Result<Looked> {
+    let opened = begun.elapsed();
+    let (turn, at) = middle(store, id).await?;
+    // A client that goes back knows the turn; finding one in the middle is not part of the price.
+    let begun = Instant::now() - opened;
+    let mut ledger = Ledger::default();
+    let mut live = Live::open(store, id, "looker", &mut ledger).await?;
+    let before = live.thread().turns();
+    let past = fold(store, id, Some(Seq(at.0 - 1))).await?.past();
+    let principal = None;
+    let revert = Command::Revert(Revert {
+        turn,
+        at,
+        past,
+        principal,
+    });
+    live.order(revert, &mut ledger)
+        .await?
+        .context("going back")?;
+    let ms = ms(begun);
+    let turns = live.thread().turns();
+    ensure!(
+        turns > 0 && turns < before,
+        "{turns} of {before} turns are left"
+    );
+    live.release(&mut ledger).await?;
+    let what = "from start to half of it forgotten";
+    Ok(Looked { what, ms })
+}
+
+async fn fork(store: &LocalJournal, id: ThreadId, begun: Instant) -> Result<Looked> {
+    let opened = begun.elapsed();
+    let (_, at) = middle(store, id).await?;
+    let before = Seq(at.0 / 2);
+    let begun = Instant::now() - opened;
+    let mut ledger = Ledger::default();
+    let to = ThreadId::mint();
+    let fork = Live::fork(store, (id, before, to), "looker", &mut ledger).await?;
+    let ms = ms(begun);
+    ensure!(fork.ended.is_none(), "it was not forked");
+    ensure!(fork.thread().turns() > 0, "it has no history");
+    fork.release(&mut ledger).await?;
+    store.delete(to).await?;
+    let what = "from start to a quarter of it forked";
+    Ok(Looked { what, ms })
+}
+
+async fn pages(store: &LocalJournal, id: ThreadId) -> Result<Vec<Row>> {
+    let (turn, at) = middle(store, id).await?;
+    let one = PageQuery {
+        limit: 1,
+        ..PageQuery::default()
+    };
+    // Where the items of a turn in the middle go on, all items can go on.
+    let inside = store.items(id, Some(turn), one.clone()).await?.next;
+    let mut rows = Vec::new();
+    let page = |cursor, newest_first| PageQuery {
+        cursor,
+        limit: PAGE,
+        newest_first,
+    };
+    let places = [
+        ("at the beginning", page(None, false)),
+        ("in the middle", page(inside, false)),
+        ("at the end", page(None, true)),
+    ];
+    for (place, query) in places {
+        ensure!(place != "in the middle" || query.cursor.is_some(), "{at}");
+        let limit = Limit::AtMost(PAGE_MS_MAX);
+        let begun = Instant::now();
+        let turns = store.turns(id, query.clone()).await?;
+        let took = ms(begun);
+        ensure!(turns.entries.len() == PAGE, "a page of turns is not full");
+        rows.push(Row::new(
+            format!("a page of turns {place}"),
+            took,
+            "ms",
+            limit,
+        ));
+        let begun = Instant::now();
+        let items = store.items(id, None, query).await?;
+        let took = ms(begun);
+        ensure!(items.entries.len() == PAGE, "a page of items is not full");
+        rows.push(Row::new(
+            format!("a page of items {place}"),
+            took,
+            "ms",
+            limit,
+        ));
+    }
+    Ok(rows)
+}
+
+async fn lists(store: &LocalJournal) -> Result<Vec<Row>> {
+    let query = ListQuery {
+        limit: PAGE,
+        ..ListQuery::default()
+    };
+    let begun = Instant::now();
+    let page = store.list(query.clone()).await?;
+    let took = ms(begun);
+    ensure!(page.entries.len() == PAGE, "the list is short");
+    let limit = Limit::AtMost(PAGE_MS_MAX);
+    let mut rows = vec![Row::new("the first page of the list", took, "ms", limit)];
+    for (what, text, found) in [
+        ("a word of one thread", "number-77-of-many", 1),
+        ("a word of every thread", "of-many", PAGE),
+        ("a word of none", "nobody-ever-said-this", 0),
+    ] {
+        let begun = Instant::now();
+        let page = store.search(text.to_owned(), query.clone()).await?;
+        let took = ms(begun);
+        ensure!(
+            page.entries.len() == found,
+            "{what}: {}",
+            page.entries.len()
+        );
+        let limit = Limit::AtMost(SEARCH_MS_MAX);
+        rows.push(Row::new(format!("search for {what}"), took, "ms", limit));
+    }
+    Ok(rows)
+}

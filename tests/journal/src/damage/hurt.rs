@@ -1,0 +1,394 @@
+//! One bit changes, and what is served then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use raddle_core::ports::{Journal, ReadError};
+use raddle_core::{Record, ThreadId};
+use raddle_store::{
+    BundleEntry, BundleReader, ExportError, Extent, LocalJournal, Options, Salvage,
+};
+
+use super::truth::{Truth, Views};
+use crate::ledger::listed;
+use crate::live::fold;
+use crate::rng::Rng;
+
+/// Where the bit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum File {
+    Database,
+    Log,
+}
+
+impl File {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Database => "journal.sqlite",
+            Self::Log => "journal.sqlite-wal",
+        }
+    }
+}
+
+impl fmt::Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Database => "database",
+            Self::Log => "log",
+        })
+    }
+}
+
+/// A bit that changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Flip {
+    file: File,
+    at: u64,
+    bit: u8,
+}
+
+impl fmt::Display for Flip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, at, bit } = self;
+        write!(f, "bit {bit} of byte {at} of the {file}")
+    }
+}
+
+impl Flip {
+    /// Any bit of a file.
+    pub fn of(home: &Path, file: File, rng: &mut Rng) -> Result<Self> {
+        let length = fs::metadata(home.join(file.name()))?.len();
+        Ok(Self {
+            file,
+            at: rng.below(length),
+            bit: u8::try_from(rng.below(8))?,
+        })
+    }
+
+    /// Changes it.
+    pub fn make(&self, home: &Path) -> Result<()> {
+        let mut options = fs::OpenOptions::new();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .open(home.join(self.file.name()))?;
+        let mut byte = [0];
+        file.seek(SeekFrom::Start(self.at))?;
+        file.read_exact(&mut byte)?;
+        byte[0] ^= 1 << self.bit;
+        file.seek(SeekFrom::Start(self.at))?;
+        file.write_all(&byte)?;
+        Ok(())
+    }
+}
+
+/// What came of it, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Everything is served as it was.
+    Harmless,
+    /// One thread says that it is damaged, or some of its pages do; the others are as they were.
+    OneQuarantined,
+    /// The same of a thread and forks of it: what was hit belongs to all of them.
+    KinQuarantined,
+    /// The same of threads that have only a page of the file in common, or the way to it.
+    SomeQuarantined,
+    /// The end of the log is gone, as after a loss of power before it was synced. Every thread is as it
+    /// was at some moment before.
+    CutBack,
+    /// The journal does not open, and says why; threads that are sound can be exported.
+    Refused,
+    /// A thread that can be read cannot be exported.
+    NotSalvaged,
+    /// A thread is gone without a word.
+    Vanished,
+    /// A list or page shows what the records do not say.
+    FalseView,
+    /// An export holds what was never stored.
+    FalseExport,
+    /// A record is served that was never stored.
+    FalseRecord,
+}
+
+impl Outcome {
+    /// Whether this must not happen.
+    pub fn is_violation(self) -> bool {
+        self >= Self::NotSalvaged
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Harmless => "all is served as it was",
+            Self::OneQuarantined => "one thread says it is damaged",
+            Self::KinQuarantined => "a thread and forks of it say they are damaged",
+            Self::SomeQuarantined => "threads on one page say they are damaged",
+            Self::CutBack => "the end of the log is gone",
+            Self::Refused => "it does not open; sound threads are exported",
+            Self::NotSalvaged => "A SOUND THREAD IS NOT EXPORTED",
+            Self::Vanished => "A THREAD IS GONE WITHOUT A WORD",
+            Self::FalseView => "A LIST OR PAGE SHOWS WHAT IS NOT SO",
+            Self::FalseExport => "AN EXPORT HOLDS WHAT IS NOT SO",
+            Self::FalseRecord => "A RECORD IS SERVED THAT NEVER WAS",
+        })
+    }
+}
+
+/// An outcome, in words.
+pub struct Seen {
+    pub outcome: Outcome,
+    pub how: String,
+    /// What became of the threads in exports.
+    pub saved: Saved,
+}
+
+/// How many threads an export holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Saved {
+    pub whole: u64,
+    /// Up to where they are damaged.
+    pub partly: u64,
+    pub not: u64,
+}
+
+/// What the journal gave for true.
+type Served = BTreeMap<ThreadId, Vec<Record>>;
+
+impl Seen {
+    fn worse(&mut self, outcome: Outcome, how: impl Into<String>) {
+        if outcome > self.outcome {
+            self.outcome = outcome;
+            self.how = how.into();
+        }
+    }
+}
+
+/// What one thread came to.
+enum Fate {
+    Whole,
+    Damaged,
+    Earlier,
+}
+
+/// Looks at everything that a damaged home serves.
+pub async fn look(home: &Path, truth: &Truth, file: File) -> Result<Seen> {
+    let mut seen = Seen {
+        outcome: Outcome::Harmless,
+        how: String::new(),
+        saved: Saved::default(),
+    };
+    let folder = home.to_owned();
+    let mut damaged = Vec::new();
+    let mut served = Served::new();
+    match LocalJournal::open(&Options { folder }) {
+        Err(error) => seen.worse(Outcome::Refused, error.to_string()),
+        Ok(store) => {
+            let lists = listed(&store).await;
+            for id in truth.threads.keys() {
+                let summary = match &lists {
+                    Ok(lists) => Some(lists.get(id)),
+                    Err(_) => None,
+                };
+                match thread(&store, *id, truth, summary, &mut served, &mut seen).await? {
+                    Fate::Whole => {}
+                    Fate::Damaged => damaged.push(*id),
+                    Fate::Earlier if file == File::Log => {
+                        seen.worse(Outcome::CutBack, String::new());
+                    }
+                    Fate::Earlier => {
+                        seen.worse(Outcome::Vanished, format!("records of {id} are gone"));
+                    }
+                }
+            }
+            if let Ok(lists) = &lists
+                && let Some(foreign) = lists.keys().find(|id| !truth.threads.contains_key(id))
+            {
+                seen.worse(Outcome::FalseView, format!("{foreign} is listed"));
+            }
+        }
+    }
+    let families: BTreeSet<ThreadId> = damaged.iter().map(|id| truth.family(*id)).collect();
+    match (damaged.len(), families.len()) {
+        (0, _) => {}
+        (1, _) => seen.worse(Outcome::OneQuarantined, String::new()),
+        (_, 1) => seen.worse(Outcome::KinQuarantined, String::new()),
+        _ => seen.worse(Outcome::SomeQuarantined, String::new()),
+    }
+    salvage(home, truth, &served, &mut seen)?;
+    Ok(seen)
+}
+
+async fn thread(
+    store: &LocalJournal,
+    id: ThreadId,
+    truth: &Truth,
+    summary: Option<Option<&raddle_core::ports::Summary>>,
+    served: &mut Served,
+    seen: &mut Seen,
+) -> Result<Fate> {
+    let records = match all(store, id).await {
+        Ok(records) => records,
+        Err(ReadError::NotFound) => Vec::new(),
+        Err(_) => return Ok(Fate::Damaged),
+    };
+    let stored = truth.threads.get(&id).map_or(&[][..], Vec::as_slice);
+    if !is_earlier(&records, stored) {
+        seen.worse(Outcome::FalseRecord, format!("thread {id}"));
+        return Ok(Fate::Whole);
+    }
+    if !records.is_empty() {
+        served.insert(id, records.clone());
+        let Some(summary) = summary else {
+            return Ok(Fate::Damaged);
+        };
+        match Views::of(store, id, summary).await {
+            Err(_) => return Ok(Fate::Damaged),
+            Ok(views) if views != truth.views(id, &records).await? => {
+                seen.worse(Outcome::FalseView, format!("thread {id}"));
+            }
+            Ok(_) => {}
+        }
+        let mut whole = raddle_core::Thread::new();
+        records.iter().for_each(|record| whole.apply(record));
+        match fold(store, id, None).await {
+            Ok(folded) if folded != whole => {
+                seen.worse(Outcome::FalseView, format!("the base of thread {id}"));
+            }
+            Err(_) => return Ok(Fate::Damaged),
+            Ok(_) => {}
+        }
+    }
+    Ok(if records == stored {
+        Fate::Whole
+    } else {
+        Fate::Earlier
+    })
+}
+
+/// Whether records are those of an earlier moment: pieces of items that were whole later are still there.
+fn is_earlier(records: &[Record], truth: &[Record]) -> bool {
+    let last = records.last().map(|it| it.seq);
+    let events = |records: &[Record]| {
+        let events = records.iter().filter(|it| Some(it.seq) <= last);
+        let events = events.filter(|it| matches!(it.body, raddle_core::Body::Event(_)));
+        events.cloned().collect::<Vec<_>>()
+    };
+    events(records) == events(truth)
+}
+
+async fn all(store: &LocalJournal, id: ThreadId) -> Result<Vec<Record>, ReadError> {
+    let mut records: Vec<Record> = Vec::new();
+    loop {
+        let after = records.last().map_or(raddle_core::Seq::ZERO, |it| it.seq);
+        let page = store.read(id, after, 1 << 20).await?;
+        if page.is_empty() {
+            return Ok(records);
+        }
+        records.extend(page);
+    }
+}
+
+/// What can be exported is true, and what can be read can be exported.
+fn salvage(home: &Path, truth: &Truth, served: &Served, seen: &mut Seen) -> Result<()> {
+    let mut salvage = Salvage::new(home);
+    for (id, records) in &truth.threads {
+        let exported = match export(&mut salvage, *id)? {
+            Ok(exported) => exported,
+            Err(error) if served.contains_key(id) => {
+                seen.worse(Outcome::NotSalvaged, format!("thread {id}: {error}"));
+                continue;
+            }
+            Err(_) => Vec::new(),
+        };
+        if !is_earlier(&exported, records) {
+            seen.worse(Outcome::FalseExport, format!("thread {id}"));
+        }
+        let served = served.get(id);
+        if served.is_some_and(|served| *served != exported) {
+            let how = format!("of thread {id} only {} records", exported.len());
+            seen.worse(Outcome::NotSalvaged, how);
+        }
+        match exported.len() {
+            length if length == records.len() => seen.saved.whole += 1,
+            0 => seen.saved.not += 1,
+            _ => seen.saved.partly += 1,
+        }
+    }
+    Ok(())
+}
+
+/// The records of a thread that an export holds.
+fn export(salvage: &mut Salvage, id: ThreadId) -> Result<Result<Vec<Record>, ExportError>> {
+    let mut file = Vec::new();
+    if let Err(error) = salvage.export(id, &mut file, Extent::Sound) {
+        return Ok(Err(error));
+    }
+    let mut reader = BundleReader::open(file.as_slice())?;
+    let mut exported = Vec::new();
+    while let Some(entry) = reader.next()? {
+        if let BundleEntry::Record(record) = entry {
+            exported.push(*record);
+        }
+    }
+    Ok(Ok(exported))
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_core::{Body, Delta, Event, Part, Renamed, Seq, Timestamp};
+
+    use super::*;
+
+    fn named(seq: u64, name: &str) -> Record {
+        let name = Some(name.to_owned());
+        let principal = None;
+        Record {
+            seq: Seq(seq),
+            at: Timestamp(0),
+            body: Event::Renamed(Renamed { name, principal }).into(),
+        }
+    }
+
+    fn piece(seq: u64) -> Record {
+        Record {
+            seq: Seq(seq),
+            at: Timestamp(0),
+            body: Body::Delta(Delta {
+                item: "i".into(),
+                part: Part::Text,
+                offset: 0,
+                text: "x".to_owned(),
+            }),
+        }
+    }
+
+    #[test]
+    fn an_earlier_moment_is_a_beginning() {
+        let truth = [named(1, "a"), named(3, "b"), named(4, "c")];
+        assert!(is_earlier(&[], &truth));
+        assert!(is_earlier(&truth, &truth));
+        assert!(is_earlier(&truth[..2], &truth));
+        // A piece of an item that was whole later.
+        assert!(is_earlier(&[named(1, "a"), piece(2)], &truth));
+    }
+
+    #[test]
+    fn anything_else_never_was() {
+        let truth = [named(1, "a"), named(3, "b"), named(4, "c")];
+        assert!(!is_earlier(&[named(1, "z")], &truth));
+        assert!(!is_earlier(&[named(1, "a"), named(4, "c")], &truth));
+        assert!(!is_earlier(&[named(1, "a"), named(2, "b")], &truth));
+    }
+
+    #[test]
+    fn what_must_not_happen_is_a_violation() {
+        assert!(!Outcome::Refused.is_violation());
+        assert!(Outcome::NotSalvaged.is_violation());
+        assert!(Outcome::FalseRecord.is_violation());
+    }
+}

@@ -1,0 +1,166 @@
+//! The local journal, killed, damaged, full, failing and huge: slices in CI, all of it as proofs.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cache::Cache;
+use crate::repository::cargo;
+use crate::run::{Run, on_path};
+
+const PACKAGE: &str = "raddle-trials";
+
+/// How many kills of each kind, changed bits, and parts of the full size CI takes.
+const KILLS: &str = "25";
+const FLIPS: &str = "60";
+const PART: &str = "100";
+
+/// A measured line of the example `measure`: how it begins, the word before the number, and its limit.
+struct Asked {
+    line: &'static str,
+    before: &'static str,
+    limit: Limit,
+}
+
+#[derive(Clone, Copy)]
+enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+const ASKED: [Asked; 3] = [
+    Asked {
+        line: "power append:",
+        before: "ratio ",
+        limit: Limit::AtMost(1.5),
+    },
+    Asked {
+        line: "group commit",
+        before: "ratio ",
+        limit: Limit::AtLeast(0.5),
+    },
+    Asked {
+        line: "8-byte deltas at 100/s:",
+        before: ": ",
+        limit: Limit::AtMost(2048.0),
+    },
+];
+
+/// What CI runs of it.
+pub fn slices(root: &Path, cache: &Cache) -> Result<()> {
+    let random = ["crash", "--kills", KILLS, "--repeats", "0"];
+    trial(root, cache, &random)?.minutes(5).go()?;
+    let damage = ["damage", "--flips", FLIPS];
+    trial(root, cache, &damage)?.minutes(5).go()?;
+    let big = ["big", "--part", PART];
+    trial(root, cache, &big)?.minutes(5).go()
+}
+
+/// Killed at 1,000 random moments, alone and beside another, and before every call that matters; then
+/// with a disk that fails or is full.
+pub fn crash(root: &Path, cache: &Cache) -> Result<()> {
+    if !on_path("strace") {
+        bail!(
+            "strace is not installed, and nothing else stops a writer at a system call; install it"
+        );
+    }
+    trial(root, cache, &["crash"])?.minutes(45).go()?;
+    trial(root, cache, &["faults"])?.minutes(15).go()
+}
+
+/// 2,000 changed bits.
+pub fn damage(root: &Path, cache: &Cache) -> Result<()> {
+    trial(root, cache, &["damage"])?.minutes(55).go()
+}
+
+/// 5 GB in one thread, and 100,000 threads.
+pub fn big(root: &Path, cache: &Cache) -> Result<()> {
+    trial(root, cache, &["big"])?.minutes(55).go()
+}
+
+/// Appends beside bare SQLite, held against what was asked for.
+pub fn append(root: &Path, cache: &Cache) -> Result<()> {
+    let measured = cargo(root)
+        .args(["run", "--release", "--locked", "--package", "raddle-store"])
+        .args(["--example", "measure"])
+        .env("CARGO_TARGET_DIR", cache.target())
+        .output()?;
+    print!("{measured}");
+    let mut missed = Vec::new();
+    for asked in &ASKED {
+        let found = asked.find(&measured)?;
+        let (kept, word, limit) = match asked.limit {
+            Limit::AtMost(limit) => (found <= limit, "at most", limit),
+            Limit::AtLeast(limit) => (found >= limit, "at least", limit),
+        };
+        let verdict = if kept { "ok" } else { "MISSED" };
+        println!("{:<26}{found:>8}  {word} {limit:<8}{verdict}", asked.line);
+        if !kept {
+            missed.push(asked.line);
+        }
+    }
+    if !missed.is_empty() {
+        bail!("missed: {}", missed.join(", "));
+    }
+    Ok(())
+}
+
+impl Asked {
+    fn find(&self, measured: &str) -> Result<f64> {
+        let line = measured.lines().find(|line| line.starts_with(self.line));
+        let number = line.and_then(|line| {
+            let (_, rest) = line.split_once(self.before)?;
+            rest.split_whitespace().next()?.parse().ok()
+        });
+        number.with_context(|| {
+            let Self { line, before, .. } = self;
+            format!("the example printed no line `{line}` with a number after `{before}`")
+        })
+    }
+}
+
+/// Built like the simulator: fast, with the core's own assertions on.
+fn trial(root: &Path, cache: &Cache, words: &[&str]) -> Result<Run> {
+    cargo(root)
+        .args([
+            "build",
+            "--locked",
+            "--profile",
+            "sim",
+            "--package",
+            PACKAGE,
+        ])
+        .env("CARGO_TARGET_DIR", cache.target())
+        .go()?;
+    Ok(Run::new(cache.target().join("sim").join(PACKAGE))
+        .directory(root)
+        .args(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEASURED: &str = "\
+power append: 210µs (median of 500), bare insert with sync: 150µs, ratio 1.40
+group commit from 1000 threads: 9 appends/s, bare batches of 1000: 20 inserts/s, ratio 0.45
+8-byte deltas at 100/s: 1234 bytes written for each, 99 of them to pages of the disk's cache
+";
+
+    #[test]
+    fn numbers_are_read_off_what_was_measured() {
+        let found: Vec<f64> = ASKED
+            .iter()
+            .map(|asked| asked.find(MEASURED).expect("it is there"))
+            .collect();
+        assert_eq!(found, [1.40, 0.45, 1234.0]);
+    }
+
+    #[test]
+    fn a_line_that_is_not_there_is_no_success() {
+        for asked in &ASKED {
+            let without = MEASURED.replace(asked.line, "something else:");
+            assert!(asked.find(&without).is_err());
+        }
+    }
+}
