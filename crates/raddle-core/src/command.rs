@@ -64,16 +64,23 @@ pub enum Command {
     Warn(String),
 }
 
-/// What came of a command.
+/// What came of a command. It is kept with the key under which the command came, so it is part of the
+/// vocabulary of records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// It was done.
-    Done,
+    Done {},
     /// A new turn has the input.
-    Started(TurnId),
+    Started {
+        /// Its id.
+        turn: TurnId,
+    },
     /// The turn that runs has the input.
-    Joined(TurnId),
+    Joined {
+        /// Its id.
+        turn: TurnId,
+    },
 }
 
 /// Take a thread.

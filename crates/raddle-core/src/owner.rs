@@ -447,7 +447,7 @@ impl Owner {
         self.waiters.retain(|(turn, token)| {
             let over = runs.as_ref() != Some(turn);
             if over {
-                outs.push(Out::Reply(*token, Ok(Outcome::Done)));
+                outs.push(Out::Reply(*token, Ok(Outcome::Done {})));
             }
             !over
         });

@@ -38,7 +38,7 @@ pub struct Record {
 
 /// A fact, or a piece of an open item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Body {
     /// A fact. It stays.
     Event(Box<Event>),
@@ -83,7 +83,7 @@ pub struct Delta {
 
 /// A fact of a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Event {
     /// The thread came to be.
     ThreadStarted(ThreadStarted),
@@ -192,7 +192,7 @@ pub struct ThreadStarted {
 
 /// What kind of client started a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Source {
     /// A terminal client.
     Cli,

@@ -57,7 +57,7 @@ impl Decision {
     fn done(bodies: Vec<Body>) -> Self {
         Self {
             bodies,
-            outcome: Outcome::Done,
+            outcome: Outcome::Done {},
         }
     }
 }

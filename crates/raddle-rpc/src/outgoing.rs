@@ -267,6 +267,8 @@ impl Outgoing {
             self.queue.filled.notified().await;
             bell.notify_one();
         }
+        // Whoever came to wait since the last ring must see that it is over.
+        bell.notify_one();
     }
 
     fn take_now(&self, batch: &mut Vec<Bytes>) -> Option<Written> {

@@ -1,7 +1,7 @@
 //! Bytes beside the journal: their names, and which records name them.
 
 use raddle_core::ports::AppendError;
-use raddle_core::{Blob, Event, Image, Input, Item, ItemBody};
+use raddle_core::{Answer, Blob, Event, Image, Input, Item, ItemBody, Output, Resolution};
 use sha2::{Digest, Sha256};
 
 /// A blob's name as bytes.
@@ -50,6 +50,7 @@ pub(crate) fn named(event: &Event) -> Vec<&Blob> {
         Event::ItemStarted(it) => of_item(&it.item),
         Event::ItemCompleted(it) => of_item(&it.item),
         Event::DiffUpdated(it) => it.full.iter().collect(),
+        Event::RequestResolved(it) => of_resolution(&it.resolution),
         Event::ThreadStarted { .. }
         | Event::Owned { .. }
         | Event::Reserved { .. }
@@ -67,7 +68,6 @@ pub(crate) fn named(event: &Event) -> Vec<&Blob> {
         | Event::ItemSaved { .. }
         | Event::ToolStarted { .. }
         | Event::RequestOpened { .. }
-        | Event::RequestResolved { .. }
         | Event::PlanUpdated { .. }
         | Event::Warned { .. }
         | Event::InterruptAccepted { .. }
@@ -77,11 +77,31 @@ pub(crate) fn named(event: &Event) -> Vec<&Blob> {
     }
 }
 
+fn of_resolution(resolution: &Resolution) -> Vec<&Blob> {
+    match resolution {
+        Resolution::Answered { answer, .. } => match &**answer {
+            Answer::Tool { output, .. } => of_output(output),
+            Answer::Accept { .. }
+            | Answer::AcceptForSession { .. }
+            | Answer::AcceptWithRule { .. }
+            | Answer::Decline { .. }
+            | Answer::Cancel { .. }
+            | Answer::Permissions { .. }
+            | Answer::Answers { .. }
+            | Answer::Elicitation { .. }
+            | Answer::Failed { .. } => Vec::new(),
+        },
+        Resolution::Expired { .. } | Resolution::Withdrawn { .. } => Vec::new(),
+    }
+}
+
+fn of_output(output: &Output) -> Vec<&Blob> {
+    let images = output.images.iter().filter_map(of_image);
+    images.chain(&output.full).collect()
+}
+
 fn of_item(item: &Item) -> Vec<&Blob> {
-    let output = item.output.iter();
-    let images = output.clone().flat_map(|output| &output.images);
-    let mut blobs: Vec<&Blob> = images.filter_map(of_image).collect();
-    blobs.extend(output.filter_map(|output| output.full.as_ref()));
+    let mut blobs: Vec<&Blob> = item.output.iter().flat_map(of_output).collect();
     match &item.body {
         ItemBody::UserMessage(message) => {
             blobs.extend(message.input.iter().filter_map(of_input));

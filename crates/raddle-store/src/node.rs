@@ -85,7 +85,8 @@ fn sweep(nodes: &Path) {
     let Ok(entries) = fs::read_dir(nodes) else {
         return;
     };
-    for path in entries.flatten().map(|entry| entry.path()) {
+    let paths = entries.flatten().map(|entry| entry.path());
+    for path in paths.filter(|path| path.extension().is_some_and(|it| it == "lock")) {
         let Ok(file) = File::open(&path) else {
             continue;
         };

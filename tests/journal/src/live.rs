@@ -194,7 +194,7 @@ impl<'a> Live<'a> {
         match at {
             Some(at) => Ok(self.replies.swap_remove(at).1),
             // A stop is answered when its turn has ended.
-            None => Ok(Ok(Outcome::Done)),
+            None => Ok(Ok(Outcome::Done {})),
         }
     }
 

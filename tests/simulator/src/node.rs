@@ -90,7 +90,7 @@ impl World {
                 ..
             } => {
                 self.fork(thread, node);
-                let done = Ok(Outcome::Done);
+                let done = Ok(Outcome::Done {});
                 self.tell_client(thread, client, link, ToClient::Reply(number, done));
                 return Ok(());
             }

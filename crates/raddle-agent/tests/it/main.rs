@@ -140,7 +140,7 @@ async fn a_turn_is_heard_from_its_beginning_to_its_end() {
     let thread = begin(&threads, ThreadId::mint(), me).await;
     assert_eq!(hears.recv().await.as_deref(), Some("thread/started #"));
     let outcome = order(&thread, turn("t1", "hi")).await.expect("a turn");
-    assert_eq!(outcome, Outcome::Started("t1".into()));
+    assert_eq!(outcome, Outcome::Started { turn: "t1".into() });
     assert_eq!(
         until(&mut hears, "turn/completed").await,
         [
@@ -210,7 +210,7 @@ async fn an_interrupt_ends_the_call_of_the_model() {
         turn: None,
         cause: raddle_core::Cause::Client { principal: None },
     });
-    assert_eq!(order(&thread, interrupt).await, Ok(Outcome::Done));
+    assert_eq!(order(&thread, interrupt).await, Ok(Outcome::Done {}));
     let last = until(&mut hears, "turn/completed").await;
     assert_eq!(last[0], "item/completed #");
     script.dropped().await;
@@ -287,8 +287,8 @@ async fn an_interrupt_does_not_wait_for_a_slow_disk() {
     script.dropped().await;
     assert!(!interrupted.is_finished());
     mood.send_replace(Mood::Well);
-    assert_eq!(interrupted.await.expect("no panic"), Ok(Outcome::Done));
-    assert_eq!(renamed.await.expect("no panic"), Ok(Outcome::Done));
+    assert_eq!(interrupted.await.expect("no panic"), Ok(Outcome::Done {}));
+    assert_eq!(renamed.await.expect("no panic"), Ok(Outcome::Done {}));
     until(&mut hears, "turn/completed").await;
 }
 

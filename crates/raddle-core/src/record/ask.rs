@@ -41,7 +41,7 @@ pub struct RequestOpened {
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Ask {
     /// May this command run?
     Command(AskCommand),
@@ -172,7 +172,7 @@ pub struct RequestResolved {
 
 /// How a request was settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Resolution {
     /// Someone answered.
     Answered {
@@ -189,7 +189,7 @@ pub enum Resolution {
 
 /// What was answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Answer {
     /// Yes, this once.
     Accept {},

@@ -34,7 +34,7 @@ pub struct Item {
 
 /// How far an item is, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ItemStatus {
     /// Open.
     InProgress,
@@ -119,7 +119,7 @@ pub struct Blob {
 
 /// An image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Image {
     /// Beside the journal.
     Blob(Blob),
@@ -152,7 +152,7 @@ pub struct Sealed {
 
 /// What an item is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ItemBody {
     /// Input from the user.
     UserMessage(UserMessage),
@@ -209,7 +209,7 @@ pub struct UserMessage {
 
 /// One part of a user's message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Input {
     /// Text, with marks for the client's display passed on as they came.
     Text {
@@ -295,7 +295,7 @@ pub struct AgentMessage {
 
 /// What part of an answer a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Phase {
     /// Talk along the way.
     Commentary,
@@ -369,7 +369,7 @@ pub struct CommandRun {
 
 /// Who runs a command, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum CommandSource {
     /// The agent, as one command.
     #[default]
@@ -384,7 +384,7 @@ pub enum CommandSource {
 
 /// A guess at what a part of a command does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Action {
     /// Shows a file.
     Read {
@@ -443,7 +443,7 @@ pub struct FileChange {
 
 /// What happens to a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ChangeKind {
     /// It is made.
     Add {},
@@ -568,7 +568,7 @@ pub struct WebSearch {
 
 /// What was done on the web.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum WebAction {
     /// Searched for these.
     Search {
@@ -642,7 +642,7 @@ pub struct Tool {
 
 /// Which text of an item grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Part {
     /// The text of a message or a plan.
     Text,
@@ -669,7 +669,7 @@ pub struct ItemStarted {
 
 /// What stands before a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Gate {
     /// Nothing: it may start.
     Open,

@@ -64,7 +64,7 @@ pub struct Settings {
 
 /// When to ask.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ApprovalPolicy {
     /// Before every command not known to be harmless.
     Untrusted,
@@ -79,7 +79,7 @@ pub enum ApprovalPolicy {
 
 /// Who is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Reviewer {
     /// The user.
     #[default]
@@ -90,7 +90,7 @@ pub enum Reviewer {
 
 /// What tools may touch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Sandbox {
     /// Everything.
     FullAccess,
@@ -131,7 +131,7 @@ impl Default for Sandbox {
 
 /// What becomes of a turn whose owner died.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Recovery {
     /// The next owner goes on with it.
     #[default]

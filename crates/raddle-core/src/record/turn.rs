@@ -27,7 +27,7 @@ pub struct TurnStarted {
 
 /// What a turn is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum TurnKind {
     /// To answer input.
     Work,
@@ -72,7 +72,7 @@ pub struct ModelCalled {
 
 /// What the model is called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Purpose {
     /// To go on with the turn.
     Answer,
@@ -97,7 +97,7 @@ pub struct ModelEnded {
 
 /// How a call of the model ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ModelEnd {
     /// It said all it had to say.
     Done {},
@@ -134,7 +134,7 @@ pub struct Failure {
 
 /// Kinds of failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FailureKind {
     /// The history no longer fits the model.
     ContextFull,
@@ -231,7 +231,7 @@ pub struct InterruptAccepted {
 
 /// Why a turn was stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Cause {
     /// A client asked.
     Client {
@@ -271,7 +271,7 @@ pub struct TurnEnded {
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum TurnEnd {
     /// By itself.
     Completed {},
@@ -316,7 +316,7 @@ pub struct PlanStep {
 
 /// How far a step of a plan is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum StepStatus {
     /// Not begun.
     Pending,

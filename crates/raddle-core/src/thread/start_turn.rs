@@ -25,7 +25,9 @@ pub(super) fn decide(
         bodies.push(input(&turn.id, message, start.principal, now));
         return Ok(Decision {
             bodies,
-            outcome: Outcome::Joined(turn.id.clone()),
+            outcome: Outcome::Joined {
+                turn: turn.id.clone(),
+            },
         });
     }
     bodies.push(
@@ -45,7 +47,7 @@ pub(super) fn decide(
     );
     Ok(Decision {
         bodies,
-        outcome: Outcome::Started(start.turn),
+        outcome: Outcome::Started { turn: start.turn },
     })
 }
 
@@ -64,7 +66,9 @@ pub(super) fn steer(thread: &Thread, steer: Steer, now: Timestamp) -> Result<Dec
     }
     Ok(Decision {
         bodies: vec![input(&turn.id, steer.message, steer.principal, now)],
-        outcome: Outcome::Joined(turn.id.clone()),
+        outcome: Outcome::Joined {
+            turn: turn.id.clone(),
+        },
     })
 }
 

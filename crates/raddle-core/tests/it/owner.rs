@@ -29,7 +29,7 @@ fn nothing_goes_out_before_it_is_stored() {
     let kinds: Vec<&str> = outs
         .iter()
         .map(|out| match out {
-            Out::Reply(it, Ok(Outcome::Started(_))) if *it == token => "reply",
+            Out::Reply(it, Ok(Outcome::Started { .. })) if *it == token => "reply",
             Out::Tell(_) => "tell",
             Out::Start(Effect::CallModel { .. }) => "start",
             other => panic!("not expected: {other:?}"),
@@ -135,7 +135,7 @@ fn a_request_that_comes_twice_is_carried_out_once() {
         life.settle();
         life.replies.pop().expect("a reply").1
     };
-    let started = Ok(Outcome::Started("t1".into()));
+    let started = Ok(Outcome::Started { turn: "t1".into() });
     assert_eq!(send(&mut life, 1, "t1", "same"), started);
     let records = life.journal.len();
     assert_eq!(send(&mut life, 2, "t2", "same"), started);
@@ -151,7 +151,7 @@ fn a_request_that_comes_twice_is_carried_out_once() {
     life.now = life.now.plus_ms(25 * 60 * 60 * 1000);
     assert_eq!(
         send(&mut life, 5, "t5", "same"),
-        Ok(Outcome::Joined("t1".into()))
+        Ok(Outcome::Joined { turn: "t1".into() })
     );
 }
 
@@ -202,7 +202,7 @@ fn an_interrupt_is_answered_when_the_turn_has_ended() {
     let command = words::command("ended i1 killed \"\"", life.owner.thread(), life.now);
     life.report(command);
     life.settle();
-    assert_eq!(life.replies, [(token, Ok(Outcome::Done))]);
+    assert_eq!(life.replies, [(token, Ok(Outcome::Done {}))]);
 }
 
 #[test]

@@ -47,7 +47,6 @@ enum Task {
 impl Chores {
     /// What a former process may have left off.
     pub(super) fn wake(&mut self) {
-        self.push(Task::Resume);
         self.push(Task::Leftovers);
         self.tidy();
     }
@@ -58,6 +57,8 @@ impl Chores {
             return;
         }
         self.tidied = Some(Instant::now());
+        // Also ours, if something went wrong on the way.
+        self.push(Task::Resume);
         self.push(Task::Unnamed);
         self.push(Task::Sweep(None));
     }

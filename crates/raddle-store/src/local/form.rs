@@ -37,6 +37,8 @@ pub(super) enum Unreadable {
     Newer,
     /// It is not what was written.
     Damaged(String),
+    /// It may be had another time.
+    Away(String),
 }
 
 /// As JSON.
@@ -112,6 +114,17 @@ pub(super) fn weight(form: i64, body: &[u8]) -> usize {
     bytes.unwrap_or(body.len())
 }
 
+/// What a file that cannot be read means. Only one that is gone or is not what it was is damage; too many
+/// open files, or a disk that does not answer, pass.
+fn unreadable(error: io::Error) -> Unreadable {
+    let passes = error.raw_os_error().is_some() && error.kind() != io::ErrorKind::NotFound;
+    if passes {
+        Unreadable::Away(error.to_string())
+    } else {
+        Unreadable::Damaged(error.to_string())
+    }
+}
+
 /// The JSON of a row.
 pub(super) fn open<'a>(
     form: i64,
@@ -123,8 +136,7 @@ pub(super) fn open<'a>(
         BESIDE => {
             let unnamed = || Unreadable::Damaged("it names no file".to_owned());
             let beside = beside(form, body).ok_or_else(unnamed)?;
-            let damaged = |error: io::Error| Unreadable::Damaged(error.to_string());
-            Ok(Cow::Owned(files.read(&beside.hash).map_err(damaged)?))
+            Ok(Cow::Owned(files.read(&beside.hash).map_err(unreadable)?))
         }
         PACKED => {
             let damaged = || Unreadable::Damaged("it cannot be unpacked".to_owned());

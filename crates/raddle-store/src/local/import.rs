@@ -15,6 +15,7 @@ use raddle_core::{
 };
 
 use super::LocalJournal;
+use super::archive::Archive;
 use crate::blob;
 use crate::bundle::{BundleEntry, BundleError, BundleReader};
 
@@ -122,6 +123,18 @@ impl LocalJournal {
         outcome
     }
 
+    /// Whether lists show a thread: what is only staged they do not.
+    fn is_shown(&self, thread: ThreadId) -> Result<bool, ReadError> {
+        let Some(archive) = Archive::open(&self.folder)? else {
+            return Ok(false);
+        };
+        match archive.summary(thread) {
+            Ok(summary) => Ok(summary.is_some()),
+            Err(ReadError::NotFound) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Removes what imports left behind whose process died.
     async fn sweep(&self, marks: &Path) {
         let Ok(entries) = fs::read_dir(marks) else {
@@ -132,9 +145,16 @@ impl LocalJournal {
             let Some(thread) = name.to_str().and_then(|name| name.parse::<ThreadId>().ok()) else {
                 continue;
             };
-            if let Some(mark) = Mark::left_behind(entry.path())
-                && self.delete(thread).await.is_ok()
-            {
+            let Some(mark) = Mark::left_behind(entry.path()) else {
+                continue;
+            };
+            // What was staged may have become a thread of its own just before its process died.
+            let over = match self.is_shown(thread) {
+                Ok(true) => true,
+                Ok(false) => self.delete(thread).await.is_ok(),
+                Err(_) => false,
+            };
+            if over {
                 mark.remove();
             }
         }
@@ -164,7 +184,7 @@ impl Mark {
     }
 
     fn remove(self) {
-        // Left behind, it costs the next import one look.
+        // Left behind, it costs the next import one look: what is shown is not removed.
         let _ = fs::remove_file(&self.path);
     }
 }

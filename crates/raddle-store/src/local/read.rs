@@ -167,6 +167,7 @@ impl Row {
         let json = form::open(self.form, &self.body, files).map_err(|error| match error {
             Unreadable::Newer => newer(format!("form {}", self.form)),
             Unreadable::Damaged(what) => corrupt(seq, what),
+            Unreadable::Away(what) => ReadError::Unavailable(what),
         })?;
         // It is what was written, so whoever wrote it knows a word that we do not.
         let event = records::decode(&json).map_err(newer)?;

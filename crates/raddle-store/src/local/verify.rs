@@ -187,7 +187,15 @@ impl Walk<'_> {
         if let Body::Event(event) = &record.body {
             self.event(record, event);
         }
-        while let Some((_, said)) = self.bases.pop_if(|(head, _)| *head <= record.seq) {
+        while let Some((head, said)) = self.bases.pop_if(|(head, _)| *head <= record.seq) {
+            // A base that was made in the middle of an item holds text of deltas that are gone since.
+            let amid = self
+                .folded
+                .turn()
+                .is_some_and(|turn| !turn.items.is_empty());
+            if head != record.seq || amid {
+                continue;
+            }
             if digest(&Base::of(&self.folded)) != Some(said) {
                 let what = "the base that ends here is not what the records fold to";
                 self.damaged(DamageKind::Derived, record.seq, what.to_owned());

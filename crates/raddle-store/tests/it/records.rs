@@ -1,6 +1,6 @@
 //! Records as an owner would write them.
 
-use raddle_core::ports::Journal;
+use raddle_core::ports::{AppendError, Journal};
 use raddle_core::{
     AgentMessage, Body, Class, Delta, Epoch, Event, Forked, Input, InputAccepted, Item, ItemBody,
     ItemCompleted, ItemSaved, ItemStarted, ItemStatus, Owned, Part, PartText, Record, Renamed,
@@ -44,9 +44,14 @@ impl Script {
         let after = self.head;
         let records = self.records(bodies);
         let class = class_of(&records);
-        let head = journal.append(self.thread, after, &records, class).await;
-        assert_eq!(head, Ok(self.head));
-        records
+        loop {
+            let head = journal.append(self.thread, after, &records, class).await;
+            // Where many write, the last in line may be told to try again.
+            if !matches!(head, Err(AppendError::Unavailable(_))) {
+                assert_eq!(head, Ok(self.head));
+                return records;
+            }
+        }
     }
 
     /// Begins the thread.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use raddle_core::ports::{Journal, ReadError};
 use raddle_core::{Body, Event, Thread, ThreadId};
-use raddle_store::{Archive, LocalJournal, NodeLock, Options};
+use raddle_store::{Archive, LocalJournal, NodeError, NodeLock, Options};
 
 use super::{find, open_existing, usage};
 use crate::cli::ThreadDelete;
@@ -21,8 +21,7 @@ pub(super) fn run(folder: &Path, args: &ThreadDelete) -> Result<ExitCode> {
     let archive = open_existing(folder)?;
     let thread = find(&archive, &args.id)?;
     if let Some(node) = owner(&archive, thread)?
-        // A name that no lock can have is none that a node of this home took.
-        && NodeLock::is_alive(folder, &node).unwrap_or(false)
+        && is_alive(folder, &node)?
     {
         bail!(
             "a running server has the thread {thread} (node {node}); delete it there, or stop that \
@@ -51,6 +50,15 @@ pub(super) fn run(folder: &Path, args: &ThreadDelete) -> Result<ExitCode> {
     drop(journal);
     log::say(&format!("deleted {thread}"));
     Ok(ExitCode::SUCCESS)
+}
+
+fn is_alive(folder: &Path, node: &str) -> Result<bool> {
+    match NodeLock::is_alive(folder, node) {
+        // A name that no lock can have is none that a node of this home took.
+        Err(NodeError::BadName(_)) => Ok(false),
+        alive => alive
+            .context("cannot tell whether a running server has the thread; nothing was deleted"),
+    }
 }
 
 /// Asks whether this thread is meant.

@@ -106,7 +106,7 @@ impl World {
         {
             requests::i4_answer_told(&lane.oracle, answer, &result)?;
         }
-        if let Ok(Outcome::Started(turn) | Outcome::Joined(turn)) = &result
+        if let Ok(Outcome::Started { turn } | Outcome::Joined { turn }) = &result
             && !lane.gone
         {
             if lane.oracle.turns.iter().all(|(known, _)| known != turn) {

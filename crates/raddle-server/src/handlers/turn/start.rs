@@ -39,10 +39,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
             output_schema: params.output_schema,
         };
         let answer = move |outcome| match outcome {
-            Ok(Outcome::Started(turn) | Outcome::Joined(turn)) => {
+            Ok(Outcome::Started { turn } | Outcome::Joined { turn }) => {
                 reply.ok(&TurnStartResponse { turn: begun(turn) });
             }
-            Ok(Outcome::Done) => reply.error(WireError::Dropped),
+            Ok(Outcome::Done {}) => reply.error(WireError::Dropped),
             Err(error) => reply.error(threads::refused(id, error)),
         };
         handle

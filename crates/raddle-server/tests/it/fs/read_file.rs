@@ -149,15 +149,17 @@ async fn a_read_that_waits_for_its_client_lets_others_write() {
     for name in ["a", "b", "c"] {
         deaf.request("fs/readFile", json!({"path": stage.path(name)}));
     }
+    // The paused clock moves only when all of them have looked at their files.
+    tokio::time::sleep(Duration::from_millis(1)).await;
     let begun = tokio::time::Instant::now();
-    let write = |name| json!({"path": stage.path(name), "dataBase64": base64("new")});
+    let write = |name| json!({"path": stage.path(name), "dataBase64": base64("newer")});
     assert_eq!(other.ask("fs/writeFile", write("c")).await, Ok(json!({})));
     assert_eq!(begun.elapsed(), Duration::ZERO, "the other waited");
 
     // Its own write goes in when the read has waited long enough; the clock is paused.
     deaf.request("fs/writeFile", write("a"));
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(std::fs::read_to_string(stage.path("a")).unwrap(), "new");
+    assert_eq!(std::fs::read_to_string(stage.path("a")).unwrap(), "newer");
 
     let (mut answers, mut refusals) = (Vec::new(), Vec::new());
     while answers.len() + refusals.len() < 5 {

@@ -351,6 +351,7 @@ impl RawEvent {
         let json = form::open(self.form, &self.body, files).map_err(|error| match error {
             form::Unreadable::Newer => newer(format!("form {}", self.form)),
             form::Unreadable::Damaged(what) => read::corrupt(seq, what),
+            form::Unreadable::Away(what) => ReadError::Unavailable(what),
         })?;
         records::decode(&json).map_err(newer)
     }

@@ -256,6 +256,23 @@ fn an_import_that_is_killed_leaves_nothing_that_anyone_sees() {
     assert_eq!(home.good(&["verify"]).lines().count(), 2);
 }
 
+/// Its process may have died after the thread was made and before its mark was gone.
+#[test]
+fn a_mark_that_stayed_does_not_cost_a_thread() {
+    let (home, [one, two, _]) = filled();
+    let text = home.good(&["export", &one.to_string()]);
+    let ran = home.run_with(&["import", "--as-new", "-"], text.as_bytes());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let new = ran.out.trim().to_owned();
+    let marks = home.threads().join("imports");
+    std::fs::write(marks.join(&new), "").expect("a mark");
+    let text = home.good(&["export", &two.to_string()]);
+    let ran = home.run_with(&["import", "--as-new", "-"], text.as_bytes());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(home.listed(&[]).contains(&new));
+    assert_eq!(std::fs::read_dir(marks).expect("marks").count(), 0);
+}
+
 #[test]
 fn an_export_writes_over_nothing_and_leaves_no_half_file() {
     let (home, [one, ..]) = filled();
