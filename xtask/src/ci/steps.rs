@@ -60,7 +60,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "journal",
-        about: "slices of the trials: the local journal killed, damaged and large",
+        about: "slices of the trials: the local journal killed and large",
         needs: &[],
         run: |ci| trials::slices(&ci.root, &ci.cache),
     },
