@@ -14,8 +14,11 @@ pub(crate) async fn build(
     let mut context = Context::new();
     for span in lineage {
         let mut after = Seq(span.from.0.saturating_sub(1));
+        // Of one record not a page is read.
+        let is_one = span.until == Some(span.from.next());
+        let bytes_max = if is_one { 1 } else { PAGE_BYTES };
         loop {
-            let page = journal.read(id, after, PAGE_BYTES).await?;
+            let page = journal.read(id, after, bytes_max).await?;
             let Some(last) = page.last() else {
                 break;
             };

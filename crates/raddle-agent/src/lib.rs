@@ -6,13 +6,16 @@
 //! Below: `raddle-core`. Above: `raddle-server`.
 
 mod context;
+mod instructions;
 mod listener;
 mod nodes;
 mod open;
+mod surroundings;
 mod task;
 mod threads;
 mod work;
 
 pub use listener::{Heard, Listener};
 pub use nodes::{Alone, Nodes};
+pub use surroundings::Instructions;
 pub use threads::{AgentError, Handle, Options, Subscribed, Threads};

@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Journal, Prompt};
 use raddle_core::{
-    Command, Cursor, Effect, EndTool, Ended, Envelope, ItemStatus, Out, Outcome, Output, Owner,
-    Refusal, RequestNumber, Seq, Settled, Step, ThreadId, Token, Told, TurnId, ask,
+    Body, Command, Cursor, Effect, EndTool, Ended, Envelope, Event, ItemStatus, Out, Outcome,
+    Output, Owner, Refusal, RequestNumber, Seq, Settings, Settled, Step, ThreadId, Token, Told,
+    TurnId, ask,
 };
 use raddle_protocol::table::Scope;
 use raddle_protocol::{
     CodexErrorInfo, ErrorNotification, Notification, ThreadClosedNotification, TurnError,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::instructions::instructions;
 use crate::threads::{AgentError, Shared, Subscribed};
 use crate::work::{ModelWork, failed};
 use crate::{Heard, Listener};
@@ -83,6 +85,8 @@ pub(crate) struct Task {
     starter: Option<Subscriber>,
     listeners: Vec<Arc<dyn Listener>>,
     looks: Vec<Look>,
+    /// Where handles read how turns run.
+    settings: watch::Sender<Arc<Settings>>,
     work: BTreeMap<Effect, AbortHandle>,
     tokens: u64,
     /// Since when the journal is away.
@@ -98,6 +102,7 @@ impl Task {
         journal: Arc<dyn Journal>,
         owner: Owner,
         inbox: mpsc::Receiver<Message>,
+        settings: watch::Sender<Arc<Settings>>,
         starter: Option<Subscriber>,
     ) -> Self {
         let (reporter, reports) = mpsc::channel(REPORTS);
@@ -113,6 +118,7 @@ impl Task {
             starter,
             listeners: Vec::new(),
             looks: Vec::new(),
+            settings,
             work: BTreeMap::new(),
             tokens: 0,
             away_since: None,
@@ -404,6 +410,12 @@ impl Task {
 
     /// Tells a record: to everyone what concerns everyone, to subscribers the rest.
     fn tell(&mut self, told: Told) {
+        if let Body::Event(event) = &told.record.body
+            && matches!(**event, Event::SettingsChanged(_) | Event::Forked(_))
+        {
+            let settings = self.owner.thread().settings().clone();
+            self.settings.send_replace(Arc::new(settings));
+        }
         let count = told.notifications.len();
         for (at, notification) in told.notifications.into_iter().enumerate() {
             let scope = notification.scope();
@@ -454,6 +466,7 @@ impl Task {
                         thread: self.id,
                         settings: thread.settings().clone(),
                         purpose,
+                        instructions: instructions(thread.settings()),
                         entries: Vec::new(),
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
                     },

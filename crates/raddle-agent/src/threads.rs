@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use raddle_core::ports::{Journal, Model, ReadError};
 use raddle_core::{
-    Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, Seq, Thread, ThreadId,
-    ThreadStarted, Timestamp,
+    Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, Seq, Settings, Thread,
+    ThreadId, ThreadStarted, Timestamp,
 };
-use tokio::sync::{Mutex as Turn, mpsc, oneshot};
+use tokio::sync::{Mutex as Turn, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::open::open;
+use crate::surroundings::{Instructions, Lookout};
 use crate::task::{Message, Subscriber, Task};
 use crate::{Heard, Listener, Nodes};
 
@@ -101,6 +102,7 @@ pub(crate) struct Shared {
     /// Those who hear what concerns everyone.
     crowd: Mutex<Vec<Weak<dyn Listener>>>,
     tasks: Mutex<JoinSet<()>>,
+    pub(crate) lookout: Lookout,
 }
 
 impl Threads {
@@ -128,6 +130,7 @@ impl Threads {
                 opening: Turn::default(),
                 crowd: Mutex::default(),
                 tasks: Mutex::default(),
+                lookout: Lookout::new(),
             }),
         }
     }
@@ -151,10 +154,11 @@ impl Threads {
             Kept::ForGood
         };
         let node = self.shared.node(Epoch(1));
+        let settings = start.settings.clone();
         let owner = Owner::start(start, node, self.shared.now());
         let reply = Box::new(reply);
         let starter = Subscriber { listener, reply };
-        self.shared.run(id, owner, kept, Some(starter))
+        self.shared.run(id, owner, settings, kept, Some(starter))
     }
 
     /// A handle to a thread, which is opened if it is not live. One that another live node has is
@@ -175,8 +179,16 @@ impl Threads {
         self.shared.is_free(id, &thread).await?;
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
         let head = thread.head();
+        let settings = thread.settings().clone();
         let owner = Owner::open(thread, head, node, self.shared.now()).since_base(tail);
-        Ok(self.shared.run(id, owner, Kept::ForGood, None))
+        let kept = Kept::ForGood;
+        Ok(self.shared.run(id, owner, settings, kept, None))
+    }
+
+    /// What the files of a workspace ask of whoever works in a folder of it; nothing if its disk hangs.
+    pub async fn instructions(&self, cwd: &str) -> Instructions {
+        let read = self.shared.lookout.instructions(cwd).await;
+        read.unwrap_or_default()
     }
 
     /// Leaves every thread in good order, and waits for that.
@@ -220,18 +232,24 @@ impl Shared {
         self: &Arc<Self>,
         id: ThreadId,
         owner: Owner,
+        settings: Settings,
         kept: Kept,
         starter: Option<Subscriber>,
     ) -> Handle {
         let (sender, inbox) = mpsc::channel(INBOX);
-        let handle = Handle { sender };
+        let (told, settings) = watch::channel(Arc::new(settings));
+        let handle = Handle {
+            sender,
+            settings,
+            shared: Arc::downgrade(self),
+        };
         self.live().insert(id, handle.clone());
         let shared = self.clone();
         let journal = match kept {
             Kept::ForGood => self.journal.clone(),
             Kept::InMemory => self.memory.clone(),
         };
-        let task = Task::new(id, self.clone(), journal, owner, inbox, starter);
+        let task = Task::new(id, self.clone(), journal, owner, inbox, told, starter);
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
@@ -288,15 +306,26 @@ impl Shared {
 #[derive(Clone, Debug)]
 pub struct Handle {
     sender: mpsc::Sender<Message>,
+    /// How turns run, as far as it is stored.
+    settings: watch::Receiver<Arc<Settings>>,
+    shared: Weak<Shared>,
 }
 
 impl Handle {
     /// Gives an order. The reply is called once what it means is stored, before anyone else hears of
     /// it. Waits only for a place in the thread's inbox, which keeps the order of orders.
-    pub async fn order<F>(&self, command: Command, reply: F)
+    ///
+    /// A turn that is to start is told what there is to say about its surroundings.
+    pub async fn order<F>(&self, mut command: Command, reply: F)
     where
         F: FnOnce(Result<Outcome, AgentError>) + Send + 'static,
     {
+        if let Command::StartTurn(start) = &mut command
+            && let Some(shared) = self.shared.upgrade()
+        {
+            let settings = start.change.clone().applied_to(&self.settings.borrow());
+            start.briefs = shared.lookout.briefs(&settings, shared.now()).await;
+        }
         let reply = Box::new(reply);
         let order = Message::Order { command, reply };
         if let Err(mpsc::error::SendError(Message::Order { reply, .. })) =

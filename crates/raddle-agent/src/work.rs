@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use raddle_core::ports::{Journal, Model, Prompt, Said};
 use raddle_core::{
-    Admission, AppendText, CallTool, Command, CompleteItem, EndModel, Failure, FailureKind,
+    Admission, AppendText, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind,
     ItemBody, ModelEnd, Part, Purpose, Span, StartItem, Tool,
 };
 use tokio::sync::mpsc;
 
 use crate::context;
+use crate::instructions::CONDENSE;
 
 /// What a call of the model needs.
 pub(crate) struct ModelWork {
@@ -26,7 +27,13 @@ impl ModelWork {
     pub(crate) async fn run(mut self) {
         let thread = self.prompt.thread;
         match context::build(&*self.journal, thread, &self.lineage).await {
-            Ok(context) => self.prompt.entries = context.entries(),
+            Ok(context) => {
+                self.prompt.entries = context.entries();
+                if self.prompt.purpose == Purpose::Compact {
+                    let condense = Entry::Note(CONDENSE.to_owned());
+                    self.prompt.entries.push(condense);
+                }
+            }
             Err(error) => {
                 let message = format!("the history cannot be read: {error}");
                 let _ = self.reports.send(failed(self.call, message)).await;

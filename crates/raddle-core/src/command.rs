@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Answer, Ask, Cause, Forked, Input, Item, ItemBody, ItemId, ItemStatus, ModelEnd, Output, Part,
-    Past, PlanStep, Recovery, RequestNumber, ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
+    Answer, Ask, Briefed, Cause, Forked, Input, Item, ItemBody, ItemId, ItemStatus, ModelEnd,
+    Output, Part, Past, PlanStep, Recovery, RequestNumber, ThreadStarted, Timestamp, TurnId,
+    TurnKind, Usage,
 };
 use crate::{Epoch, Seq};
 
@@ -149,6 +150,8 @@ pub struct StartTurn {
     pub message: Option<Message>,
     /// What changes for this and later turns.
     pub change: Box<SettingsChange>,
+    /// What there is to say about the surroundings. Only what the model does not know yet is told.
+    pub briefs: Vec<Briefed>,
     /// Who asks.
     pub principal: Option<String>,
     /// The turn it goes back to.

@@ -4,10 +4,16 @@
 //! anything else is said; input waits until the answer it interrupts is over; a message that was cut
 //! off never stands last.
 
+use std::collections::BTreeMap;
+
 use crate::{
-    AgentMessage, Body, Call, Event, HookPrompt, Input, Item, ItemBody, ItemStatus, ModelEnd,
-    Output, Record, Sealed, ToolOutput,
+    AgentMessage, Body, Briefed, Call, Event, HookPrompt, Input, Item, ItemBody, ItemStatus,
+    ModelEnd, Output, Record, Sealed, ToolOutput, Topic,
 };
+
+/// What is said when the workspace no longer asks for anything.
+const NO_INSTRUCTIONS: &str =
+    "The instructions of this workspace that were given before no longer apply.";
 
 /// What is said of a call that has no output of its own.
 const NO_OUTPUT: &str = "No outcome of this call is known.";
@@ -56,6 +62,8 @@ pub struct Context {
     answering: bool,
     /// Where the newest answer begins.
     answer_from: usize,
+    /// What was last told about the surroundings.
+    briefs: BTreeMap<Topic, String>,
 }
 
 impl Context {
@@ -102,9 +110,12 @@ impl Context {
             }
             Event::ItemCompleted(it) => self.complete(&it.item),
             Event::Compacted(it) => {
-                self.entries = vec![Entry::Summary(it.summary.clone())];
+                let briefs = self.briefs.values().cloned().map(Entry::Note);
+                self.entries = briefs.collect();
+                self.entries.push(Entry::Summary(it.summary.clone()));
                 self.unanswered.clear();
             }
+            Event::Briefed(it) => self.brief(it),
             Event::TurnEnded(_) | Event::Forked(_) | Event::Reverted(_) => {
                 self.answering = false;
                 self.close_calls();
@@ -161,6 +172,20 @@ impl Context {
             let answer = self.entries.split_off(from).into_iter();
             let rest = answer.filter(|entry| !matches!(entry, Entry::Reasoning(_)));
             self.entries.extend(rest);
+        }
+    }
+
+    fn brief(&mut self, it: &Briefed) {
+        let note = match (it.topic, it.text.as_str()) {
+            (Topic::Instructions, "") => NO_INSTRUCTIONS,
+            (_, text) => text,
+        };
+        self.waiting.push(Entry::Note(note.to_owned()));
+        self.settle();
+        if it.text.is_empty() {
+            self.briefs.remove(&it.topic);
+        } else {
+            self.briefs.insert(it.topic, it.text.clone());
         }
     }
 

@@ -63,6 +63,20 @@ impl Timestamp {
         self >= until || since.since(self) > until.since(since)
     }
 
+    /// The day of the calendar, in UTC: year, month, day. Years are counted from March, so that the day that
+    /// some years have more is their last.
+    pub fn date(self) -> (i64, i64, i64) {
+        let days = self.0.div_euclid(24 * 60 * 60 * 1000) + 719_468;
+        let era = days.div_euclid(146_097);
+        let of_era = days.rem_euclid(146_097);
+        let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year + year / 4 - year / 100);
+        let month = (5 * of_year + 2) / 153;
+        let day = of_year - (153 * month + 2) / 5 + 1;
+        let month = if month < 10 { month + 3 } else { month - 9 };
+        (year + era * 400 + i64::from(month <= 2), month, day)
+    }
+
     /// Whole seconds, as most times on the wire are.
     pub fn seconds(self) -> i64 {
         self.0.div_euclid(1000)

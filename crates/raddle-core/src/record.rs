@@ -119,6 +119,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         principal: Option<String>,
     },
+    /// The model is told about its surroundings.
+    Briefed(Briefed),
     /// A turn began.
     TurnStarted(TurnStarted),
     /// Input was taken into a turn, at its start or later.
@@ -320,6 +322,31 @@ impl Span {
     }
 }
 
+/// The model is told about its surroundings: once, and again when they are no longer so. What it was told
+/// before stays where it stands, so that what it reads begins with the same words from call to call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Briefed {
+    /// About what.
+    pub topic: Topic,
+    /// What it reads; nothing if there is nothing to say any more.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The files this was read from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+}
+
+/// What the model is told about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Topic {
+    /// What the files of the workspace ask of it.
+    Instructions,
+    /// Where and when it works, and what it may touch.
+    Environment,
+}
+
 /// How turns run changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -416,6 +443,7 @@ impl Event {
             | Self::ItemCompleted(_)
             | Self::PlanUpdated(_)
             | Self::DiffUpdated(_)
+            | Self::Briefed(_)
             | Self::Warned(_) => Class::Process,
         }
     }

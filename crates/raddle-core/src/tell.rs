@@ -200,6 +200,7 @@ fn tell_event(
         }
         // Nothing a client needs to know, or it is asked instead of told.
         Event::Owned(_)
+        | Event::Briefed(_)
         | Event::Reserved(_)
         | Event::Released {}
         | Event::ModelCalled(_)

@@ -4,6 +4,7 @@ mod advance;
 mod answer_request;
 mod apply;
 mod ask_for_tool;
+mod brief;
 mod call_tool;
 mod closing;
 mod compact;

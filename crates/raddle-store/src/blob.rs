@@ -53,6 +53,7 @@ pub(crate) fn named(event: &Event) -> Vec<&Blob> {
         Event::RequestResolved(it) => of_resolution(&it.resolution),
         Event::ThreadStarted { .. }
         | Event::Owned { .. }
+        | Event::Briefed { .. }
         | Event::Reserved { .. }
         | Event::Released { .. }
         | Event::Forked { .. }

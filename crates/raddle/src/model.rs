@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
 use raddle_core::{
     AgentMessage, Call, Entry, Failure, FailureKind, Image, Input, ItemBody, ItemId, ModelEnd,
-    Part, Phase, Purpose, Reasoning, Sealed, Timestamp, Usage,
+    Part, Phase, Reasoning, Sealed, Timestamp, Usage,
 };
 use raddle_model::{CallError, Endpoint, Event, ItemKind, Request, Stream, Tokens, stream};
 use raddle_server::{Provider, Providers};
@@ -18,13 +18,6 @@ const VENDOR: &str = "responses";
 
 /// How long a call that broke off waits before it is made again.
 const RETRY_MS: i64 = 1000;
-
-/// What the model is told before everything else, unless the client says something in its place.
-const INSTRUCTIONS: &str = "You are a coding agent. Answer briefly and to the point.";
-
-/// What the model is told when it is to condense the history.
-const CONDENSE: &str = "Sum up this conversation so that another agent can go on with it: what was \
-                        asked, what was done, what is open. Write only the summary.";
 
 /// The models of the configured providers.
 #[derive(Debug)]
@@ -144,13 +137,9 @@ fn request(prompt: &Prompt, model: String) -> Request {
         input.push(message("developer", "input_text", text));
     }
     input.extend(prompt.entries.iter().map(item));
-    if prompt.purpose == Purpose::Compact {
-        input.push(message("user", "input_text", CONDENSE));
-    }
-    let instructions = settings.base_instructions.as_deref();
     Request {
         model,
-        instructions: instructions.unwrap_or(INSTRUCTIONS).to_owned(),
+        instructions: prompt.instructions.clone(),
         input,
         effort: settings.effort.clone(),
         output_schema: prompt.output_schema.clone(),

@@ -68,6 +68,7 @@ async fn start(
         kind,
         message,
         change: Box::default(),
+        briefs: Vec::new(),
         principal: None,
         root: None,
         output_schema: None,

@@ -1,9 +1,9 @@
 //! What clients come to want, and the commands that nodes make of it.
 
 use raddle_core::{
-    Answer, AnswerRequest, Archive, Cause, ChangeSettings, Command, Delete, Input, Interrupt,
-    ItemId, Message, Past, Recovery, Rename, RequestNumber, Revert, Seq, Settings, SettingsChange,
-    Source, StartTurn, Steer, ThreadStarted, TurnId, TurnKind,
+    Answer, AnswerRequest, Archive, Briefed, Cause, ChangeSettings, Command, Delete, Input,
+    Interrupt, ItemId, Message, Past, Recovery, Rename, RequestNumber, Revert, Seq, Settings,
+    SettingsChange, Source, StartTurn, Steer, ThreadStarted, Topic, TurnId, TurnKind,
 };
 
 use crate::client::Wish;
@@ -113,6 +113,7 @@ impl World {
                 kind: *kind,
                 message: text.as_deref().map(message),
                 change: settings.clone().unwrap_or_default(),
+                briefs: surroundings(minted),
                 principal: None,
                 root: None,
                 output_schema: None,
@@ -200,6 +201,19 @@ fn nowhere() -> Revert {
         past,
         principal: None,
     }
+}
+
+/// What there is to say about the surroundings. Now and then it is something new.
+fn surroundings(minted: u64) -> Vec<Briefed> {
+    let brief = |topic, text: String| Briefed {
+        topic,
+        text,
+        sources: Vec::new(),
+    };
+    vec![
+        brief(Topic::Instructions, format!("rules {}", minted / 31)),
+        brief(Topic::Environment, format!("day {}", minted / 7)),
+    ]
 }
 
 /// Text that nobody else says.

@@ -4,7 +4,7 @@ mod faulty;
 mod owners;
 mod script;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use raddle_agent::{AgentError, Alone, Handle, Heard, Listener, Options, Subscribed, Threads};
 use raddle_core::ports::{Journal, ReadError};
@@ -126,6 +126,7 @@ fn turn(id: &str, text: &str) -> Command {
             client_id: None,
         }),
         change: Box::default(),
+        briefs: Vec::new(),
         principal: None,
         root: None,
         output_schema: None,
@@ -157,6 +158,54 @@ async fn a_turn_is_heard_from_its_beginning_to_its_end() {
         ]
     );
     assert_eq!(script.prompts(), ["user hi"]);
+}
+
+/// A thread of a folder.
+async fn begin_in(threads: &Threads, cwd: &std::path::Path, me: Arc<dyn Listener>) -> Handle {
+    let (reply, answer) = oneshot::channel();
+    let mut start = started(ThreadId::mint());
+    start.settings.cwd = cwd.display().to_string();
+    let handle = threads.start(start, me, |subscribed| drop(reply.send(subscribed)));
+    answer.await.expect("an answer").expect("a thread");
+    handle
+}
+
+#[tokio::test]
+async fn what_the_model_reads_begins_alike_from_call_to_call() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("AGENTS.md");
+    std::fs::write(&file, "use tabs").expect("a file");
+    let says: &[Line] = &[Line::Says("ok")];
+    let (threads, script) = threads(&journal(), &[says, says, says, says]);
+    let (me, mut hears) = client();
+    let thread = begin_in(&threads, folder.path(), me).await;
+    for (id, rules) in [
+        ("t1", None),
+        ("t2", None),
+        ("t3", Some("use spaces")),
+        ("t4", None),
+    ] {
+        if let Some(rules) = rules {
+            std::fs::write(&file, rules).expect("a file");
+        }
+        order(&thread, turn(id, id)).await.expect("a turn");
+        until(&mut hears, "turn/completed").await;
+    }
+    let prompts = script.whole();
+    for pair in prompts.windows(2) {
+        assert!(pair[1].starts_with(&pair[0]), "{pair:#?}");
+    }
+    let notes: Vec<usize> = script.notes().iter().map(Vec::len).collect();
+    assert_eq!(notes, [2, 2, 3, 3]);
+    let told = script.notes().pop().expect("notes");
+    assert!(
+        told[0].contains("use tabs") && told[2].contains("use spaces"),
+        "{told:?}"
+    );
+    assert!(
+        told[1].contains(&format!("folder: {}", folder.path().display())),
+        "{told:?}"
+    );
 }
 
 #[tokio::test]
@@ -350,6 +399,3 @@ async fn a_deleted_thread_is_removed() {
     threads.close().await;
     assert_eq!(journal.head(id).await, Ok(raddle_core::Seq::ZERO));
 }
-
-/// Prompts in the order they were asked.
-type Prompts = Mutex<Vec<String>>;

@@ -8,8 +8,6 @@ use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
 use raddle_core::{AgentMessage, Entry, Input, ItemBody, ItemId, ModelEnd, Part, Usage};
 use tokio::sync::Notify;
 
-use super::Prompts;
-
 /// One line of a script.
 #[derive(Clone, Copy)]
 pub enum Line {
@@ -24,7 +22,7 @@ pub enum Line {
 /// One list of lines for each call.
 pub struct Script {
     calls: Mutex<VecDeque<Vec<Line>>>,
-    prompts: Prompts,
+    prompts: Mutex<Vec<Vec<Entry>>>,
     dropped: Arc<Notify>,
 }
 
@@ -32,13 +30,34 @@ impl Script {
     pub fn new(calls: &[&[Line]]) -> Self {
         Self {
             calls: Mutex::new(calls.iter().map(|lines| lines.to_vec()).collect()),
-            prompts: Prompts::default(),
+            prompts: Mutex::default(),
             dropped: Arc::default(),
         }
     }
 
-    /// What was asked, in words.
+    /// What was said so far, in words, for each call.
     pub fn prompts(&self) -> Vec<String> {
+        let said = |entries: &Vec<Entry>| {
+            let said = entries
+                .iter()
+                .filter(|entry| !matches!(entry, Entry::Note(_)));
+            said.map(in_words).collect::<Vec<_>>().join(" · ")
+        };
+        self.whole().iter().map(said).collect()
+    }
+
+    /// What was read beside that.
+    pub fn notes(&self) -> Vec<Vec<String>> {
+        let note = |entry: &Entry| match entry {
+            Entry::Note(text) => Some(text.clone()),
+            _ => None,
+        };
+        let notes = |entries: &Vec<Entry>| entries.iter().filter_map(note).collect();
+        self.whole().iter().map(notes).collect()
+    }
+
+    /// All that was read, for each call.
+    pub fn whole(&self) -> Vec<Vec<Entry>> {
         self.prompts.lock().expect("prompts").clone()
     }
 
@@ -50,11 +69,7 @@ impl Script {
 
 impl Model for Script {
     fn call(&self, prompt: Prompt) -> Box<dyn Answer> {
-        let words: Vec<String> = prompt.entries.iter().map(in_words).collect();
-        self.prompts
-            .lock()
-            .expect("prompts")
-            .push(words.join(" · "));
+        self.prompts.lock().expect("prompts").push(prompt.entries);
         let lines = self.calls.lock().expect("calls").pop_front();
         let mut said = VecDeque::new();
         let mut hangs = false;

@@ -26,6 +26,8 @@ pub struct Prompt {
     pub settings: Settings,
     /// To go on, or to condense.
     pub purpose: Purpose,
+    /// What it is told before everything else.
+    pub instructions: String,
     /// What came before.
     pub entries: Vec<Entry>,
     /// A schema that the last message must fit.

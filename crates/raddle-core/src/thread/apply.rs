@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::brief::digest;
 use super::state::{
-    Gap, Identity, KEYS_MAX, LastTurn, ModelCall, OpenItem, OpenRequest, OpenTurn, Owner,
+    Brief, Gap, Identity, KEYS_MAX, LastTurn, ModelCall, OpenItem, OpenRequest, OpenTurn, Owner,
     Remembered, SETTLED_MAX, Settled, Stopping, Thread, cuts_max, gaps_max,
 };
 use crate::ports::preview;
@@ -54,7 +55,7 @@ impl Thread {
                     identity.created_at = at;
                 }
                 self.recency_at = Some(at);
-                self.lineage.clone_from(&it.lineage);
+                self.go_on_from(it.lineage.clone());
                 self.turns = it.turns;
                 self.settings = it.settings.clone();
                 // Keys were given for the other thread.
@@ -63,7 +64,7 @@ impl Thread {
                 self.usage = crate::Usage::default();
             }
             Event::Reverted(it) => {
-                self.lineage.clone_from(&it.lineage);
+                self.go_on_from(it.lineage.clone());
                 self.turns = it.turns;
                 self.last_turn = None;
                 self.context_tokens = it.context_tokens;
@@ -73,6 +74,10 @@ impl Thread {
             Event::Renamed(it) => self.name.clone_from(&it.name),
             Event::Archived { .. } => self.archived = true,
             Event::Unarchived { .. } => self.archived = false,
+            Event::Briefed(it) => {
+                let digest = digest(it);
+                self.briefs.insert(it.topic, Brief { at: seq, digest });
+            }
             Event::Deleted { .. } => self.deleted = true,
             Event::TurnStarted(it) => self.start_turn(it, at),
             Event::InputAccepted(it) => {
@@ -119,10 +124,18 @@ impl Thread {
             Event::Compacted(_) => {
                 // Input that came while the model condensed is not in its summary.
                 let called = self.turn.as_ref().and_then(|turn| turn.model);
-                self.lineage = vec![Span {
+                // Nor is what the model was told about its surroundings, which goes on being so.
+                let briefs = self.briefs.values().map(|brief| Span {
+                    from: brief.at,
+                    until: Some(brief.at.next()),
+                });
+                let mut lineage: Vec<Span> = briefs.collect();
+                lineage.sort_by_key(|span| span.from);
+                lineage.push(Span {
                     from: called.map_or(seq, |model| model.at),
                     until: None,
-                }];
+                });
+                self.lineage = lineage;
                 self.context_tokens = 0;
                 self.with_turn(|turn| {
                     turn.compacted = true;
@@ -164,6 +177,13 @@ impl Thread {
             from: seq,
             until: None,
         }];
+    }
+
+    /// From now on this counts, and what was said elsewhere was not said.
+    fn go_on_from(&mut self, lineage: Vec<Span>) {
+        let counts = |at: Seq| lineage.iter().any(|span| span.holds(at));
+        self.briefs.retain(|_, brief| counts(brief.at));
+        self.lineage = lineage;
     }
 
     /// Takes back what came from `at` on, and with it what had been taken back in there before.

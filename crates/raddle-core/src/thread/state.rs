@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::{
     Ask, Cause, Epoch, Failure, Gate, Git, Item, ItemId, Key, Part, Purpose, RequestNumber, Seq,
-    Settings, Settlement, Source, Span, ThreadId, Timestamp, TurnEnd, TurnId, TurnKind, Usage,
+    Settings, Settlement, Source, Span, ThreadId, Timestamp, Topic, TurnEnd, TurnId, TurnKind,
+    Usage,
 };
 
 /// How many settled requests are remembered.
@@ -70,6 +71,17 @@ pub struct Thread {
     pub(crate) status_at: Seq,
     /// How often the model was called, so that a late word of one call is not taken for another's.
     pub(crate) calls: u32,
+    /// What the model was last told about its surroundings.
+    pub(crate) briefs: BTreeMap<Topic, Brief>,
+}
+
+/// What the model was told about something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Brief {
+    /// Where.
+    pub(crate) at: Seq,
+    /// What, as a number that tells it from everything else that is likely to be said.
+    pub(crate) digest: u64,
 }
 
 /// What was settled when the thread began.
@@ -322,7 +334,7 @@ pub enum Cursor {
 
 impl Base {
     /// The form of state that this version writes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// A snapshot of a thread.
     pub fn of(thread: &Thread) -> Self {

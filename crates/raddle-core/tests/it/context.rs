@@ -17,7 +17,15 @@ pub fn assert_well_formed(entries: &[Entry]) {
             Entry::User(_) | Entry::Note(_) => {
                 assert!(open.is_empty(), "input before an output: {entries:?}");
             }
-            Entry::Summary(_) => assert_eq!(at, 0, "a summary comes first: {entries:?}"),
+            Entry::Summary(_) => {
+                let before = entries[..at].iter();
+                let mut others = before.filter(|entry| !matches!(entry, Entry::Note(_)));
+                assert_eq!(
+                    others.next(),
+                    None,
+                    "only notes come before a summary: {entries:?}"
+                );
+            }
             // A vendor may put a message beside its calls.
             Entry::Assistant { .. } | Entry::Reasoning(_) => {}
         }

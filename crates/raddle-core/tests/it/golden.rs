@@ -141,6 +141,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
             "archived",
             "unarchived",
             "deleted",
+            "briefed",
             "turnStarted",
             "inputAccepted",
             "modelCalled",
@@ -300,6 +301,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
         &["fullAccess", "readOnly", "workspaceWrite", "external"],
     ),
     ("recovery=", &["continue", "interrupt"]),
+    ("topic=", &["instructions", "environment"]),
 ];
 
 /// Fails to compile when an enum that grows gets a variant that the list above may lack.
@@ -318,6 +320,7 @@ fn all_are_listed() {
             Event::Archived { .. } => "archived",
             Event::Unarchived { .. } => "unarchived",
             Event::Deleted { .. } => "deleted",
+            Event::Briefed(_) => "briefed",
             Event::TurnStarted(_) => "turnStarted",
             Event::InputAccepted(_) => "inputAccepted",
             Event::ModelCalled(_) => "modelCalled",

@@ -74,6 +74,30 @@ proptest! {
         }
     }
 
+    /// What the model was last told about its surroundings it reads, whatever was condensed.
+    #[test]
+    fn what_was_told_is_read(choices in vec(any::<u16>(), 0..120)) {
+        let life = Life::of(&choices);
+        let mut thread = Thread::new();
+        let mut last = std::collections::BTreeMap::new();
+        for (at, record) in life.journal.iter().enumerate() {
+            thread.apply(record);
+            let Body::Event(event) = &record.body else { continue };
+            match &**event {
+                Event::Briefed(it) => { last.insert(it.topic, it.text.clone()); }
+                Event::ModelCalled(_) => {
+                    let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
+                    let entries = Context::of(life.journal[..=at].iter().filter(counts)).entries();
+                    for text in last.values() {
+                        let note = Entry::Note(text.clone());
+                        prop_assert_eq!(entries.iter().rfind(|it| **it == note), Some(&note));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Turns end once, after their items and requests; numbers rise; the model's context is whole.
     #[test]
     fn every_prefix_is_well_formed(choices in vec(any::<u16>(), 0..120)) {

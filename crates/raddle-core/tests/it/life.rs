@@ -129,7 +129,12 @@ impl Life {
                 .map_or("none".to_owned(), |it| it.0.to_string())
         };
         let line = match kind {
-            0 | 1 => format!("start {} \"hello {detail}\"", self.fresh('t')),
+            0 | 1 => format!(
+                "start {} \"hello {detail}\" asking \"rules {}\" in \"day {}\"",
+                self.fresh('t'),
+                detail % 2,
+                detail % 5
+            ),
             2 => format!("steer {} \"more\"", turn_id(thread)),
             3 => format!("interrupt {}", turn_id(thread)),
             4..=6 => format!("message {}", self.fresh('i')),

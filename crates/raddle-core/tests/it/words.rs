@@ -83,10 +83,32 @@ pub fn start_turn(turn: &str, kind: TurnKind, text: Option<&str>) -> Command {
         kind,
         message: text.map(|text| message(&format!("{turn}-m"), text)),
         change: Box::default(),
+        briefs: Vec::new(),
         principal: None,
         root: None,
         output_schema: None,
     }))
+}
+
+/// The same turn in surroundings: pairs of a topic and what there is to say about it.
+fn briefed(mut command: Command, words: &[String]) -> Command {
+    if let Command::StartTurn(start) = &mut command {
+        start.briefs = briefs(words);
+    }
+    command
+}
+
+fn briefs(words: &[String]) -> Vec<Briefed> {
+    let pairs = words.chunks_exact(2).map(|pair| Briefed {
+        topic: match pair[0].as_str() {
+            "asking" => Topic::Instructions,
+            "in" => Topic::Environment,
+            other => panic!("no such topic: {other}"),
+        },
+        text: pair[1].clone(),
+        sources: Vec::new(),
+    });
+    pairs.collect()
 }
 
 /// The call of the model that runs, or one that does not exist.
@@ -210,7 +232,10 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             fork: None,
         }),
         "release" => Command::Release,
-        "start" => start_turn(word(1), TurnKind::Work, Some(word(2))),
+        "start" => briefed(
+            start_turn(word(1), TurnKind::Work, Some(word(2))),
+            words.get(3..).unwrap_or_default(),
+        ),
         "review" => start_turn(word(1), TurnKind::Review, Some(word(2))),
         "compact" => start_turn(word(1), TurnKind::Compaction, None),
         "steer" => Command::Steer(Steer {
@@ -439,6 +464,7 @@ pub fn show(body: &Body, began: Timestamp) -> String {
             format!("TurnEnded {} {end}", it.turn)
         }
         Event::Compacted(_) => "Compacted".to_owned(),
+        Event::Briefed(it) => format!("Briefed {:?}", it.text),
         Event::Remembered(_) => "Remembered".to_owned(),
     }
 }

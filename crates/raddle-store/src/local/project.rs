@@ -57,6 +57,7 @@ fn is_listed(event: &Event) -> bool {
         | Event::TurnStarted(_)
         | Event::InputAccepted(_) => true,
         Event::Owned(_)
+        | Event::Briefed(_)
         | Event::Reserved(_)
         | Event::Released {}
         | Event::ModelCalled(_)

@@ -1,5 +1,6 @@
 //! What the model reads.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use raddle_core::{Body, Context, Entry, Event, Input, Purpose, Record, Thread};
@@ -27,6 +28,7 @@ pub fn well_formed(oracle: &Oracle, rows: &[Rc<Row>]) -> Check {
     }
     let entries = Context::of(in_lineage(&oracle.fold, oracle)).entries();
     calls_have_outputs(&entries)?;
+    surroundings_are_known(oracle, &entries)?;
     match called {
         Some(called) if called.purpose == Purpose::Answer => all_input_is_read(oracle, &entries),
         _ => Ok(()),
@@ -61,6 +63,29 @@ fn calls_have_outputs(entries: &[Entry]) -> Check {
     }
     if let Some(Entry::Assistant { partial: true, .. }) = entries.last() {
         return broken(CONTEXT, "it ends with a message that was cut off");
+    }
+    Ok(())
+}
+
+/// What was last told about the surroundings, in the history that counts, is read.
+fn surroundings_are_known(oracle: &Oracle, entries: &[Entry]) -> Check {
+    let mut last = BTreeMap::new();
+    for record in in_lineage(&oracle.fold, oracle) {
+        if let Body::Event(event) = &record.body
+            && let Event::Briefed(it) = &**event
+        {
+            last.insert(it.topic, &it.text);
+        }
+    }
+    for text in last.values() {
+        let is_read = |entry: &Entry| matches!(entry, Entry::Note(note) if note == *text);
+        if !entries.iter().any(is_read) {
+            return broken(CONTEXT, format!("{text:?} was told and is not read"));
+        }
+    }
+    // Every turn but one that condenses begins with this.
+    if last.is_empty() && entries.iter().any(|entry| matches!(entry, Entry::User(_))) {
+        return broken(CONTEXT, "nothing is known of the surroundings");
     }
     Ok(())
 }

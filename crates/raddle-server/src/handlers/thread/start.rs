@@ -35,15 +35,17 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
             git: None,
             settings: threads::settings(&params, &config),
         };
+        let cwd = &started.settings.cwd;
+        let sources = rooms.threads.instructions(cwd).await.sources;
         let ear = threads::ear(&session);
         rooms.threads.start(started, ear, move |subscribed| {
             let thread = subscribed.map_err(|error| threads::refused(id, error));
-            reply.finish(thread.map(|subscribed| begun(&subscribed.thread)));
+            reply.finish(thread.map(|subscribed| begun(&subscribed.thread, sources)));
         });
     });
 }
 
-fn begun(thread: &Thread) -> ThreadStartResponse {
+fn begun(thread: &Thread, sources: Vec<String>) -> ThreadStartResponse {
     let settings = settings_view(thread.settings());
     ThreadStartResponse {
         approval_policy: settings.approval_policy,
@@ -55,7 +57,7 @@ fn begun(thread: &Thread) -> ThreadStartResponse {
         thread: view(thread),
         active_permission_profile: None,
         disabled_plugin_ids: settings.disabled_plugin_ids,
-        instruction_sources: Vec::new(),
+        instruction_sources: sources,
         multi_agent_mode: settings.multi_agent_mode,
         reasoning_effort: settings.effort,
         runtime_workspace_roots: thread.settings().roots.clone(),

@@ -34,6 +34,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
                 params.client_user_message_id,
             )),
             change,
+            briefs: Vec::new(),
             principal: session.peer.principal.as_deref().map(str::to_owned),
             root: params.root_turn_id,
             output_schema: params.output_schema,

@@ -1,0 +1,98 @@
+//! What a model is told before everything else.
+
+use raddle_core::Settings;
+
+const GPT: &str = include_str!("instructions/gpt.md");
+const CLAUDE: &str = include_str!("instructions/claude.md");
+const GEMINI: &str = include_str!("instructions/gemini.md");
+const OTHER: &str = include_str!("instructions/other.md");
+
+/// What a model is told when it is to condense the history.
+pub(crate) const CONDENSE: &str = include_str!("instructions/condense.md");
+
+const FRIENDLY: &str = "Be warm and encouraging, and explain what may be new to the user.";
+const PRAGMATIC: &str =
+    "Be dry and to the point; leave out everything that does not help the work.";
+
+/// The instructions for a thread's model: the client's own, or ours for its family, and a tone. The same
+/// settings give the same bytes, so that a vendor's cache knows them again.
+pub(crate) fn instructions(settings: &Settings) -> String {
+    let model = settings.model.as_deref().unwrap_or_default();
+    let base = settings.base_instructions.as_deref();
+    let base = base.unwrap_or_else(|| ours(model)).trim_end();
+    match settings.personality.as_deref() {
+        Some("friendly") => format!("{base}\n\n{FRIENDLY}\n"),
+        Some("pragmatic") => format!("{base}\n\n{PRAGMATIC}\n"),
+        _ => format!("{base}\n"),
+    }
+}
+
+/// By the name of the model, behind the name of who sells it: `vendor/gpt-5`.
+fn ours(model: &str) -> &'static str {
+    let name = model.rsplit('/').next().unwrap_or_default();
+    let is = |family: &str| name.to_ascii_lowercase().starts_with(family);
+    if ["gpt-", "codex", "o1", "o3", "o4"].into_iter().any(is) && !is("gpt-oss") {
+        GPT
+    } else if is("claude") {
+        CLAUDE
+    } else if is("gemini") {
+        GEMINI
+    } else {
+        OTHER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_family_has_its_own() {
+        for (model, wanted) in [
+            ("gpt-5.6", GPT),
+            ("openai/GPT-5", GPT),
+            ("o3-mini", GPT),
+            ("gpt-oss-20b", OTHER),
+            ("anthropic/claude-opus", CLAUDE),
+            ("gemini-3-pro", GEMINI),
+            ("qwen3:8b", OTHER),
+            ("", OTHER),
+        ] {
+            assert_eq!(ours(model), wanted, "{model}");
+        }
+    }
+
+    /// They are read with every call.
+    #[test]
+    fn they_are_short() {
+        for text in [GPT, CLAUDE, GEMINI, OTHER, CONDENSE] {
+            assert!(text.len() < 2_500, "{} bytes: {text}", text.len());
+        }
+    }
+
+    #[test]
+    fn the_client_may_say_something_else_and_choose_a_tone() {
+        let settings = |base: Option<&str>, tone: Option<&str>| Settings {
+            base_instructions: base.map(str::to_owned),
+            personality: tone.map(str::to_owned),
+            ..Settings::default()
+        };
+        for (settings, wanted) in [
+            (settings(Some("Be a cat."), None), "Be a cat.\n".to_owned()),
+            (
+                settings(Some("Be a cat.\n"), Some("friendly")),
+                format!("Be a cat.\n\n{FRIENDLY}\n"),
+            ),
+            (
+                settings(Some(""), Some("pragmatic")),
+                format!("\n\n{PRAGMATIC}\n"),
+            ),
+            (
+                settings(Some("Be a cat."), Some("none")),
+                "Be a cat.\n".to_owned(),
+            ),
+        ] {
+            assert_eq!(instructions(&settings), wanted);
+        }
+    }
+}
