@@ -454,6 +454,7 @@ impl Task {
                         thread: self.id,
                         settings: thread.settings().clone(),
                         purpose,
+                        attempt: thread.attempt(),
                         entries: Vec::new(),
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
                     },

@@ -26,6 +26,8 @@ pub struct Prompt {
     pub settings: Settings,
     /// To go on, or to condense.
     pub purpose: Purpose,
+    /// Which attempt at this it is, counted from 1.
+    pub attempt: u32,
     /// What came before.
     pub entries: Vec<Entry>,
     /// A schema that the last message must fit.
