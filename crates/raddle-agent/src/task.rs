@@ -467,6 +467,7 @@ impl Task {
                         settings: thread.settings().clone(),
                         purpose,
                         instructions: instructions(thread.settings()),
+                        attempt: thread.attempt(),
                         entries: Vec::new(),
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
                     },

@@ -145,4 +145,9 @@ impl Thread {
     pub fn purpose(&self) -> Option<Purpose> {
         Some(self.turn.as_ref()?.model.as_ref()?.purpose)
     }
+
+    /// Which attempt at one question the newest call of the model is, counted from 1.
+    pub fn attempt(&self) -> u32 {
+        self.turn.as_ref().map_or(0, |turn| turn.attempts)
+    }
 }

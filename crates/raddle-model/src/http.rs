@@ -1,140 +1,223 @@
 //! One request to a vendor, and the stream of its answer.
 
-use std::str::FromStr;
-use std::time::Duration;
+mod endpoint;
+mod lines;
+
+pub use endpoint::{Endpoint, EndpointError};
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper::{Request, Response, Uri};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use http_body_util::{BodyExt, Full};
+use hyper::Response;
+use hyper::body::{Body, Incoming};
+use hyper::header::CONTENT_TYPE;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::CallError;
+use self::lines::{Line, Lines};
+use crate::io::{Dial, Tcp};
+use crate::patience::Patience;
+use crate::{CallError, Limits, vendor};
 
-/// How long it may take to reach the vendor.
-const CONNECT: Duration = Duration::from_secs(20);
+/// How much of a refusal is read.
+const REFUSAL_BYTES_MAX: usize = 64 << 10;
 
-/// How long the vendor may think before its answer begins, and be silent in the middle of it.
-pub(crate) const IDLE: Duration = Duration::from_secs(300);
+/// How long the rest of a refusal is waited for, once its head is there.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How much of a refusal is kept.
-const REFUSAL_BYTES_MAX: usize = 4 << 10;
+/// How much of it is shown when it is not what a vendor says.
+const EXCERPT_LETTERS_MAX: usize = 300;
 
-/// Where a vendor's interface is, and how to be let in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    host: String,
-    port: u16,
-    path: String,
-    /// Sent as a bearer token.
-    pub key: Option<String>,
+/// How much an answer may have in all.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+
+/// How long an answer that has said everything may take to end, so that its connection can be kept.
+const ENDING: Duration = Duration::from_secs(1);
+
+/// Calls vendors, and keeps connections for the next calls. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    lines: Arc<Lines>,
 }
 
-/// What is wrong with an address.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{address}` cannot be a model's base_url: {what}")]
-pub struct EndpointError {
-    address: String,
-    what: &'static str,
-}
-
-impl FromStr for Endpoint {
-    type Err = EndpointError;
-
-    fn from_str(address: &str) -> Result<Self, EndpointError> {
-        let wrong = |what| EndpointError {
-            address: address.to_owned(),
-            what,
-        };
-        let uri: Uri = address
-            .parse()
-            .map_err(|_| wrong("it is not an address; write one like http://127.0.0.1:8080/v1"))?;
-        if uri.scheme_str() != Some("http") {
-            return Err(wrong("only http:// is supported so far"));
-        }
-        let host = uri.host().ok_or_else(|| wrong("it names no host"))?;
-        Ok(Self {
-            host: host.trim_matches(['[', ']']).to_owned(),
-            port: uri.port_u16().unwrap_or(80),
-            path: uri.path().trim_end_matches('/').to_owned(),
-            key: None,
-        })
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
-impl Endpoint {
+impl Client {
+    /// Over TCP.
+    pub fn new() -> Self {
+        Self::over(Arc::new(Tcp))
+    }
+
+    /// Over connections made in another way.
+    pub fn over(dial: Arc<dyn Dial>) -> Self {
+        let lines = Arc::new(Lines::new(dial));
+        Self { lines }
+    }
+
     /// Posts a JSON body to a path below the base, and answers with the head of a good answer.
     pub(crate) async fn post(
         &self,
+        endpoint: &Endpoint,
         path: &str,
         body: Vec<u8>,
-    ) -> Result<Response<Incoming>, CallError> {
-        let address = format!("http://{}:{}{}{path}", self.host, self.port, self.path);
+        limits: Limits,
+    ) -> Result<Answer, CallError> {
         let unreachable = |what: String| CallError::Connect {
-            address: address.clone(),
+            address: endpoint.address(path),
             what,
         };
-        let connect = TcpStream::connect((self.host.as_str(), self.port));
-        let stream = timeout(CONNECT, connect)
-            .await
-            .map_err(|_| unreachable("no connection in time".to_owned()))?
-            .map_err(|error| unreachable(error.to_string()))?;
-        let _ = stream.set_nodelay(true);
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(|error| unreachable(error.to_string()))?;
-        // It ends with the answer, or when the answer is dropped.
-        tokio::spawn(connection);
-        let mut request = Request::post(format!("{}{path}", self.path))
-            .header("host", format!("{}:{}", self.host, self.port))
-            .header("content-type", "application/json")
-            .header("accept", "text/event-stream");
-        if let Some(key) = &self.key {
-            request = request.header("authorization", format!("Bearer {key}"));
+        let mut patience = Patience::new(limits);
+        let body = Full::new(Bytes::from(body));
+        let mut kept = self.lines.kept(&endpoint.place);
+        loop {
+            let request = endpoint.request(path, body.clone()).map_err(unreachable)?;
+            let mut line = match kept.take() {
+                Some(line) => line,
+                None => {
+                    let made = self.lines.fresh(&endpoint.place, limits.connect).await;
+                    made.map_err(unreachable)?
+                }
+            };
+            let response = match patience.wait(line.send(request)).await? {
+                Ok(response) => response,
+                // Vendors close connections that are idle, and we may learn of it only now.
+                Err(_) if line.is_used => continue,
+                Err(error) => return Err(unreachable(with_cause(&error))),
+            };
+            patience.renew();
+            let (head, body) = response.into_parts();
+            let answer = Answer {
+                line,
+                body,
+                lines: self.lines.clone(),
+                bytes_left: ANSWER_BYTES_MAX,
+                patience,
+            };
+            return answer.welcome(&Response::from_parts(head, ())).await;
         }
-        let request = request
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|error| unreachable(error.to_string()))?;
-        let response = timeout(IDLE, sender.send_request(request))
-            .await
-            .map_err(|_| unreachable("no answer in time".to_owned()))?
-            .map_err(|error| unreachable(error.to_string()))?;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), REFUSAL_BYTES_MAX);
-        let body = timeout(CONNECT, body.collect()).await;
-        let body = body.ok().and_then(Result::ok).map(|body| body.to_bytes());
-        Err(CallError::Refused {
-            status,
-            body: String::from_utf8_lossy(&body.unwrap_or_default()).into_owned(),
-        })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// An answer on its way. Dropping it ends the call.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    line: Line,
+    body: Incoming,
+    lines: Arc<Lines>,
+    bytes_left: usize,
+    patience: Patience,
+}
 
-    #[test]
-    fn addresses() {
-        for (address, wanted) in [
-            ("http://127.0.0.1:8080/v1", Some(("127.0.0.1", 8080, "/v1"))),
-            ("http://localhost/v1/", Some(("localhost", 80, "/v1"))),
-            ("http://[::1]:9/", Some(("::1", 9, ""))),
-            ("https://example.org/v1", None),
-            ("/v1", None),
-            ("", None),
-        ] {
-            let found = address.parse::<Endpoint>().ok();
-            let found = found
-                .as_ref()
-                .map(|it| (it.host.as_str(), it.port, it.path.as_str()));
-            assert_eq!(found, wanted, "{address}");
+impl Answer {
+    /// Looks whether an answer is a stream of events; if it is not, says what it is.
+    async fn welcome(self, head: &Response<()>) -> Result<Self, CallError> {
+        let kind = head.headers().get(CONTENT_TYPE);
+        let kind = kind.map(|it| String::from_utf8_lossy(it.as_bytes()).to_lowercase());
+        let is_stream = kind
+            .as_ref()
+            .is_none_or(|it| it.starts_with("text/event-stream"));
+        if head.status().is_success() && is_stream {
+            return Ok(self);
         }
+        let body = self.gathered().await;
+        let body = String::from_utf8_lossy(&body);
+        if !head.status().is_success() {
+            let status = head.status().as_u16();
+            let error = vendor::refused(status, head.headers(), &body, SystemTime::now());
+            return Err(error);
+        }
+        let kind = kind.unwrap_or_default();
+        let excerpt: String = body.trim().chars().take(EXCERPT_LETTERS_MAX).collect();
+        Err(CallError::Malformed(format!(
+            "it is `{kind}` and no stream of events; is base_url right? It begins: {excerpt}"
+        )))
+    }
+
+    /// What there is of an answer that is no stream, up to a bound.
+    async fn gathered(mut self) -> Vec<u8> {
+        let mut gathered = Vec::new();
+        let enough = Instant::now() + REFUSAL_PATIENCE;
+        while gathered.len() < REFUSAL_BYTES_MAX {
+            match timeout_at(enough, self.more()).await {
+                Ok(Ok(Some(bytes))) => gathered.extend_from_slice(&bytes),
+                Ok(Ok(None)) => {
+                    self.end();
+                    break;
+                }
+                Ok(Err(_)) | Err(_) => break,
+            }
+        }
+        gathered.truncate(REFUSAL_BYTES_MAX);
+        gathered
+    }
+
+    /// Something came that means something.
+    pub(crate) fn renew_patience(&mut self) {
+        self.patience.renew();
+    }
+
+    /// More of it; nothing when it has ended.
+    pub(crate) async fn more(&mut self) -> Result<Option<Bytes>, CallError> {
+        loop {
+            let frame = self.line.drive(self.body.frame());
+            let Some(frame) = self.patience.wait(frame).await? else {
+                return Ok(None);
+            };
+            let frame = frame.map_err(|error| CallError::BrokeOff(with_cause(&error)))?;
+            let Ok(bytes) = frame.into_data() else {
+                continue;
+            };
+            let left = self.bytes_left.checked_sub(bytes.len());
+            self.bytes_left = left.ok_or_else(|| {
+                CallError::Malformed(format!("it is longer than {ANSWER_BYTES_MAX} bytes"))
+            })?;
+            return Ok(Some(bytes));
+        }
+    }
+
+    /// Everything has been said: keeps the connection if the answer ends now, or soon.
+    pub(crate) fn end(mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        if self.poll_end(&mut context).is_ready() {
+            return self.settle();
+        }
+        tokio::spawn(async move {
+            let ending = std::future::poll_fn(|context| self.poll_end(context));
+            if timeout(ENDING, ending).await.is_ok() {
+                self.settle();
+            }
+        });
+    }
+
+    fn settle(self) {
+        // One that broke is not free, and is not kept.
+        self.lines.keep(self.line);
+    }
+
+    /// Whether the answer has ended. What else comes is not looked at.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            self.line.advance(context);
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(None | Some(Err(_))) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// An error and what is behind it, which is where the reason stands.
+fn with_cause(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }

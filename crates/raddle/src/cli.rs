@@ -6,6 +6,7 @@ pub(crate) use thread::{
     ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow, ThreadVerify,
 };
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -36,6 +37,28 @@ pub(crate) enum Command {
     /// List, read, check, copy and delete the threads in the home, with or without a running server
     #[command(subcommand)]
     Thread(ThreadCommand),
+    /// Serve a model that says what a script tells it, for tests and first steps
+    ///
+    /// It speaks the OpenAI Responses wire over HTTP and needs no key. When it is ready it prints one
+    /// line: what to write as `base_url` of a model provider. Without a script it repeats what it hears,
+    /// and plays what the text asks for, like `MOCK text n=100 size=8 gap_ms=10` or `MOCK 429
+    /// retry_after=2`. docs/mock.md has all steps and faults.
+    Mock(Mock),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mock {
+    /// Where to listen; port 0 takes any that is free
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:4010")]
+    pub(crate) listen: SocketAddr,
+
+    /// A script in TOML
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+
+    /// Listen also where other machines can reach it; everyone who can may read what it was asked
+    #[arg(long)]
+    pub(crate) insecure_any_address: bool,
 }
 
 #[derive(Debug, Args)]

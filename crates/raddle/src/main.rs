@@ -7,6 +7,7 @@ mod cli;
 mod generate;
 mod home;
 mod log;
+mod mock;
 mod model;
 mod print;
 mod thread;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::AppServer(args) => app_server(cli.config, args).map(|()| ExitCode::SUCCESS),
         Command::Thread(command) => thread::run(command),
+        Command::Mock(args) => mock::run(&args).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
         log::say(&format!("raddle: {error:#}"));

@@ -28,6 +28,8 @@ pub struct Prompt {
     pub purpose: Purpose,
     /// What it is told before everything else.
     pub instructions: String,
+    /// Which attempt at this it is, counted from 1.
+    pub attempt: u32,
     /// What came before.
     pub entries: Vec<Entry>,
     /// A schema that the last message must fit.

@@ -9,6 +9,8 @@ mod doors;
 mod hostile;
 /// How a server starts, drains and ends, and who may not keep it from serving.
 mod life;
+/// Turns against `raddle mock`.
+mod model;
 /// More requests than may run at once.
 mod overload;
 /// `raddle thread`, on homes with and without a server.

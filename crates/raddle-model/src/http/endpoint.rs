@@ -1,0 +1,185 @@
+//! Where a vendor's interface is, and how to be let in.
+
+use std::fmt::Write;
+use std::str::FromStr;
+
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, Uri};
+
+use super::lines::Place;
+
+/// Where a vendor's interface is, and what every request to it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    pub(super) place: Place,
+    path: String,
+    query: String,
+    headers: HeaderMap,
+}
+
+/// What is wrong with an address, or with what should be said to it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    /// The address cannot be one.
+    #[error("`{address}` cannot be a model's base_url: {what}")]
+    Address {
+        /// What was given.
+        address: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A header cannot be sent.
+    #[error("the header `{name}` cannot be sent: {what}")]
+    Header {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}
+
+impl FromStr for Endpoint {
+    type Err = EndpointError;
+
+    fn from_str(address: &str) -> Result<Self, EndpointError> {
+        let wrong = |what| EndpointError::Address {
+            address: address.to_owned(),
+            what,
+        };
+        let uri: Uri = address
+            .parse()
+            .map_err(|_| wrong("it is not an address; write one like http://127.0.0.1:8080/v1"))?;
+        if uri.scheme_str() != Some("http") {
+            return Err(wrong("only http:// is supported so far"));
+        }
+        let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
+        let (host, port) = (authority.host(), authority.port_u16().unwrap_or(80));
+        let named = HeaderValue::try_from(format!("{host}:{port}"));
+        let named = named.map_err(|_| wrong("its host cannot be one"))?;
+        Ok(Self {
+            place: Place {
+                host: host.trim_matches(['[', ']']).to_owned(),
+                port,
+            },
+            path: uri.path().trim_end_matches('/').to_owned(),
+            query: uri.query().unwrap_or_default().to_owned(),
+            headers: HeaderMap::from_iter([(HOST, named)]),
+        })
+    }
+}
+
+impl Endpoint {
+    /// Says this key as a bearer token.
+    pub fn with_key(self, key: &str) -> Result<Self, EndpointError> {
+        self.with_header(AUTHORIZATION.as_str(), &format!("Bearer {key}"))
+    }
+
+    /// Says this header, whose value may be a secret.
+    pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, EndpointError> {
+        let wrong = |what| EndpointError::Header {
+            name: name.to_owned(),
+            what,
+        };
+        let header: HeaderName = name
+            .parse()
+            .map_err(|_| wrong("its name holds letters that no header may have"))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| {
+            wrong("its value holds a line end or another letter that no header may have")
+        })?;
+        value.set_sensitive(true);
+        self.headers.insert(header, value);
+        Ok(self)
+    }
+
+    /// Says this in the query of each address.
+    pub fn with_query(mut self, name: &str, value: &str) -> Self {
+        if !self.query.is_empty() {
+            self.query.push('&');
+        }
+        escape(name, &mut self.query);
+        self.query.push('=');
+        escape(value, &mut self.query);
+        self
+    }
+
+    /// The address of a path below the base, without what could be a secret.
+    pub(super) fn address(&self, path: &str) -> String {
+        let Place { host, port } = &self.place;
+        format!("http://{host}:{port}{}{path}", self.path)
+    }
+
+    /// A request to a path below the base.
+    pub(super) fn request<B>(&self, path: &str, body: B) -> Result<Request<B>, String> {
+        let mut target = format!("{}{path}", self.path);
+        if !self.query.is_empty() {
+            target.push('?');
+            target.push_str(&self.query);
+        }
+        let mut request = Request::post(target)
+            .header("content-type", "application/json")
+            .header("accept", "text/event-stream")
+            .body(body)
+            .map_err(|error| error.to_string())?;
+        for (name, value) in &self.headers {
+            request.headers_mut().insert(name, value.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// Writes a text as a query may have it.
+fn escape(text: &str, query: &mut String) {
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                query.push(byte as char);
+            }
+            _ => drop(write!(query, "%{byte:02X}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for (address, wanted) in [
+            ("http://127.0.0.1:8080/v1", Some(("127.0.0.1", 8080, "/v1"))),
+            ("http://localhost/v1/", Some(("localhost", 80, "/v1"))),
+            ("http://[::1]:9/", Some(("::1", 9, ""))),
+            ("https://example.org/v1", None),
+            ("/v1", None),
+            ("", None),
+        ] {
+            let found = address.parse::<Endpoint>().ok();
+            let found = found
+                .as_ref()
+                .map(|it| (it.place.host.as_str(), it.place.port, it.path.as_str()));
+            assert_eq!(found, wanted, "{address}");
+        }
+    }
+
+    #[test]
+    fn requests_say_what_was_asked_for_and_show_no_secret() {
+        let endpoint: Endpoint = "http://localhost:1/v1?a=b".parse().expect("an address");
+        let endpoint = endpoint
+            .with_key("sekret")
+            .and_then(|it| it.with_header("X-Team", "sekret too"))
+            .expect("headers")
+            .with_query("api-version", "2026 & on");
+        assert!(!format!("{endpoint:?}").contains("sekret"), "{endpoint:?}");
+        let request = endpoint.request("/responses", ()).expect("a request");
+        assert_eq!(
+            request.uri(),
+            "/v1/responses?a=b&api-version=2026%20%26%20on"
+        );
+        assert_eq!(request.headers()["host"], "localhost:1");
+        assert_eq!(request.headers()["authorization"], "Bearer sekret");
+        assert_eq!(request.headers()["x-team"], "sekret too");
+        for (name, value) in [("a b", "c"), ("a", "b\r\nc: d")] {
+            assert!(endpoint.clone().with_header(name, value).is_err());
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Connections: those in use, and those kept for the next call.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::io::{Dial, Io};
+
+/// How many connections are kept for later calls.
+const IDLE_LINES_MAX: usize = 32;
+
+/// For how long.
+const IDLE_AGE_MAX: Duration = Duration::from_secs(30);
+
+/// Where a connection goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+/// What moves a connection's bytes.
+type Carrier = Connection<TokioIo<Box<dyn Io>>, Full<Bytes>>;
+
+/// A connection. It has no task of its own: it moves while somebody waits for something on it, and
+/// dropping it closes it at once.
+pub(super) struct Line {
+    place: Place,
+    sender: SendRequest<Full<Bytes>>,
+    connection: Pin<Box<Carrier>>,
+    is_over: bool,
+    /// Whether it has carried an answer before.
+    pub(super) is_used: bool,
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Line")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Line {
+    /// Sends a request and waits for the head of its answer.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> hyper::Result<Response<Incoming>> {
+        let response = self.sender.send_request(request);
+        self.drive(response).await
+    }
+
+    /// Waits for some work while the connection moves its bytes.
+    pub(super) async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            self.advance(context);
+            work.as_mut().poll(context)
+        })
+        .await
+    }
+
+    pub(super) fn advance(&mut self, context: &mut Context<'_>) {
+        if !self.is_over {
+            self.is_over = self.connection.as_mut().poll(context).is_ready();
+        }
+    }
+
+    /// Whether it can take a request, as far as can be seen from here.
+    fn is_free(&mut self) -> bool {
+        self.advance(&mut Context::from_waker(Waker::noop()));
+        !self.is_over && self.sender.is_ready()
+    }
+}
+
+/// The connections of a client.
+#[derive(Debug)]
+pub(super) struct Lines {
+    dial: Arc<dyn Dial>,
+    kept: Mutex<Kept>,
+}
+
+/// The connections that nobody uses now.
+#[derive(Debug, Default)]
+struct Kept {
+    lines: Vec<(Line, Instant)>,
+    /// Whether somebody looks after those that get too old.
+    is_watched: bool,
+}
+
+impl Lines {
+    pub(super) fn new(dial: Arc<dyn Dial>) -> Self {
+        Self {
+            dial,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// A connection that was kept, the one used last first.
+    pub(super) fn kept(&self, place: &Place) -> Option<Line> {
+        let mut kept = self.lock();
+        while let Some(at) = kept.lines.iter().rposition(|(it, _)| it.place == *place) {
+            let (mut line, since) = kept.lines.remove(at);
+            if since.elapsed() < IDLE_AGE_MAX && line.is_free() {
+                return Some(line);
+            }
+        }
+        None
+    }
+
+    /// A new connection.
+    pub(super) async fn fresh(&self, place: &Place, limit: Duration) -> Result<Line, String> {
+        let dialled = timeout(limit, self.dial.dial(&place.host, place.port)).await;
+        let io = dialled
+            .map_err(|_| format!("no connection within {} ms", limit.as_millis()))?
+            .map_err(|error| error.to_string())?;
+        let shaken = http1::handshake(TokioIo::new(io)).await;
+        let (sender, connection) = shaken.map_err(|error| error.to_string())?;
+        Ok(Line {
+            place: place.clone(),
+            sender,
+            connection: Box::pin(connection),
+            is_over: false,
+            is_used: false,
+        })
+    }
+
+    /// Keeps a connection whose answer has ended.
+    pub(super) fn keep(self: &Arc<Self>, mut line: Line) {
+        if !line.is_free() {
+            return;
+        }
+        line.is_used = true;
+        let mut kept = self.lock();
+        if kept.lines.len() == IDLE_LINES_MAX {
+            kept.lines.remove(0);
+        }
+        kept.lines.push((line, Instant::now()));
+        if !std::mem::replace(&mut kept.is_watched, true) {
+            let lines = Arc::downgrade(self);
+            tokio::spawn(async move {
+                loop {
+                    sleep(IDLE_AGE_MAX).await;
+                    if lines.upgrade().is_none_or(|lines| lines.forget_old()) {
+                        return;
+                    }
+                }
+            });
+        }
+    }
+
+    /// Closes those that have got too old, and answers whether none is left.
+    fn forget_old(&self) -> bool {
+        let mut kept = self.lock();
+        kept.lines
+            .retain(|(_, since)| since.elapsed() < IDLE_AGE_MAX);
+        kept.is_watched = !kept.lines.is_empty();
+        !kept.is_watched
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,46 @@
+//! What carries bytes to a vendor and back.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio::net::TcpStream;
+
+/// A way for bytes in both directions.
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {
+    /// Lets the other side see a reset in place of an orderly end, where there is such a thing.
+    fn reset(&self) {}
+}
+
+impl Io for TcpStream {
+    fn reset(&self) {
+        let _ = self.set_zero_linger();
+    }
+}
+
+impl Io for DuplexStream {}
+
+/// A connection on its way.
+pub type Dialling<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Io>>> + Send + 'a>>;
+
+/// Makes connections.
+pub trait Dial: Send + Sync + fmt::Debug {
+    /// Connects to a port of a host.
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> Dialling<'a>;
+}
+
+/// The way over TCP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tcp;
+
+impl Dial for Tcp {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> Dialling<'a> {
+        Box::pin(async move {
+            let stream = TcpStream::connect((host, port)).await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as Box<dyn Io>)
+        })
+    }
+}

@@ -1,0 +1,287 @@
+//! Reading this wire's events.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::event::{CallForm, Event, ItemKind, Tokens};
+use crate::vendor::Words;
+use crate::{CallError, VendorError};
+
+/// What an event of the wire is to us.
+#[derive(Debug, PartialEq)]
+pub(super) enum Heard {
+    /// No more than that the line is open.
+    Nothing,
+    /// That the model is at work.
+    Life,
+    /// This.
+    Said(Event),
+}
+
+/// Reads events. It remembers the items that were named.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// The newest last. An answer has few.
+    items: Vec<Item>,
+}
+
+/// An item that was named. Some vendors give it another id in each event, others no place; so its place
+/// counts if it has one, and its id if not.
+#[derive(Debug)]
+struct Item {
+    place: Option<u32>,
+    id: Arc<str>,
+    is_started: bool,
+}
+
+/// The members of an event that are looked at. Which are there depends on its type, and so does what some
+/// of them are.
+#[derive(Debug, Deserialize)]
+struct Wire<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    item_id: Option<Name<'a>>,
+    output_index: Option<u32>,
+    #[serde(borrow)]
+    delta: Option<&'a RawValue>,
+    summary_index: Option<u32>,
+    content_index: Option<u32>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// A text that is not copied if it need not be.
+#[derive(Debug, Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Reader {
+    /// Reads an event.
+    pub(super) fn read(&mut self, data: &str) -> Result<Heard, CallError> {
+        if data == "[DONE]" {
+            return Ok(Heard::Nothing);
+        }
+        let wire: Wire<'_> = serde_json::from_str(data).map_err(malformed)?;
+        let event = match &*wire.kind {
+            "response.output_text.delta" | "response.refusal.delta" => Event::Text {
+                text: text(wire.delta)?,
+                id: self.of_item(&wire),
+            },
+            "response.reasoning_summary_text.delta" => Event::Summary {
+                part: wire.summary_index.unwrap_or_default(),
+                text: text(wire.delta)?,
+                id: self.of_item(&wire),
+            },
+            "response.reasoning_text.delta" => Event::Thought {
+                part: wire.content_index.unwrap_or_default(),
+                text: text(wire.delta)?,
+                id: self.of_item(&wire),
+            },
+            "response.output_item.added" => {
+                let item: Head<'_> = parsed(wire.item)?;
+                let kind = match &*item.kind {
+                    "message" => ItemKind::Message,
+                    "reasoning" => ItemKind::Reasoning,
+                    _ => return Ok(Heard::Life),
+                };
+                let id = self.id(wire.output_index, &item.id);
+                Event::Started { id, kind }
+            }
+            "response.output_item.done" => match self.done(wire.output_index, parsed(wire.item)?) {
+                Some(event) => event,
+                None => return Ok(Heard::Life),
+            },
+            "response.completed" => {
+                let response: Completed = parsed(wire.response)?;
+                Event::Completed(response.usage.map(Tokens::from))
+            }
+            "response.failed" | "response.incomplete" | "error" => return Err(failed(&wire, data)),
+            "" if wire.error.is_some() => return Err(failed(&wire, data)),
+            "" => {
+                let what = "an event has no type; does base_url lead to a Responses API?";
+                return Err(CallError::Malformed(what.to_owned()));
+            }
+            // Vendors send these only so that no one closes the line.
+            "ping" | "keepalive" | "response.in_progress" => return Ok(Heard::Nothing),
+            _ => return Ok(Heard::Life),
+        };
+        Ok(Heard::Said(event))
+    }
+
+    /// The beginning of an item, if the vendor did not announce it.
+    pub(super) fn missing_start(&mut self, event: &Event) -> Option<Event> {
+        let (id, kind) = match event {
+            Event::Started { id, .. } => (id, None),
+            Event::Text { id, .. } | Event::Message { id, .. } => (id, Some(ItemKind::Message)),
+            Event::Summary { id, .. } | Event::Thought { id, .. } | Event::Reasoning { id, .. } => {
+                (id, Some(ItemKind::Reasoning))
+            }
+            Event::Call { .. } | Event::Completed(_) => return None,
+        };
+        let item = self.items.iter_mut().rfind(|item| item.id == *id)?;
+        let was_started = std::mem::replace(&mut item.is_started, true);
+        let kind = kind.filter(|_| !was_started)?;
+        let id = id.clone();
+        Some(Event::Started { id, kind })
+    }
+
+    fn of_item(&mut self, wire: &Wire<'_>) -> Arc<str> {
+        let id = wire.item_id.as_ref().map_or("", |it| &it.0);
+        self.id(wire.output_index, id)
+    }
+
+    fn id(&mut self, place: Option<u32>, id: &str) -> Arc<str> {
+        let known = self.items.iter().rfind(|item| match (item.place, place) {
+            (Some(known), Some(place)) => known == place,
+            _ => *item.id == *id,
+        });
+        if let Some(item) = known {
+            return item.id.clone();
+        }
+        let is_taken = self.items.iter().any(|item| *item.id == *id);
+        let id: Arc<str> = match is_taken {
+            true => format!("{id} {}", self.items.len()).into(),
+            false => id.into(),
+        };
+        self.items.push(Item {
+            place,
+            id: id.clone(),
+            is_started: false,
+        });
+        id
+    }
+
+    fn done(&mut self, place: Option<u32>, item: Value) -> Option<Event> {
+        let texts = |member: &str| {
+            let parts = item[member].as_array().map_or(&[][..], Vec::as_slice);
+            let texts = parts.iter().map(|part| {
+                let text = part["text"].as_str().or_else(|| part["refusal"].as_str());
+                text.unwrap_or_default().to_owned()
+            });
+            texts.collect::<Vec<_>>()
+        };
+        let member = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
+        match item["type"].as_str()? {
+            "message" => Some(Event::Message {
+                id: self.id(place, &member("id")),
+                text: texts("content").concat(),
+                phase: item["phase"].as_str().map(str::to_owned),
+            }),
+            "reasoning" => Some(Event::Reasoning {
+                id: self.id(place, &member("id")),
+                summary: texts("summary"),
+                content: texts("content"),
+                sealed: item,
+            }),
+            "function_call" => Some(Event::Call {
+                call_id: member("call_id"),
+                name: member("name"),
+                arguments: member("arguments"),
+                form: CallForm::Function,
+            }),
+            "custom_tool_call" => Some(Event::Call {
+                call_id: member("call_id"),
+                name: member("name"),
+                arguments: member("input"),
+                form: CallForm::Freeform,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// What tells items apart before they are whole.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    id: Cow<'a, str>,
+}
+
+/// What is read of a response that is complete. It repeats all items, which can be long.
+#[derive(Deserialize)]
+struct Completed {
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    input_tokens_details: Option<Details>,
+    #[serde(default)]
+    output_tokens: u64,
+    #[serde(default)]
+    output_tokens_details: Option<Details>,
+}
+
+#[derive(Default, Deserialize)]
+struct Details {
+    #[serde(default)]
+    cached_tokens: u64,
+    #[serde(default)]
+    reasoning_tokens: u64,
+}
+
+impl From<Usage> for Tokens {
+    fn from(usage: Usage) -> Self {
+        Self {
+            input: usage.input_tokens,
+            cached: usage.input_tokens_details.unwrap_or_default().cached_tokens,
+            output: usage.output_tokens,
+            reasoning: usage
+                .output_tokens_details
+                .unwrap_or_default()
+                .reasoning_tokens,
+        }
+    }
+}
+
+fn malformed(error: serde_json::Error) -> CallError {
+    CallError::Malformed(error.to_string())
+}
+
+/// A member that the event's type asks for.
+fn parsed<'a, T: Deserialize<'a>>(member: Option<&'a RawValue>) -> Result<T, CallError> {
+    serde_json::from_str(member.map_or("{}", RawValue::get)).map_err(malformed)
+}
+
+fn text(member: Option<&RawValue>) -> Result<String, CallError> {
+    serde_json::from_str(member.map_or("\"\"", RawValue::get)).map_err(malformed)
+}
+
+/// What a failure in the middle of an answer means. Vendors say it in the response, beside it, or in the
+/// event itself.
+fn failed(wire: &Wire<'_>, data: &str) -> CallError {
+    let read = |json: &str| serde_json::from_str::<Value>(json).unwrap_or_default();
+    let response = wire.response.map_or(Value::Null, |it| read(it.get()));
+    let words = if wire.kind == "response.incomplete" {
+        Words::of(&response["incomplete_details"])
+    } else if response["error"].is_object() {
+        Words::of(&response["error"])
+    } else if let Some(error) = wire.error {
+        Words::of(&read(error.get()))
+    } else {
+        let mut event = read(data);
+        event["type"] = Value::Null;
+        Words::of(&event)
+    };
+    let mut error: VendorError = words.error(None);
+    if wire.kind == "response.incomplete" {
+        error.message = format!("the model's answer is not complete: {}", error.message);
+    }
+    CallError::Vendor(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! What a model is asked, in this wire's words.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What a model is asked, in this wire's words. What is not said is left to the vendor.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// The model.
+    pub model: String,
+    /// What it should know before everything else.
+    pub instructions: String,
+    /// What was said so far, as this wire's items.
+    pub input: Vec<Value>,
+    /// What it may call, as this wire describes tools.
+    pub tools: Vec<Value>,
+    /// Whether it must call, or what: `auto`, `none`, `required`, or an object that names a tool.
+    pub tool_choice: Option<Value>,
+    /// Whether it may call several at once.
+    pub parallel_tool_calls: Option<bool>,
+    /// How hard it should think.
+    pub effort: Option<String>,
+    /// How its thinking is summed up.
+    pub summary: Option<String>,
+    /// How much it should say.
+    pub verbosity: Option<String>,
+    /// A schema that its answer must fit.
+    pub output_schema: Option<Value>,
+    /// The vendor's tier.
+    pub service_tier: Option<String>,
+    /// Calls with the same key share what the vendor has read before.
+    pub prompt_cache_key: Option<String>,
+}
+
+/// The body of a request. Its members stand in an order that lets vendors find what they have read
+/// before: what changes least comes first.
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instructions: &'a str,
+    #[serde(skip_serializing_if = "<[Value]>::is_empty")]
+    tools: &'a [Value],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    input: &'a [Value],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning<'a>>,
+    #[serde(skip_serializing_if = "<[&str]>::is_empty")]
+    include: &'a [&'a str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Text<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    store: bool,
+    stream: bool,
+}
+
+#[derive(Serialize)]
+struct Reasoning<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verbosity: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Value>,
+}
+
+impl Request {
+    /// The request as bytes.
+    pub(super) fn body(&self) -> Result<Vec<u8>, String> {
+        let effort = self.effort.as_deref();
+        // In the vendor's words "none" is no word for a summary, but the lack of one.
+        let summary = self.summary.as_deref().filter(|it| *it != "none");
+        let thinks = effort.is_some() || summary.is_some();
+        let format = self.output_schema.as_ref().map(|schema| {
+            json!({ "type": "json_schema", "name": "answer", "schema": schema, "strict": true })
+        });
+        let verbosity = self.verbosity.as_deref();
+        let body = Body {
+            model: &self.model,
+            instructions: &self.instructions,
+            tools: &self.tools,
+            tool_choice: self.tool_choice.as_ref(),
+            parallel_tool_calls: self.parallel_tool_calls,
+            input: &self.input,
+            reasoning: thinks.then_some(Reasoning { effort, summary }),
+            // The vendor stores nothing, so its thinking must come back to us, sealed. A model that does
+            // not think refuses to be asked for it.
+            include: if thinks {
+                &["reasoning.encrypted_content"]
+            } else {
+                &[]
+            },
+            text: (verbosity.is_some() || format.is_some()).then_some(Text { verbosity, format }),
+            service_tier: self.service_tier.as_deref(),
+            prompt_cache_key: self.prompt_cache_key.as_deref(),
+            store: false,
+            stream: true,
+        };
+        serde_json::to_vec(&body).map_err(|error| error.to_string())
+    }
+}

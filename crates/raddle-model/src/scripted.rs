@@ -1,0 +1,187 @@
+//! A vendor that says what a script tells it: a real HTTP server on the OpenAI Responses wire, for tests
+//! and for whoever embeds Raddle.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use raddle_model::scripted::{Script, Server};
+//! use raddle_model::{Client, Event, Limits, Request};
+//!
+//! let server = Server::listen("127.0.0.1:0".parse()?, Script::parse("[[answer]]\nsteps = [{ text = 'hello' }]")?).await?;
+//! let endpoint = server.base_url().parse()?;
+//! let mut stream = Client::new().responses(&endpoint, &Request::default(), Limits::default()).await?;
+//! let mut said = String::new();
+//! while let Some(event) = stream.next().await? {
+//!     if let Event::Text { text, .. } = event {
+//!         said.push_str(&text);
+//!     }
+//! }
+//! assert_eq!(said, "hello");
+//! assert_eq!(server.requests().len(), 1);
+//! # Ok(())
+//! # }
+//! ```
+
+mod asked;
+mod fault;
+mod instance;
+mod marker;
+mod play;
+mod routes;
+mod script;
+
+pub use routes::Seen;
+pub use script::{Script, ScriptError};
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{AbortHandle, JoinSet};
+
+use self::routes::Room;
+use crate::io::{Dial, Dialling, Io};
+
+/// How much a connection in memory holds in each direction.
+const MEMORY_BYTES: usize = 64 << 10;
+
+/// A running server. Dropping it closes everything.
+#[derive(Debug)]
+pub struct Server {
+    base_url: String,
+    room: Arc<Room>,
+    serving: AbortHandle,
+}
+
+/// What a server has been asked so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls of the model.
+    pub calls: u64,
+    /// Connections that came.
+    pub connections: u64,
+    /// Of these, open now.
+    pub open: u64,
+    /// Answers that wait to be released.
+    pub held: u64,
+}
+
+impl Server {
+    /// Listens on an address. Port 0 takes any that is free.
+    pub async fn listen(address: SocketAddr, script: Script) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let base_url = format!("http://{}/v1", listener.local_addr()?);
+        Ok(Self::start(base_url, Door::Tcp(listener), script))
+    }
+
+    /// Listens in memory: whoever has the [`Dial`] is connected, whatever the address. Nothing here waits
+    /// for the system, so that a test can stop the clock.
+    pub fn in_memory(script: Script) -> (Self, Arc<dyn Dial>) {
+        let (sender, receiver) = mpsc::channel(1);
+        let base_url = "http://memory/v1".to_owned();
+        let server = Self::start(base_url, Door::Memory(receiver), script);
+        (server, Arc::new(Memory(sender)))
+    }
+
+    fn start(base_url: String, door: Door, script: Script) -> Self {
+        let room = Arc::new(Room::new(script));
+        let serving = tokio::spawn(serve(door, room.clone())).abort_handle();
+        Self {
+            base_url,
+            room,
+            serving,
+        }
+    }
+
+    /// What to write as a provider's `base_url`.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// The calls that came, the oldest first. Of many, only the newest are kept.
+    pub fn requests(&self) -> Vec<Seen> {
+        self.room.seen()
+    }
+
+    /// Lets so many held answers go on, now or when they come to be held.
+    pub fn release(&self, answers: usize) {
+        self.room.release(answers);
+    }
+
+    /// What it has been asked so far.
+    pub fn counts(&self) -> Counts {
+        *self.room.counts().borrow()
+    }
+
+    /// Waits until the counts are as wanted.
+    pub async fn until(&self, wanted: impl FnMut(&Counts) -> bool) {
+        // The room that counts lives as long as we do.
+        let _ = self.room.counts().wait_for(wanted).await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// Where connections come from.
+enum Door {
+    Tcp(TcpListener),
+    Memory(mpsc::Receiver<Box<dyn Io>>),
+}
+
+impl Door {
+    async fn next(&mut self) -> Option<io::Result<Box<dyn Io>>> {
+        match self {
+            Self::Tcp(listener) => Some(listener.accept().await.and_then(|(stream, _)| {
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream) as Box<dyn Io>)
+            })),
+            Self::Memory(receiver) => receiver.recv().await.map(Ok),
+        }
+    }
+}
+
+async fn serve(mut door: Door, room: Arc<Room>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            came = door.next() => match came {
+                Some(Ok(io)) => drop(connections.spawn(routes::serve(io, room.clone()))),
+                // No descriptor is free; one is when a connection ends.
+                Some(Err(_)) => drop(connections.join_next().await),
+                None => break,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+/// The way to a server in memory.
+struct Memory(mpsc::Sender<Box<dyn Io>>);
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Memory")
+    }
+}
+
+impl Dial for Memory {
+    fn dial<'a>(&'a self, _: &'a str, _: u16) -> Dialling<'a> {
+        Box::pin(async move {
+            let (ours, theirs) = tokio::io::duplex(MEMORY_BYTES);
+            let sent = self.0.send(Box::new(theirs)).await;
+            sent.map_err(|_| io::Error::from(io::ErrorKind::ConnectionRefused))?;
+            Ok(Box::new(ours) as Box<dyn Io>)
+        })
+    }
+}
+
+/// Counts that others can wait for.
+type Counting = watch::Sender<Counts>;

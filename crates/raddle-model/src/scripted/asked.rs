@@ -1,0 +1,216 @@
+//! What a call asks, and which answer it gets.
+
+use serde_json::Value;
+
+use super::script::{Answer, Script, Speech, Step};
+use super::{instance, marker};
+
+/// How much of what was said is repeated.
+const ECHO_LETTERS_MAX: usize = 200;
+
+/// What is looked at of a call.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Asked {
+    pub(super) model: String,
+    /// The last thing said to the model: by the user, or by a tool.
+    pub(super) last: Last,
+    /// What the answer must fit.
+    pub(super) schema: Option<Value>,
+    pub(super) is_streamed: bool,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Last {
+    User(String),
+    Tool(String),
+}
+
+impl Default for Last {
+    fn default() -> Self {
+        Self::User(String::new())
+    }
+}
+
+impl Asked {
+    pub(super) fn read(body: &Value) -> Self {
+        let schema = body.pointer("/text/format/schema");
+        Self {
+            model: body["model"].as_str().unwrap_or("mock").to_owned(),
+            last: last(&body["input"]),
+            schema: schema.cloned(),
+            is_streamed: body["stream"] == true,
+        }
+    }
+}
+
+fn last(input: &Value) -> Last {
+    if let Some(text) = input.as_str() {
+        return Last::User(text.to_owned());
+    }
+    let items = input.as_array().map_or(&[][..], Vec::as_slice);
+    let said = items
+        .iter()
+        .rev()
+        .find_map(|item| match item["type"].as_str() {
+            Some("function_call_output" | "custom_tool_call_output") => {
+                Some(Last::Tool(text(&item["output"])))
+            }
+            Some("message") | None if item["role"] == "user" => {
+                Some(Last::User(text(&item["content"])))
+            }
+            _ => None,
+        });
+    said.unwrap_or_default()
+}
+
+/// A text, or the texts of a list of parts.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts: Vec<&str> = parts.iter().filter_map(|it| it["text"].as_str()).collect();
+            texts.join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// A script and how far it has been played.
+#[derive(Debug)]
+pub(super) struct Playing {
+    script: Script,
+    /// How often each answer was given.
+    given: Vec<u64>,
+}
+
+impl Playing {
+    pub(super) fn new(script: Script) -> Self {
+        let given = vec![0; script.answers.len()];
+        Self { script, given }
+    }
+
+    /// The steps of the answer to a call: those of a marker, of the first answer whose match fits, of the
+    /// next in turn, or our own.
+    pub(super) fn steps(&mut self, asked: &Asked) -> Result<Vec<Step>, String> {
+        let (Last::User(text) | Last::Tool(text)) = &asked.last;
+        // A call that wants an object repeats what the user said, and a marker in it is not meant for it.
+        if let Last::User(text) = &asked.last
+            && asked.schema.is_none()
+            && let Some(steps) = marker::read(text)
+        {
+            return steps;
+        }
+        match self.fitting(text) {
+            Some(at) => {
+                self.given[at] += 1;
+                Ok(self.script.answers[at].steps.clone())
+            }
+            None => Ok(vec![Step::Text(Speech::of(&own(asked)))]),
+        }
+    }
+
+    fn fitting(&self, text: &str) -> Option<usize> {
+        let is_left =
+            |at: usize, answer: &Answer| answer.times.is_none_or(|times| self.given[at] < times);
+        let answers = || self.script.answers.iter().enumerate();
+        let matching = answers().find(|(at, answer)| {
+            let when = answer.when.as_deref();
+            when.is_some_and(|when| text.contains(when)) && is_left(*at, answer)
+        });
+        // Of those in turn, the first that was given least: so a list that repeats begins again.
+        let in_turn = || {
+            let mine = answers().filter(|(at, it)| it.when.is_none() && is_left(*at, it));
+            mine.min_by_key(|(at, _)| self.given[*at])
+        };
+        matching.or_else(in_turn).map(|(at, _)| at)
+    }
+}
+
+/// What is answered when no script says anything.
+fn own(asked: &Asked) -> String {
+    let cut = |text: &str| -> String { text.trim().chars().take(ECHO_LETTERS_MAX).collect() };
+    match (&asked.schema, &asked.last) {
+        (Some(schema), Last::User(text) | Last::Tool(text)) => {
+            let words: Vec<&str> = text.split_whitespace().take(8).collect();
+            let words = if words.is_empty() {
+                vec!["nothing"]
+            } else {
+                words
+            };
+            instance::of(schema, &words.join(" ")).to_string()
+        }
+        (None, Last::Tool(text)) => format!("The tool said: {}", cut(text)),
+        (None, Last::User(text)) => format!(
+            "You said: {}\n\nI am a mock model. I repeat what I hear, unless a script tells me something else.",
+            cut(text)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn said(playing: &mut Playing, body: &Value) -> String {
+        let steps = playing.steps(&Asked::read(body)).expect("steps");
+        let said = steps.iter().map(|step| match step {
+            Step::Text(speech) => speech.text.clone(),
+            step => format!("{step:?}"),
+        });
+        said.collect()
+    }
+
+    fn user(text: &str) -> Value {
+        json!({"input": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "before"}]},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]},
+            {"type": "reasoning", "summary": []},
+            {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "rules"}]},
+        ]})
+    }
+
+    #[test]
+    fn answers_are_chosen_by_match_then_in_turn_then_by_ourselves() {
+        let script = "[[answer]]\nsteps = [{ text = 'one' }]\n[[answer]]\nmatch = 'rain'\nsteps = [{ text = 'wet' }]\n\
+                      [[answer]]\nmatch = 'once'\ntimes = 1\nsteps = [{ text = 'only' }]\n[[answer]]\nsteps = [{ text = 'two' }]";
+        let mut playing = Playing::new(Script::parse(script).expect("a script"));
+        for (text, wanted) in [
+            ("will it rain", "wet"),
+            ("a", "one"),
+            ("once", "only"),
+            ("once", "two"),
+            ("rain?", "wet"),
+        ] {
+            assert_eq!(said(&mut playing, &user(text)), wanted, "{text}");
+        }
+        assert!(said(&mut playing, &user("hello")).starts_with("You said: hello\n"));
+        let mut playing =
+            Playing::new(Script::parse(&format!("repeat = true\n{script}")).expect("a script"));
+        let turns: Vec<_> = (0..5).map(|_| said(&mut playing, &user("a"))).collect();
+        assert_eq!(turns, ["one", "two", "one", "two", "one"]);
+    }
+
+    #[test]
+    fn what_a_tool_said_comes_last() {
+        let mut body = user("MOCK call name=f");
+        let mut playing = Playing::new(Script::default());
+        assert!(said(&mut playing, &body).starts_with("Call"));
+        let output = json!({"type": "function_call_output", "call_id": "c", "output": "42"});
+        body["input"].as_array_mut().expect("a list").push(output);
+        assert_eq!(said(&mut playing, &body), "The tool said: 42");
+    }
+
+    #[test]
+    fn a_call_with_a_schema_gets_an_object() {
+        let mut body = user("MOCK stall and then mend the loom");
+        body["text"] = json!({"format": {"type": "json_schema", "schema":
+            {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}}});
+        let mut playing = Playing::new(Script::default());
+        assert_eq!(
+            said(&mut playing, &body),
+            r#"{"title":"MOCK stall and then mend the loom"}"#
+        );
+    }
+}

@@ -1,0 +1,157 @@
+//! Markers: an answer asked for in the words of the user, so that a test needs no file.
+//!
+//! `MOCK text n=3 size=8 silence ms=20 cut`: after the word, steps by name, each with its members.
+
+use serde_json::Value;
+
+use super::fault::Fault;
+use super::script::{Members, Step, check};
+
+const WORD: &str = "MOCK ";
+
+/// The steps that the last marker in a text asks for. A word that no step has for a name makes no marker.
+pub(super) fn read(text: &str) -> Option<Result<Vec<Step>, String>> {
+    let (_, rest) = text.rsplit_once(WORD)?;
+    let line = rest.lines().next()?;
+    let first = line.split_whitespace().next()?;
+    member_of(first)?;
+    let steps = steps(line).and_then(|steps| check(&steps).map(|()| steps));
+    Some(steps.map_err(|what| format!("the marker `{WORD}{line}` cannot be read: {what}")))
+}
+
+/// The member of a script's step that a name stands for.
+fn member_of(name: &str) -> Option<&'static str> {
+    match name {
+        "text" => Some("text"),
+        "reasoning" => Some("reasoning"),
+        "refusal" => Some("refusal"),
+        "call" => Some("call"),
+        "silence" => Some("silence_ms"),
+        "held" => Some("held"),
+        "usage" => Some("usage"),
+        _ => Fault::named(name).map(|_| "fault"),
+    }
+}
+
+fn steps(line: &str) -> Result<Vec<Step>, String> {
+    let mut steps = Vec::new();
+    let mut rest = line.trim();
+    while !rest.is_empty() {
+        let (name, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        rest = after.trim_start();
+        let member = member_of(name).ok_or_else(|| format!("there is no step `{name}`"))?;
+        let mut members = Members::from_iter([]);
+        while let Some((name, after)) = named(rest) {
+            let (value, after) = value(after)?;
+            members.0.insert(name.to_owned(), value);
+            rest = after;
+        }
+        let value = match member {
+            "text" | "reasoning" => {
+                let value = members.0.remove("say");
+                value.unwrap_or_else(|| Value::String(String::new()))
+            }
+            "refusal" => members.0.remove("say").unwrap_or_else(|| "No.".into()),
+            "call" => members.0.remove("name").ok_or("`call` needs a `name`")?,
+            "silence_ms" => members.0.remove("ms").ok_or("`silence` needs `ms`")?,
+            "usage" => Value::Object(std::mem::take(&mut members.0).into_iter().collect()),
+            "fault" => Value::String(name.to_owned()),
+            _ => Value::Bool(true),
+        };
+        members.0.insert(member.to_owned(), value);
+        steps.push(Step::read(members).map_err(|what| format!("`{name}`: {what}"))?);
+    }
+    Ok(steps)
+}
+
+/// A member's name and what follows it, if the next word is a member.
+fn named(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(|it: char| !it.is_ascii_lowercase() && it != '_')?;
+    let value = text[end..].strip_prefix('=')?;
+    Some((&text[..end], value))
+}
+
+/// A value and what follows it: JSON where it begins like that, else a word.
+fn value(text: &str) -> Result<(Value, &str), String> {
+    if text.starts_with(['{', '[', '"']) {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter();
+        let value = values.next().ok_or("a value is missing")?;
+        let value = value.map_err(|error: serde_json::Error| error.to_string())?;
+        let (_, rest) = text.split_at(values.byte_offset());
+        return Ok((value, rest.trim_start()));
+    }
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let value = match word.parse::<u64>() {
+        Ok(number) => Value::from(number),
+        Err(_) => Value::from(word),
+    };
+    Ok((value, rest.trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_are_read() {
+        let text = "Please:\nMOCK reasoning say=\"two words\" call name=shell arguments={\"command\": [\"a b\"]} text n=3 size=4 gap_us=10 \
+                    silence ms=20 held usage input=3 429 retry_after=2\nand more";
+        let steps = read(text).expect("a marker").expect("steps");
+        assert_eq!(steps.len(), 7, "{steps:?}");
+        let Step::Reasoning(speech) = &steps[0] else {
+            panic!("{steps:?}");
+        };
+        assert_eq!(speech.text, "two words");
+        let Step::Call {
+            name, arguments, ..
+        } = &steps[1]
+        else {
+            panic!("{steps:?}");
+        };
+        assert_eq!(
+            (name.as_str(), arguments.as_str()),
+            ("shell", r#"{"command":["a b"]}"#)
+        );
+        let Step::Text(speech) = &steps[2] else {
+            panic!("{steps:?}");
+        };
+        assert_eq!(
+            (speech.text.len(), speech.size, speech.gap.as_micros()),
+            (12, 4, 10)
+        );
+        let Step::Fault { fault, retry_after } = &steps[6] else {
+            panic!("{steps:?}");
+        };
+        assert_eq!(
+            (*fault, retry_after.as_deref()),
+            (Fault::RateLimit, Some("2"))
+        );
+    }
+
+    #[test]
+    fn the_last_marker_counts_and_other_words_are_none() {
+        let steps = read("MOCK cut\nMOCK stall")
+            .expect("a marker")
+            .expect("steps");
+        let Step::Fault { fault, .. } = steps[0] else {
+            panic!("{steps:?}");
+        };
+        assert_eq!(fault, Fault::Stall);
+        for text in ["", "MOCK", "a MOCK server", "mock text n=1", "MOCK "] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        for text in [
+            "MOCK text",
+            "MOCK text n=x",
+            "MOCK text n=1 speed=2",
+            "MOCK call",
+            "MOCK call name=a arguments={",
+            "MOCK text n=1 empty",
+            "MOCK silence",
+            "MOCK cut text n=1",
+            "MOCK text n=1 loudly",
+        ] {
+            assert!(read(text).expect("a marker").is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! The server's addresses.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::{CONTENT_TYPE, ORIGIN};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use super::asked::{Asked, Playing};
+use super::fault::Fault;
+use super::play::{Events, Play};
+use super::script::{Script, Step};
+use super::{Counting, Counts};
+use crate::io::Io;
+
+/// The longest call.
+const CALL_BYTES_MAX: usize = 64 << 20;
+
+/// How many calls are remembered, and how many bytes of them.
+const SEEN_MAX: usize = 256;
+const SEEN_BYTES_MAX: usize = 64 << 20;
+
+/// How many answers can be released ahead.
+const RELEASED_MAX: usize = 1 << 20;
+
+/// A call that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its headers, by their names in small letters.
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// What all connections of a server share.
+#[derive(Debug)]
+pub(super) struct Room {
+    playing: Mutex<Playing>,
+    seen: Mutex<VecDeque<Seen>>,
+    released: Semaphore,
+    counts: Counting,
+}
+
+impl Room {
+    pub(super) fn new(script: Script) -> Self {
+        Self {
+            playing: Mutex::new(Playing::new(script)),
+            seen: Mutex::default(),
+            released: Semaphore::new(0),
+            counts: Counting::default(),
+        }
+    }
+
+    pub(super) fn counts(&self) -> watch::Receiver<Counts> {
+        self.counts.subscribe()
+    }
+
+    pub(super) fn release(&self, answers: usize) {
+        let room = RELEASED_MAX.saturating_sub(self.released.available_permits());
+        self.released.add_permits(answers.min(room));
+    }
+
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.iter().cloned().collect()
+    }
+
+    fn remember(&self, call: Seen) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.push_back(call);
+        let mut bytes: usize = seen.iter().map(|it| it.body.len()).sum();
+        while seen.len() > SEEN_MAX || bytes > SEEN_BYTES_MAX && seen.len() > 1 {
+            bytes -= seen.pop_front().map_or(0, |it| it.body.len());
+        }
+    }
+
+    /// Waits to be released.
+    pub(super) async fn hold(&self) {
+        let _held = Counted::new(&self.counts, |counts| &mut counts.held);
+        // The semaphore is never closed.
+        if let Ok(permit) = self.released.acquire().await {
+            permit.forget();
+        }
+    }
+}
+
+/// One more of something for as long as this lives.
+struct Counted<'a> {
+    counts: &'a Counting,
+    which: fn(&mut Counts) -> &mut u64,
+}
+
+impl<'a> Counted<'a> {
+    fn new(counts: &'a Counting, which: fn(&mut Counts) -> &mut u64) -> Self {
+        counts.send_modify(|it| *which(it) += 1);
+        Self { counts, which }
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.counts.send_modify(|it| *(self.which)(it) -= 1);
+    }
+}
+
+/// The connection is to be closed in the middle.
+#[derive(Debug, thiserror::Error)]
+#[error("the script ends the connection here")]
+pub(super) struct Cut;
+
+/// Serves one connection.
+pub(super) async fn serve(io: Box<dyn Io>, room: Arc<Room>) {
+    room.counts.send_modify(|it| it.connections += 1);
+    let _open = Counted::new(&room.counts, |counts| &mut counts.open);
+    let resets = Arc::new(AtomicBool::new(false));
+    let service = service_fn(|request| {
+        let (room, resets) = (room.clone(), resets.clone());
+        Box::pin(async move { answer(request, room, resets).await })
+    });
+    let mut connection = http1::Builder::new().serve_connection(TokioIo::new(io), service);
+    let _ = poll_fn(|context| connection.poll_without_shutdown(context)).await;
+    let io = connection.into_parts().io.into_inner();
+    if resets.load(Ordering::Relaxed) {
+        io.reset();
+    }
+}
+
+/// An answer on its way, which ends well or is cut.
+trait Playable: Future<Output = Result<(), Cut>> + Send {}
+
+impl<T: Future<Output = Result<(), Cut>> + Send> Playable for T {}
+
+/// What is sent back: all at once, or as it is played.
+enum Sent {
+    Whole(Full<Bytes>),
+    Played {
+        play: Option<Pin<Box<dyn Playable>>>,
+        frames: mpsc::Receiver<Bytes>,
+        ending: Ending,
+    },
+}
+
+/// How what is played ends.
+#[derive(Clone, Copy, PartialEq)]
+enum Ending {
+    Well,
+    Cut,
+    /// Cut as soon as what was said before has gone out.
+    Soon,
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        match self.get_mut() {
+            Self::Whole(body) => {
+                let frame = Pin::new(body).poll_frame(context);
+                frame.map(|it| it.map(|frame| frame.map_err(|never| match never {})))
+            }
+            Self::Played {
+                play,
+                frames,
+                ending,
+            } => {
+                if let Some(playing) = play
+                    && let Poll::Ready(played) = playing.as_mut().poll(context)
+                {
+                    if played.is_err() {
+                        *ending = Ending::Soon;
+                    }
+                    *play = None;
+                }
+                match (frames.poll_recv(context), *ending) {
+                    (Poll::Ready(Some(bytes)), _) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+                    (Poll::Ready(None), Ending::Well) => Poll::Ready(None),
+                    (Poll::Ready(None), Ending::Cut) => Poll::Ready(Some(Err(Cut))),
+                    (Poll::Ready(None), Ending::Soon) => {
+                        *ending = Ending::Cut;
+                        context.waker().wake_by_ref();
+                        Poll::Pending
+                    }
+                    (Poll::Pending, _) => Poll::Pending,
+                }
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(body) => body.size_hint(),
+            Self::Played { .. } => SizeHint::default(),
+        }
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    room: Arc<Room>,
+    resets: Arc<AtomicBool>,
+) -> Result<Response<Sent>, Cut> {
+    // A page in a browser has no business here, least of all with what others have said.
+    if request.headers().contains_key(ORIGIN) {
+        return Ok(refusal(403, "requests from web pages are not answered"));
+    }
+    let path = request.uri().path().trim_end_matches('/').to_owned();
+    match (request.method(), path.as_str()) {
+        (&Method::POST, "/v1/responses") => call(request, room, resets).await,
+        (&Method::GET, "/v1/models") => Ok(whole(
+            200,
+            &json!({ "object": "list", "data": [{ "id": "mock", "object": "model", "owned_by": "raddle" }] }),
+        )),
+        (&Method::GET, "/requests") => Ok(whole(200, &requests(&room))),
+        (&Method::POST, "/release") => {
+            let query = request.uri().query().unwrap_or("n=1");
+            match query.strip_prefix("n=").and_then(|it| it.parse().ok()) {
+                Some(answers) => {
+                    room.release(answers);
+                    Ok(whole(200, &json!({ "released": answers })))
+                }
+                None => Ok(refusal(400, "write /release, or /release?n=NUMBER")),
+            }
+        }
+        _ => Ok(refusal(
+            404,
+            "there are POST /v1/responses, GET /v1/models, GET /requests and POST /release",
+        )),
+    }
+}
+
+/// The calls that came, with what may be shown of their headers.
+fn requests(room: &Room) -> Value {
+    let seen: Vec<Value> = room.seen().iter().map(shown).collect();
+    let counts = *room.counts().borrow();
+    json!({
+        "calls": counts.calls,
+        "connections": counts.connections,
+        "open": counts.open,
+        "held": counts.held,
+        "requests": seen,
+    })
+}
+
+fn shown(call: &Seen) -> Value {
+    let headers = call.headers.iter().map(|(name, value)| {
+        // Someone may have given a real key by mistake.
+        let value = if name == "authorization" {
+            "…"
+        } else {
+            value
+        };
+        (name.clone(), Value::from(value))
+    });
+    let text = || String::from_utf8_lossy(&call.body).into_owned();
+    let body = serde_json::from_slice(&call.body).unwrap_or_else(|_| Value::String(text()));
+    json!({ "headers": Value::Object(headers.collect()), "body": body })
+}
+
+async fn call(
+    request: Request<Incoming>,
+    room: Arc<Room>,
+    resets: Arc<AtomicBool>,
+) -> Result<Response<Sent>, Cut> {
+    let headers = request.headers().iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.as_str().to_owned(), value)
+    });
+    let headers = headers.collect();
+    let body = Limited::new(request.into_body(), CALL_BYTES_MAX).collect();
+    let Ok(body) = body.await else {
+        return Ok(refusal(413, "the call is cut off or too long"));
+    };
+    let body = body.to_bytes();
+    let mut number = 0;
+    room.counts.send_modify(|it| {
+        it.calls += 1;
+        number = it.calls;
+    });
+    let asked = serde_json::from_slice(&body).map(|body: Value| Asked::read(&body));
+    let asked_bytes = body.len();
+    room.remember(Seen { headers, body });
+    let asked = match asked {
+        Ok(asked) if asked.is_streamed => asked,
+        Ok(_) => {
+            return Ok(refusal(
+                400,
+                "only calls with `\"stream\": true` are answered",
+            ));
+        }
+        Err(error) => return Ok(refusal(400, &format!("the call is not JSON: {error}"))),
+    };
+    let steps = {
+        let mut playing = room.playing.lock().unwrap_or_else(PoisonError::into_inner);
+        playing.steps(&asked)
+    };
+    let steps = match steps {
+        Ok(steps) => steps,
+        Err(what) => return Ok(refusal(400, &what)),
+    };
+    if let Some(Step::Fault { fault, retry_after }) = steps.first()
+        && let Some(answer) = in_place(*fault, retry_after.as_deref()).await?
+    {
+        return Ok(answer);
+    }
+    let is_reset = |step: &Step| {
+        matches!(
+            step,
+            Step::Fault {
+                fault: Fault::Reset,
+                ..
+            }
+        )
+    };
+    resets.store(steps.iter().any(is_reset), Ordering::Relaxed);
+    let (sender, frames) = mpsc::channel(1);
+    let play = Play {
+        room,
+        number,
+        model: asked.model,
+        asked_bytes,
+        frames: sender,
+        events: Events::default(),
+    };
+    let body = Sent::Played {
+        play: Some(Box::pin(play.run(steps))),
+        frames,
+        ending: Ending::Well,
+    };
+    Ok(of_kind(200, "text/event-stream", body))
+}
+
+/// A fault that comes in place of an answer; nothing if it needs one that has begun.
+async fn in_place(fault: Fault, retry_after: Option<&str>) -> Result<Option<Response<Sent>>, Cut> {
+    if let Some(said) = fault.said() {
+        let mut response = whole(said.status, &json!({ "error": said.error() }));
+        let wait = retry_after.and_then(|it| it.parse().ok());
+        if let Some(wait) = wait {
+            response.headers_mut().insert("retry-after", wait);
+        }
+        return Ok(Some(response));
+    }
+    let text = |text: &'static str| Sent::Whole(Full::from(text));
+    match fault {
+        Fault::ContentType => Ok(Some(of_kind(
+            200,
+            "text/html",
+            text("<html>Sign in</html>"),
+        ))),
+        Fault::Empty => Ok(Some(of_kind(200, "text/event-stream", text("")))),
+        Fault::Mute => std::future::pending().await,
+        Fault::HangUp => Err(Cut),
+        _ => Ok(None),
+    }
+}
+
+fn refusal(status: u16, message: &str) -> Response<Sent> {
+    let error = json!({ "message": message, "type": "mock", "code": null });
+    whole(status, &json!({ "error": error }))
+}
+
+fn whole(status: u16, body: &Value) -> Response<Sent> {
+    let body = Sent::Whole(Full::from(body.to_string()));
+    of_kind(status, "application/json", body)
+}
+
+fn of_kind(status: u16, kind: &'static str, body: Sent) -> Response<Sent> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
+    let kind = hyper::header::HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,375 @@
+//! Scripts: which answers there are, and what they are made of.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::fault::Fault;
+use crate::{CallForm, Tokens};
+
+/// The longest text of one step, and the longest list of steps.
+const TEXT_BYTES_MAX: usize = 8 << 20;
+const STEPS_MAX: usize = 1000;
+
+/// What a server says when.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Script {
+    pub(super) answers: Vec<Answer>,
+    /// Whether the answers without a match begin again when all were given.
+    pub(super) repeat: bool,
+}
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    /// It is given when the last thing said to the model holds this; without it, in its turn.
+    pub(super) when: Option<String>,
+    /// How often it is given.
+    pub(super) times: Option<u64>,
+    pub(super) steps: Vec<Step>,
+}
+
+/// One step of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    Text(Speech),
+    Reasoning(Speech),
+    /// The model refuses, in these words.
+    Refusal(String),
+    Call {
+        name: String,
+        arguments: String,
+        form: CallForm,
+    },
+    /// Nothing is said for so long.
+    Silence(Duration),
+    /// Nothing is said until someone releases it.
+    Held,
+    /// What the answer says it cost.
+    Usage(Tokens),
+    /// The answer goes wrong.
+    Fault {
+        fault: Fault,
+        retry_after: Option<String>,
+    },
+}
+
+/// Something said in pieces.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Speech {
+    pub(super) text: String,
+    /// How many letters a piece has.
+    pub(super) size: usize,
+    /// How long after a piece the next one comes.
+    pub(super) gap: Duration,
+    /// Whether each piece begins with the time at which it was made.
+    pub(super) stamped: bool,
+}
+
+impl Speech {
+    pub(super) fn of(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            size: 16,
+            ..Self::default()
+        }
+    }
+}
+
+/// What is wrong with a script.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ScriptError(pub(super) String);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    repeat: bool,
+    #[serde(default)]
+    answer: Vec<FileAnswer>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileAnswer {
+    #[serde(rename = "match")]
+    when: Option<String>,
+    times: Option<u64>,
+    steps: Vec<BTreeMap<String, toml::Value>>,
+}
+
+impl Script {
+    /// Reads a script in TOML.
+    pub fn parse(text: &str) -> Result<Self, ScriptError> {
+        let file: File = toml::from_str(text).map_err(|error| ScriptError(error.to_string()))?;
+        let answers = file.answer.into_iter().enumerate().map(|(at, answer)| {
+            let steps = answer.steps.into_iter().enumerate().map(|(step, members)| {
+                let members = members.into_iter().map(|(name, value)| (name, json(value)));
+                Step::read(members.collect()).map_err(|what| {
+                    ScriptError(format!("step {} of answer {}: {what}", step + 1, at + 1))
+                })
+            });
+            let steps: Vec<Step> = steps.collect::<Result<_, _>>()?;
+            check(&steps).map_err(|what| ScriptError(format!("answer {}: {what}", at + 1)))?;
+            let is_once = answer.when.is_none() && !file.repeat;
+            Ok(Answer {
+                when: answer.when,
+                times: answer.times.or(is_once.then_some(1)),
+                steps,
+            })
+        });
+        Ok(Self {
+            answers: answers.collect::<Result<_, ScriptError>>()?,
+            repeat: file.repeat,
+        })
+    }
+}
+
+/// Checks what steps must be together.
+pub(super) fn check(steps: &[Step]) -> Result<(), String> {
+    if steps.len() > STEPS_MAX {
+        return Err(format!("more than {STEPS_MAX} steps"));
+    }
+    for (at, step) in steps.iter().enumerate() {
+        if let Step::Fault { fault, .. } = step {
+            if fault.is_first() && at > 0 {
+                return Err(format!("`{}` must be the first step", fault.name()));
+            }
+            if at + 1 < steps.len() {
+                return Err(format!("nothing can come after `{}`", fault.name()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn json(value: toml::Value) -> Value {
+    match value {
+        // As JSON has no dates, they are texts.
+        toml::Value::Datetime(it) => Value::String(it.to_string()),
+        toml::Value::Array(items) => Value::Array(items.into_iter().map(json).collect()),
+        toml::Value::Table(table) => {
+            let members = table.into_iter().map(|(name, value)| (name, json(value)));
+            Value::Object(members.collect())
+        }
+        toml::Value::String(it) => Value::String(it),
+        toml::Value::Integer(it) => Value::from(it),
+        toml::Value::Float(it) => Value::from(it),
+        toml::Value::Boolean(it) => Value::Bool(it),
+    }
+}
+
+/// The members of a step, which are taken out as they are read: what is left is not known.
+pub(super) struct Members(pub(super) BTreeMap<String, Value>);
+
+impl FromIterator<(String, Value)> for Members {
+    fn from_iter<T: IntoIterator<Item = (String, Value)>>(members: T) -> Self {
+        Self(members.into_iter().collect())
+    }
+}
+
+impl Members {
+    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, String> {
+        match self.0.remove(name) {
+            None => Ok(None),
+            Some(Value::String(it)) => Ok(Some(it)),
+            Some(Value::Number(it)) => Ok(Some(it.to_string())),
+            Some(_) => Err(format!("`{name}` must be a text")),
+        }
+    }
+
+    pub(super) fn number(&mut self, name: &str) -> Result<Option<u64>, String> {
+        let Some(value) = self.0.remove(name) else {
+            return Ok(None);
+        };
+        let number = value
+            .as_u64()
+            .or_else(|| value.as_str().and_then(|it| it.parse().ok()));
+        let wrong = || format!("`{name}` must be a whole number that is not negative");
+        number.map(Some).ok_or_else(wrong)
+    }
+
+    fn time(&mut self, ms: &str, us: &str) -> Result<Duration, String> {
+        let ms = self.number(ms)?.unwrap_or_default();
+        let us = self.number(us)?.unwrap_or_default();
+        Ok(Duration::from_millis(ms).saturating_add(Duration::from_micros(us)))
+    }
+
+    fn speech(&mut self, text: Option<String>) -> Result<Speech, String> {
+        let pieces = self.number("n")?;
+        let size = self.number("size")?;
+        let stamped = self.number("stamp")?.unwrap_or_default() > 0;
+        let gap = self.time("gap_ms", "gap_us")?;
+        let size = usize::try_from(size.unwrap_or(if pieces.is_some() { 8 } else { 16 }));
+        let size = size
+            .ok()
+            .filter(|it| *it > 0)
+            .ok_or("`size` must be at least 1")?;
+        let text = match (text.filter(|it| !it.is_empty()), pieces) {
+            (Some(text), None) => text,
+            (None, Some(pieces)) => {
+                let pieces = usize::try_from(pieces).unwrap_or(usize::MAX);
+                let length = pieces.saturating_mul(size);
+                if length > TEXT_BYTES_MAX {
+                    return Err(format!("more than {TEXT_BYTES_MAX} letters"));
+                }
+                filler(length)
+            }
+            (None, None) => return Err("says nothing; give it a text, or `n`".to_owned()),
+            (Some(_), Some(_)) => return Err("has both a text and `n`; choose one".to_owned()),
+        };
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(format!("more than {TEXT_BYTES_MAX} letters"));
+        }
+        Ok(Speech {
+            text,
+            size,
+            gap,
+            stamped,
+        })
+    }
+}
+
+fn filler(length: usize) -> String {
+    "woven thread, ".chars().cycle().take(length).collect()
+}
+
+impl Step {
+    /// Reads a step: one member says what it is, the others how.
+    pub(super) fn read(mut members: Members) -> Result<Self, String> {
+        let step = Self::of_kind(&mut members)?;
+        match members.0.keys().next() {
+            None => Ok(step),
+            Some(name) => Err(format!("`{name}` is not known here")),
+        }
+    }
+
+    fn of_kind(members: &mut Members) -> Result<Self, String> {
+        if let Some(text) = members.text("text")? {
+            return members.speech(Some(text)).map(Self::Text);
+        }
+        if let Some(text) = members.text("reasoning")? {
+            return members.speech(Some(text)).map(Self::Reasoning);
+        }
+        if let Some(text) = members.text("refusal")? {
+            return Ok(Self::Refusal(text));
+        }
+        if let Some(name) = members.text("call")? {
+            let arguments = match members.0.remove("arguments") {
+                None => "{}".to_owned(),
+                Some(Value::String(it)) => it,
+                Some(value) => value.to_string(),
+            };
+            let input = members.text("input")?;
+            let form = match input {
+                Some(_) => CallForm::Freeform,
+                None => CallForm::Function,
+            };
+            return Ok(Self::Call {
+                name,
+                arguments: input.unwrap_or(arguments),
+                form,
+            });
+        }
+        if members.0.contains_key("silence_ms") {
+            return members.time("silence_ms", "").map(Self::Silence);
+        }
+        if members.0.remove("held").is_some() {
+            return Ok(Self::Held);
+        }
+        if let Some(value) = members.0.remove("usage") {
+            let count = |name: &str| value[name].as_u64().unwrap_or_default();
+            return Ok(Self::Usage(Tokens {
+                input: count("input"),
+                cached: count("cached"),
+                output: count("output"),
+                reasoning: count("reasoning"),
+            }));
+        }
+        if let Some(name) = members.text("fault")? {
+            let fault = Fault::named(&name).ok_or_else(|| {
+                let names: Vec<&str> = Fault::all().map(Fault::name).collect();
+                format!("there is no fault `{name}`; there are {}", names.join(", "))
+            })?;
+            return Ok(Self::Fault {
+                fault,
+                retry_after: members.text("retry_after")?,
+            });
+        }
+        Err(
+            "must have one of text, reasoning, refusal, call, silence_ms, held, usage, fault"
+                .to_owned(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_are_read() {
+        let script = Script::parse(
+            r#"
+            [[answer]]
+            match = "rain"
+            steps = [
+                { reasoning = "Let me see." },
+                { text = "It rains.", size = 4, gap_ms = 5 },
+                { call = "shell", arguments = { command = ["ls"] } },
+                { call = "apply_patch", input = "*** Begin" },
+                { silence_ms = 3 },
+                { held = true },
+                { usage = { input = 3, output = 4 } },
+            ]
+
+            [[answer]]
+            steps = [{ text = "hm" }, { fault = "429", retry_after = 2 }]
+            "#,
+        )
+        .expect("a script");
+        let [matched, plain] = &script.answers[..] else {
+            panic!("{script:?}");
+        };
+        assert_eq!(
+            (matched.when.as_deref(), matched.times),
+            (Some("rain"), None)
+        );
+        assert_eq!(matched.steps.len(), 7);
+        let Step::Text(speech) = &matched.steps[1] else {
+            panic!("{matched:?}");
+        };
+        assert_eq!((speech.size, speech.gap.as_millis()), (4, 5));
+        assert_eq!((plain.when.as_deref(), plain.times), (None, Some(1)));
+        let Step::Fault { retry_after, .. } = &plain.steps[1] else {
+            panic!("{plain:?}");
+        };
+        assert_eq!(retry_after.as_deref(), Some("2"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (steps, wanted) in [
+            ("{ say = 'x' }", "must have one of"),
+            ("{ text = 'x', speed = 3 }", "`speed` is not known"),
+            ("{ text = 'x', size = 0 }", "at least 1"),
+            ("{ text = 'x', gap_ms = -1 }", "not negative"),
+            ("{ text = '', n = 9000000 }", "letters"),
+            ("{ text = '' }", "says nothing"),
+            ("{ fault = 'flood' }", "there are stall, cut"),
+            (
+                "{ fault = 'cut' }, { text = 'x' }",
+                "nothing can come after",
+            ),
+            ("{ text = 'x' }, { fault = 'empty' }", "must be the first"),
+        ] {
+            let text = format!("[[answer]]\nsteps = [{steps}]");
+            let ScriptError(error) = Script::parse(&text).expect_err(steps);
+            assert!(error.contains(wanted), "{steps}: {error}");
+        }
+        assert!(Script::parse("[[answers]]").is_err());
+    }
+}

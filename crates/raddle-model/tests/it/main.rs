@@ -1,0 +1,16 @@
+//! The wire against the scripted vendor, and against bytes by hand.
+
+/// What comes of a call that goes wrong.
+mod faults;
+/// Connections: kept, stale, dropped.
+mod lines;
+/// How long a call is waited for.
+mod patience;
+/// What is sent.
+mod requests;
+/// What the scripted vendor plays.
+mod scripts;
+/// Answers as other vendors may write them.
+mod tolerance;
+
+mod support;

@@ -1,0 +1,215 @@
+use raddle_model::{CallForm, Event, ItemKind, Request, Tokens};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{LIMITS, Vendor, asking, grown};
+
+#[tokio::test]
+async fn a_script_is_played_as_written() {
+    let vendor = Vendor::in_memory(
+        r#"
+        [[answer]]
+        match = "weather"
+        steps = [
+            { reasoning = "Let me look.", size = 3 },
+            { call = "look", arguments = { at = "the sky" } },
+            { call = "patch", input = "a\nb" },
+            { usage = { input = 5, cached = 2, output = 4, reasoning = 1 } },
+        ]
+        [[answer]]
+        match = "it rains"
+        steps = [{ text = "Take a coat. 🧥", size = 1 }, { refusal = "No more." }]
+        "#,
+    );
+    let events = vendor.hear("the weather?").await.expect("an answer");
+    let Event::Reasoning {
+        id,
+        summary,
+        sealed,
+        ..
+    } = &events[2]
+    else {
+        panic!("{events:?}");
+    };
+    assert_eq!(summary, &["Let me look."]);
+    assert!(sealed["encrypted_content"].is_string());
+    let call = |call_id: &str, name: &str, arguments: &str, form| Event::Call {
+        call_id: call_id.to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+        form,
+    };
+    let wanted = [
+        Event::Started {
+            id: id.clone(),
+            kind: ItemKind::Reasoning,
+        },
+        Event::Summary {
+            id: id.clone(),
+            part: 0,
+            text: "Let me look.".to_owned(),
+        },
+        events[2].clone(),
+        call(
+            "call_1_1",
+            "look",
+            r#"{"at":"the sky"}"#,
+            CallForm::Function,
+        ),
+        call("call_1_2", "patch", "a\nb", CallForm::Freeform),
+        Event::Completed(Some(Tokens {
+            input: 5,
+            cached: 2,
+            output: 4,
+            reasoning: 1,
+        })),
+    ];
+    assert_eq!(events, wanted);
+
+    let mut request = asking("the weather?");
+    let output =
+        json!({"type": "function_call_output", "call_id": "call_1_1", "output": "it rains"});
+    request.input.push(output);
+    let stream = vendor.client.responses(&vendor.endpoint, &request, LIMITS);
+    let mut stream = stream.await.expect("an answer");
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await.expect("an event") {
+        events.push(event);
+    }
+    assert_eq!(grown(&events), "Take a coat. 🧥No more.");
+    let messages: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Message { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(messages, ["Take a coat. 🧥", "No more."]);
+}
+
+#[tokio::test]
+async fn a_call_that_wants_an_object_gets_one() {
+    let vendor = Vendor::in_memory("");
+    let request = Request {
+        output_schema: Some(
+            json!({"type": "object", "properties": {"title": {"type": "string"}},
+            "required": ["title"], "additionalProperties": false}),
+        ),
+        ..asking("mend the loom, please")
+    };
+    let stream = vendor.client.responses(&vendor.endpoint, &request, LIMITS);
+    let mut stream = stream.await.expect("an answer");
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await.expect("an event") {
+        events.push(event);
+    }
+    let answer: Value = serde_json::from_str(&grown(&events)).expect("JSON");
+    assert_eq!(answer, json!({"title": "mend the loom, please"}));
+}
+
+#[tokio::test]
+async fn text_that_came_together_is_handed_out_together() {
+    let vendor = Vendor::in_memory("");
+    let events = vendor.hear("MOCK text n=10000 size=8").await;
+    let events = events.expect("an answer");
+    assert_eq!(grown(&events).len(), 80_000);
+    assert!(events.len() < 1000, "{} events", events.len());
+}
+
+#[tokio::test]
+async fn a_held_answer_waits_for_its_release() {
+    let vendor = Vendor::in_memory("");
+    // Released ahead, it does not wait.
+    vendor.server.release(1);
+    assert_eq!(
+        vendor.text("MOCK held text say=a").await.as_deref(),
+        Ok("a")
+    );
+    let call = vendor.text("MOCK held text say=b");
+    let release = async {
+        vendor.server.until(|counts| counts.held == 1).await;
+        vendor.server.release(1);
+    };
+    let (text, ()) = tokio::join!(call, release);
+    assert_eq!(text.as_deref(), Ok("b"));
+    assert_eq!(vendor.server.counts().held, 0);
+}
+
+#[tokio::test]
+async fn markers_that_cannot_be_read_are_refused_with_a_reason() {
+    let vendor = Vendor::in_memory("");
+    let error = vendor
+        .hear("MOCK text n=many")
+        .await
+        .expect_err("a refusal");
+    assert!(
+        error.to_string().contains("`n` must be a whole number"),
+        "{error}"
+    );
+}
+
+/// Sends one request by hand and reads the status and the body of its answer.
+async fn fetch(vendor: &Vendor, head: &str, body: &str) -> (u16, Value) {
+    let base_url = vendor.server.base_url();
+    let host = base_url
+        .trim_start_matches("http://")
+        .trim_end_matches("/v1");
+    let mut stream = tokio::net::TcpStream::connect(host)
+        .await
+        .expect("a connection");
+    let length = body.len();
+    let (line, headers) = head.split_once('\n').unwrap_or((head, ""));
+    let request = format!(
+        "{line} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+    );
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("to write");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("to read");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|it| it.parse().ok());
+    let body = serde_json::from_str(body).expect("JSON");
+    (status.expect("a status"), body)
+}
+
+#[tokio::test]
+async fn the_other_addresses() {
+    let vendor = Vendor::listen().await;
+    vendor.hear("MOCK text say=hi").await.expect("an answer");
+    for (head, body, status, pointer, wanted) in [
+        ("GET /v1/models", "", 200, "/data/0/id", json!("mock")),
+        ("GET /requests", "", 200, "/calls", json!(1)),
+        (
+            "GET /requests",
+            "",
+            200,
+            "/requests/0/body/model",
+            json!("mock"),
+        ),
+        ("POST /release?n=3", "", 200, "/released", json!(3)),
+        ("POST /release?n=x", "", 400, "/error/type", json!("mock")),
+        ("GET /", "", 404, "/error/type", json!("mock")),
+        (
+            "GET /v1/models\norigin: http://a.example\r\n",
+            "",
+            403,
+            "/error/type",
+            json!("mock"),
+        ),
+        ("POST /v1/responses", "{", 400, "/error/type", json!("mock")),
+        (
+            "POST /v1/responses",
+            "{}",
+            400,
+            "/error/type",
+            json!("mock"),
+        ),
+        ("GET /requests", "", 200, "/calls", json!(3)),
+    ] {
+        let (found, answer) = fetch(&vendor, head, body).await;
+        assert_eq!(found, status, "{head}: {answer}");
+        assert_eq!(answer.pointer(pointer), Some(&wanted), "{head}: {answer}");
+    }
+}

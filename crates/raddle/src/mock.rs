@@ -1,0 +1,53 @@
+//! `raddle mock`: a model that says what a script tells it.
+
+use anyhow::{Context, Result, bail};
+use raddle_model::scripted::{Script, Server};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::Mock;
+use crate::print::Printer;
+
+/// Serves until a signal says to stop.
+pub(crate) fn run(args: &Mock) -> Result<()> {
+    if !args.listen.ip().is_loopback() && !args.insecure_any_address {
+        bail!(
+            "{} can be reached from other machines, and the mock shows everyone what it was asked; \
+             listen on 127.0.0.1, or add --insecure-any-address",
+            args.listen
+        );
+    }
+    let script = match &args.script {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            Script::parse(&text).with_context(|| format!("{} is no script", path.display()))?
+        }
+        None => Script::default(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(serve(args, script))
+}
+
+async fn serve(args: &Mock, script: Script) -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
+    let server = Server::listen(args.listen, script)
+        .await
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
+    say(server.base_url())?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+fn say(line: &str) -> Result<()> {
+    let mut printer = Printer::new();
+    printer.line(line)?;
+    Ok(printer.flush()?)
+}

@@ -1,0 +1,184 @@
+//! What a call that went wrong means to the agent: to try again, and when, or to give up.
+
+use std::time::Duration;
+
+use raddle_core::{Failure, FailureKind, ModelEnd, Timestamp};
+use raddle_model::{CallError, Fault, retry};
+use raddle_server::Provider;
+
+use crate::threads::now;
+
+/// How often a call is made again unless the configuration says something else: when it got no answer,
+/// and when its answer broke off. As in Codex.
+const REQUEST_RETRIES: u32 = 4;
+const STREAM_RETRIES: u32 = 5;
+
+/// Why a call could not be made, or broke off.
+#[derive(Debug)]
+pub(super) enum CallFailed {
+    /// The configuration does not allow it.
+    NotConfigured(String),
+    /// The vendor, or the way to it.
+    Call(CallError),
+}
+
+impl From<CallError> for CallFailed {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
+}
+
+/// How often one question was put, and how often it may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tries {
+    attempt: u32,
+    request_retries: u32,
+    stream_retries: u32,
+}
+
+impl Tries {
+    /// This attempt, counted from 1, within the usual limits.
+    pub(super) fn of(attempt: u32) -> Self {
+        Self {
+            attempt,
+            request_retries: REQUEST_RETRIES,
+            stream_retries: STREAM_RETRIES,
+        }
+    }
+
+    /// The provider's own limits.
+    pub(super) fn limit(&mut self, provider: &Provider) {
+        self.request_retries = provider.request_max_retries.unwrap_or(REQUEST_RETRIES);
+        self.stream_retries = provider.stream_max_retries.unwrap_or(STREAM_RETRIES);
+    }
+
+    /// How the call ended.
+    pub(super) fn ended(&self, failed: &CallFailed) -> ModelEnd {
+        let error = match failed {
+            CallFailed::NotConfigured(what) => {
+                let error = failure(what.clone(), FailureKind::BadRequest);
+                return ModelEnd::Failed { error };
+            }
+            CallFailed::Call(error) => error,
+        };
+        let mut failure = failure(error.to_string(), kind(error));
+        let retries = match error.is_before_answer() {
+            true => self.request_retries,
+            false => self.stream_retries,
+        };
+        if error.is_transient() && self.attempt <= retries {
+            let wait = retry::wait(self.attempt, error.retry_after());
+            return ModelEnd::Broke {
+                error: failure,
+                retry_at: later(now(), wait),
+            };
+        }
+        if error.is_transient() && self.attempt > 1 {
+            failure.message = format!("gave up after {} attempts: {error}", self.attempt);
+        }
+        ModelEnd::Failed { error: failure }
+    }
+}
+
+fn later(Timestamp(now): Timestamp, wait: Duration) -> Timestamp {
+    let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+    Timestamp(now.saturating_add(wait))
+}
+
+fn failure(message: String, kind: FailureKind) -> Failure {
+    Failure {
+        message,
+        kind,
+        details: None,
+    }
+}
+
+fn kind(error: &CallError) -> FailureKind {
+    match error {
+        CallError::Connect { .. } => FailureKind::Connection { status: None },
+        CallError::BrokeOff(_)
+        | CallError::Malformed(_)
+        | CallError::Silent { .. }
+        | CallError::TooLong { .. } => FailureKind::Stream { status: None },
+        CallError::Vendor(error) => match error.fault {
+            Fault::RateLimit => FailureKind::RateLimit,
+            Fault::Quota => FailureKind::UsageLimit,
+            Fault::Overloaded => FailureKind::Overloaded,
+            Fault::Internal => FailureKind::VendorFailed,
+            Fault::Unauthorized => FailureKind::Unauthorized,
+            Fault::NotFound => FailureKind::ModelNotFound,
+            Fault::ContextFull => FailureKind::ContextFull,
+            Fault::BadRequest => FailureKind::BadRequest,
+            Fault::Policy => FailureKind::Policy,
+            Fault::CutShort | Fault::Other => FailureKind::Other,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_model::VendorError;
+
+    use super::*;
+
+    fn vendor(fault: Fault, status: Option<u16>, retry_after: Option<u64>) -> CallError {
+        CallError::Vendor(Box::new(VendorError {
+            fault,
+            status,
+            message: "no".to_owned(),
+            retry_after: retry_after.map(Duration::from_secs),
+        }))
+    }
+
+    /// For how many milliseconds a failure waits to be tried again; nothing if it does not.
+    fn waits(attempt: u32, error: CallError) -> Option<i64> {
+        let mut tries = Tries::of(attempt);
+        tries.limit(&Provider {
+            request_max_retries: Some(2),
+            ..Provider::default()
+        });
+        let Timestamp(before) = now();
+        match tries.ended(&CallFailed::Call(error)) {
+            ModelEnd::Broke { retry_at, .. } => Some(retry_at.0 - before),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn only_what_may_pass_is_tried_again_and_not_for_ever() {
+        let cut = || CallError::BrokeOff("cut".to_owned());
+        let busy = |wait| vendor(Fault::Overloaded, Some(529), wait);
+        for (attempt, error, wanted) in [
+            (1, cut(), Some(200)),
+            (5, cut(), Some(3200)),
+            (6, cut(), None),
+            (1, busy(None), Some(200)),
+            (2, busy(Some(9)), Some(9000)),
+            (3, busy(None), None),
+            (1, vendor(Fault::Quota, Some(429), Some(9)), None),
+            (1, vendor(Fault::ContextFull, None, None), None),
+            (1, CallError::Malformed("x".to_owned()), None),
+        ] {
+            let found = waits(attempt, error.clone());
+            let fits = match (found, wanted) {
+                // A fifth for chance, and some for the clock.
+                (Some(found), Some(least)) => (least..=least + least / 5 + 1000).contains(&found),
+                (found, wanted) => found == wanted,
+            };
+            assert!(fits, "{attempt} {error:?}: {found:?}, not {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn giving_up_says_after_how_many_attempts() {
+        let error = CallFailed::Call(CallError::BrokeOff("cut".to_owned()));
+        let ModelEnd::Failed { error } = Tries::of(6).ended(&error) else {
+            panic!("it goes on");
+        };
+        assert_eq!(
+            error.message,
+            "gave up after 6 attempts: the model's answer broke off: cut"
+        );
+        assert_eq!(error.kind, FailureKind::Stream { status: None });
+    }
+}

@@ -1,0 +1,242 @@
+//! Turns of the real server against `raddle mock`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::{NamedTempFile, TempDir};
+
+use crate::support::server::{Server, command};
+use crate::support::stdio::Pipes;
+
+/// A running mock. Dropping it kills it.
+struct Mock {
+    child: Child,
+    base_url: String,
+}
+
+impl Mock {
+    fn start(script: &str) -> Self {
+        let mut file = NamedTempFile::new().expect("a file");
+        file.write_all(script.as_bytes()).expect("a script");
+        let home = TempDir::new().expect("a home");
+        let mut command = command(home.path());
+        command
+            .args(["mock", "--listen", "127.0.0.1:0", "--script"])
+            .arg(file.path())
+            .stderr(Stdio::inherit());
+        let mut child = command.spawn().expect("the binary starts");
+        let stdout = child.stdout.take().expect("stdout");
+        let mut line = String::new();
+        let read = BufReader::new(stdout).read_line(&mut line);
+        read.expect("a line");
+        Self {
+            child,
+            base_url: line.trim_end().to_owned(),
+        }
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client with one thread, whose model is a mock.
+struct Client {
+    // Dropped, and so ended, before the mock.
+    _server: Server,
+    _mock: Mock,
+    pipes: Pipes,
+    thread: String,
+    asked: u64,
+}
+
+impl Client {
+    fn start(script: &str, settings: &[&str]) -> Self {
+        let mock = Mock::start(script);
+        let base_url = format!("model_providers.mock.base_url={}", mock.base_url);
+        let mut arguments = vec![
+            "-c",
+            "model=mock",
+            "-c",
+            "model_provider=mock",
+            "-c",
+            &base_url,
+        ];
+        let settings: Vec<String> = settings
+            .iter()
+            .map(|it| format!("model_providers.mock.{it}"))
+            .collect();
+        for setting in &settings {
+            arguments.extend(["-c", setting]);
+        }
+        let mut server = Server::start(&arguments);
+        let mut pipes = server.pipes();
+        pipes.hello();
+        let home = server.home().to_owned();
+        let mut client = Self {
+            _server: server,
+            _mock: mock,
+            pipes,
+            thread: String::new(),
+            asked: 100,
+        };
+        client.ask("thread/start", json!({ "cwd": home }));
+        let started = client.until(|it| it["id"] == client_id(101));
+        let id = started
+            .last()
+            .and_then(|it| it["result"]["thread"]["id"].as_str());
+        client.thread = id.expect("a thread").to_owned();
+        client
+    }
+
+    fn ask(&mut self, method: &str, params: Value) {
+        self.asked += 1;
+        let request = json!({ "id": self.asked, "method": method, "params": params });
+        self.pipes.send(request.to_string().as_bytes());
+    }
+
+    /// Every message up to the one that is waited for.
+    fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let mut messages = Vec::new();
+        loop {
+            let message = self.pipes.receive();
+            let is_last = is_it(&message);
+            messages.push(message);
+            if is_last {
+                return messages;
+            }
+        }
+    }
+
+    /// A turn: everything that is heard of it, and its last form.
+    fn turn(&mut self, input: Value) -> (Vec<Value>, Value) {
+        let params = json!({ "threadId": self.thread, "input": input });
+        self.ask("turn/start", params);
+        let heard = self.until(|it| it["method"] == "turn/completed");
+        let turn = heard.last().expect("an end")["params"]["turn"].clone();
+        (heard, turn)
+    }
+
+    fn say(&mut self, text: &str) -> (Vec<Value>, Value) {
+        self.turn(json!([{ "type": "text", "text": text }]))
+    }
+}
+
+fn client_id(id: u64) -> Value {
+    id.into()
+}
+
+#[test]
+fn a_turn_without_a_script_repeats_what_was_said() {
+    let mut client = Client::start("", &[]);
+    let (_, turn) = client.say("hello loom");
+    assert_eq!(turn["status"], "completed", "{turn}");
+    let text = turn["items"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.starts_with("You said: hello loom\n"), "{turn}");
+}
+
+#[test]
+fn every_fault_ends_its_turn_once_typed_and_in_time() {
+    let limit = Duration::from_millis(500);
+    let settings = [
+        "stream_idle_timeout_ms=500",
+        "stream_max_retries=0",
+        "request_max_retries=0",
+    ];
+    let mut client = Client::start("", &settings);
+    let disconnected = json!({ "responseStreamDisconnected": { "httpStatusCode": null } });
+    let unreachable = json!({ "httpConnectionFailed": { "httpStatusCode": null } });
+    for (fault, wanted) in [
+        ("stall", &disconnected),
+        ("text n=3 stall", &disconnected),
+        ("mute", &disconnected),
+        ("keep-alive", &disconnected),
+        ("cut", &disconnected),
+        ("reset", &disconnected),
+        ("garbage", &disconnected),
+        ("content-type", &disconnected),
+        ("empty", &disconnected),
+        ("hang-up", &unreachable),
+        ("429", &json!("rateLimitExceeded")),
+        ("429 retry_after=9", &json!("rateLimitExceeded")),
+        ("500", &json!("internalServerError")),
+        ("529", &json!("serverOverloaded")),
+        ("context", &json!("contextWindowExceeded")),
+        ("refused", &json!("unauthorized")),
+        ("quota", &json!("usageLimitExceeded")),
+    ] {
+        let began = Instant::now();
+        let (heard, turn) = client.say(&format!("MOCK {fault}"));
+        assert!(began.elapsed() < limit + Duration::from_secs(1), "{fault}");
+        assert_eq!(turn["status"], "failed", "{fault}: {turn}");
+        assert_eq!(turn["error"]["codexErrorInfo"], *wanted, "{fault}: {turn}");
+        let ends = heard.iter().filter(|it| it["method"] == "turn/completed");
+        assert_eq!(ends.count(), 1, "{fault}");
+    }
+    let (heard, turn) = client.say("MOCK silence ms=450 text say=fine");
+    assert_eq!(turn["items"][0]["text"], "fine", "{turn}");
+    // Nothing was heard of earlier turns in between.
+    let ids = heard
+        .iter()
+        .filter_map(|it| it["params"]["turnId"].as_str());
+    assert!(ids.into_iter().all(|it| turn["id"] == it), "{heard:?}");
+}
+
+#[test]
+fn what_may_pass_is_tried_again_and_the_client_is_told() {
+    let script = "[[answer]]\nsteps = [{ fault = '529' }]\n[[answer]]\nsteps = [{ text = 'half' }, { fault = 'cut' }]\n\
+                  [[answer]]\nsteps = [{ text = 'whole' }]";
+    let mut client = Client::start(script, &[]);
+    let (heard, turn) = client.say("go on");
+    assert_eq!(turn["status"], "completed", "{turn}");
+    assert_eq!(turn["items"][0]["text"], "whole", "{turn}");
+    let retries: Vec<_> = heard
+        .iter()
+        .filter(|it| it["method"] == "error")
+        .map(|it| it["params"]["willRetry"].clone())
+        .collect();
+    assert_eq!(retries, [true, true], "{heard:?}");
+}
+
+#[test]
+fn a_title_fits_its_schema() {
+    let mut client = Client::start("", &[]);
+    let schema = json!({ "type": "object", "properties": { "title": { "type": "string" } },
+        "required": ["title"], "additionalProperties": false });
+    let params = json!({ "threadId": client.thread, "outputSchema": schema,
+        "input": [{ "type": "text", "text": "mend the loom" }] });
+    client.ask("turn/start", params);
+    let heard = client.until(|it| it["method"] == "turn/completed");
+    let turn = &heard.last().expect("an end")["params"]["turn"];
+    assert_eq!(
+        turn["items"][0]["text"], r#"{"title":"mend the loom"}"#,
+        "{turn}"
+    );
+}
+
+#[test]
+fn what_the_mock_cannot_do_is_said() {
+    let home = TempDir::new().expect("a home");
+    for (arguments, wanted) in [
+        (&["--listen", "0.0.0.0:0"][..], "add --insecure-any-address"),
+        (
+            &["--script", "/nowhere/script.toml"][..],
+            "cannot read /nowhere/script.toml",
+        ),
+    ] {
+        let mut command = command(home.path());
+        let output = command
+            .arg("mock")
+            .args(arguments)
+            .output()
+            .expect("to run");
+        assert!(!output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(wanted), "{said}");
+    }
+}
