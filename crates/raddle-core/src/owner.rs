@@ -338,9 +338,12 @@ impl Owner {
                 self.unknown = true;
                 Vec::new()
             }
-            Err(error @ (AppendError::Full(_) | AppendError::ReadOnly(_))) => {
-                self.end(Ended::NotStored(error.to_string()), Some(batch))
-            }
+            Err(
+                error @ (AppendError::Full(_)
+                | AppendError::ReadOnly(_)
+                | AppendError::NoBlob(_)
+                | AppendError::Newer(_)),
+            ) => self.end(Ended::NotStored(error.to_string()), Some(batch)),
         }
     }
 

@@ -117,6 +117,12 @@ pub enum AppendError {
     /// It did not happen, and the thread can only be read.
     #[error("the journal cannot be written: {0}")]
     ReadOnly(String),
+    /// It did not happen: it names bytes that are not there.
+    #[error("a record names the blob {0}, which is not there; put it first")]
+    NoBlob(String),
+    /// It did not happen: a newer version has the journal.
+    #[error("the journal was written by a newer version ({0}); upgrade to write to it")]
+    Newer(String),
     /// Nobody knows. The head tells.
     #[error("it is not known whether the journal took the records: {0}")]
     Unknown(String),

@@ -38,9 +38,7 @@ pub(crate) fn parse(text: &str) -> Option<Hash> {
 
 /// What an append hears that names a blob which is not there.
 pub(crate) fn missing(name: &str) -> AppendError {
-    AppendError::ReadOnly(format!(
-        "it names the blob {name}, which is not there; put it first"
-    ))
+    AppendError::NoBlob(name.to_owned())
 }
 
 /// The blobs that an event names. Every kind of event is here, so that a new one is not forgotten.

@@ -32,6 +32,7 @@ mod salvage;
 mod save;
 mod schema;
 mod search;
+mod trail;
 mod verify;
 mod writer;
 
@@ -143,13 +144,18 @@ impl LocalJournal {
         if !self.writer.is_in_doubt() {
             return Ok(());
         }
-        // Whatever an append of nothing is answered, the file was open for it.
-        match self.append(thread, Seq::ZERO, &[], Class::Process).await {
-            Err(error @ (AppendError::Unavailable(_) | AppendError::Unknown(_))) => {
-                Err(ReadError::Unavailable(error.to_string()))
-            }
-            _ => Ok(()),
+        // An append of nothing opens the file again. What it is answered does not matter, only whether it
+        // got as far as that.
+        let answer = self.append(thread, Seq::ZERO, &[], Class::Process).await;
+        if !self.writer.is_in_doubt() {
+            return Ok(());
         }
+        let why = answer.err().map(|error| format!(": {error}"));
+        let what = format!(
+            "it is not known what came of the last write{}",
+            why.unwrap_or_default()
+        );
+        Err(ReadError::Unavailable(what))
     }
 
     async fn put_bytes(&self, bytes: Vec<u8>, media: String) -> Result<Blob, AppendError> {
@@ -369,3 +375,6 @@ impl Blobs for LocalJournal {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,6 +111,7 @@ impl Nodes for Neighbours {
 fn closed(error: ReadError) -> AppendError {
     match error {
         ReadError::Unavailable(what) => AppendError::Unavailable(what),
+        ReadError::Newer(what) => AppendError::Newer(what),
         error => AppendError::ReadOnly(error.to_string()),
     }
 }

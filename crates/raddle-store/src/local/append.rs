@@ -96,7 +96,9 @@ impl Append {
             Ok(state) => state,
             Err(Closed::Going) => return Ok(Err(AppendError::Conflict)),
             Err(Closed::Damaged(head)) => {
-                let what = format!("the thread is damaged after record {head}");
+                let what = format!(
+                    "the thread is damaged at record {head} or after it; export what is sound of it"
+                );
                 return Ok(Err(AppendError::ReadOnly(what)));
             }
         };
@@ -117,12 +119,11 @@ impl Append {
         if let Err(refused) = self.find_files(files) {
             return Ok(Err(refused));
         }
-        let number = match state.number {
-            Some(number) => number,
-            None => fence::begin(transaction, self.thread)?,
-        };
-        state.number = Some(number);
-        let leftovers = self.write(transaction, number, &mut state)?;
+        if !state.begun {
+            fence::begin(transaction, self.thread, &mut state.row)?;
+            state.begun = true;
+        }
+        let leftovers = self.write(transaction, &mut state)?;
         for hash in self
             .named()
             .filter_map(Result::ok)
@@ -134,7 +135,7 @@ impl Append {
         Ok(Ok(Appended {
             head: last,
             leftovers,
-            words: self.has_words().then_some(number),
+            words: self.has_words().then_some(state.row.number),
         }))
     }
 
@@ -178,13 +179,9 @@ impl Append {
     }
 
     /// Writes everything, and says whether there are deltas left over.
-    fn write(
-        &self,
-        transaction: &Connection,
-        number: i64,
-        state: &mut State,
-    ) -> Result<bool, Error> {
-        let before = state.event;
+    fn write(&self, transaction: &Connection, state: &mut State) -> Result<bool, Error> {
+        let number = state.row.number;
+        let before = state.row.head;
         let had_deltas = state.delta.is_some();
         let settled = self.settled();
         let mut leftovers = false;
@@ -199,7 +196,7 @@ impl Append {
                         chain::link(&state.link, record.seq, record.at, form, &stored.body);
                     let at = key(number, record.seq);
                     insert.execute(params![at, record.at.0, form, state.link, stored.body])?;
-                    state.event = record.seq;
+                    state.row.head = record.seq;
                     use_blobs(transaction, at, event, stored.beside())?;
                     if let Some(item) = event.settles().filter(|_| had_deltas) {
                         leftovers |= settle(transaction, number, item, record.seq)?;
@@ -216,11 +213,11 @@ impl Append {
             }
         }
         if !settled.is_empty() && had_deltas {
-            state.delta = fence::newest_delta(transaction, number)?;
+            state.delta = fence::newest_delta(transaction, self.thread, number)?;
         }
-        if state.event != before {
-            fence::move_fence(transaction, number, before, state.event)?;
-            project::follow(transaction, number, self.thread, &self.records)?;
+        if state.row.head != before {
+            project::follow(transaction, &mut state.row, self.thread, &self.records)?;
+            fence::move_fence(transaction, self.thread, before, &state.row)?;
         }
         Ok(leftovers)
     }

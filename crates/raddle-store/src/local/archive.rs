@@ -1,19 +1,15 @@
 //! A journal as it lies in its folder: to be looked at, never changed, whoever else has it open.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use raddle_core::ports::{ListQuery, Page, PageQuery, ReadError, Summary, TurnEntry};
 use raddle_core::{Base, Item, Record, Seq, ThreadId, TurnId};
 use rusqlite::{Connection, Transaction};
 
+use super::fence::{self, Found};
 use super::files::Files;
+use super::project::{self, Shelf};
 use super::{error, pages, read, schema, search};
-
-/// A thread that is there for its users: not one that is being deleted, or that is still being copied.
-/// What says so is only asked whether it hides the thread, because it may be damaged too.
-const SHOWN: &str = "going = 0 AND NOT EXISTS
-    (SELECT 1 FROM summary WHERE summary.number = thread.number AND summary.shelf = 2)";
 
 /// A journal that is only looked at. It makes no file, resumes nothing and waits for no writer, so it
 /// works beside running servers and on a folder that cannot be written.
@@ -43,8 +39,10 @@ impl Archive {
 
     /// Every thread, in the order in which they came to be here.
     pub fn threads(&self) -> Result<Vec<ThreadId>, ReadError> {
-        let sql = format!("SELECT id FROM thread WHERE {SHOWN} ORDER BY number");
-        self.ids(&sql, []).map_err(error::open)
+        let transaction = self.begin()?;
+        let mut found = fence::within(&transaction, &[0; 16], &[0xff; 16]).map_err(error::open)?;
+        found.sort_by_key(Found::number);
+        Ok(ids(&transaction, found).collect())
     }
 
     /// The threads whose id begins so; two of them if there are two or more.
@@ -52,21 +50,9 @@ impl Archive {
         let Some((low, high)) = id_range(prefix) else {
             return Ok(Vec::new());
         };
-        let sql = format!("SELECT id FROM thread WHERE id BETWEEN ?1 AND ?2 AND {SHOWN} LIMIT 2");
-        self.ids(&sql, [low, high]).map_err(error::open)
-    }
-
-    fn ids(
-        &self,
-        sql: &str,
-        range: impl rusqlite::Params,
-    ) -> Result<Vec<ThreadId>, rusqlite::Error> {
-        let mut statement = self.connection.prepare(sql)?;
-        let ids = statement.query_map(range, |row| {
-            let id: [u8; 16] = row.get(0)?;
-            Ok(ThreadId::from(uuid::Uuid::from_bytes(id)))
-        })?;
-        ids.collect()
+        let transaction = self.begin()?;
+        let found = fence::within(&transaction, &low, &high).map_err(error::open)?;
+        Ok(ids(&transaction, found).take(2).collect())
     }
 
     /// A page of threads, newest first.
@@ -128,9 +114,25 @@ pub(super) fn summary(
     thread: ThreadId,
 ) -> Result<Option<Summary>, ReadError> {
     let row = read::thread(connection, thread)?.ok_or(ReadError::NotFound)?;
-    let numbers = BTreeSet::from([row.number]);
-    let mut found = pages::of_numbers(connection, &numbers).map_err(error::open)?;
-    Ok(found.pop())
+    pages::shown(connection, thread, &row).map_err(error::open)
+}
+
+/// The ids of those threads that are there for their users.
+fn ids(connection: &Connection, found: Vec<Found>) -> impl Iterator<Item = ThreadId> {
+    let mut found = found;
+    found.retain(|it| is_for_users(connection, it));
+    found.into_iter().map(|it| it.thread)
+}
+
+/// Whether a thread is there for its users: not one that is being deleted, or that is still being copied.
+/// Only what bears its checksum hides a thread; what is damaged is to say so when it is read.
+fn is_for_users(connection: &Connection, found: &Found) -> bool {
+    let Ok(row) = found.checked() else {
+        return found.is_known(connection);
+    };
+    let listed = project::listed(connection, &row);
+    let hidden = matches!(listed, Ok(Some(it)) if it.shelf == Shelf::Hidden);
+    !row.going && !hidden
 }
 
 /// The lowest and the highest id that begin so; nothing for what no id begins with.

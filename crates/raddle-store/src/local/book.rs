@@ -25,6 +25,8 @@ pub(super) struct Book {
     /// What is remembered of threads.
     pub(super) known: Known,
     growth: Growth,
+    /// Whether the log may still hold what was deleted.
+    uncleared: bool,
     hands: Hands,
     /// Whether a commit was begun of which nobody knows what came, and the file was not opened since.
     doubt: Arc<AtomicBool>,
@@ -55,6 +57,7 @@ impl Book {
             synced: Class::Process,
             known: Known::default(),
             growth: Growth::default(),
+            uncleared: false,
             hands: Hands::default(),
             doubt: Arc::default(),
         }
@@ -134,6 +137,9 @@ impl Book {
 
     /// Moves the log into the file when there is enough of it. Nobody waits for this.
     pub(super) fn tend(&mut self) {
+        if self.uncleared {
+            self.clear();
+        }
         if !self.growth.is_due() {
             return;
         }
@@ -144,12 +150,13 @@ impl Book {
         self.heed(tended);
     }
 
-    /// Clears the log of what was deleted. If a reader is in the way, the next of these, or closing the
-    /// file, does it.
+    /// Clears the log of what was deleted. If a reader is in the way, that is tried again after the next
+    /// writes, or closing the file does it: those who write do not wait for an export.
     pub(super) fn clear(&mut self) {
         if let Some(connection) = &self.connection {
-            let cleared = log::empty(connection).map(|_| ());
-            self.heed(cleared);
+            let cleared = log::empty_soon(connection);
+            self.uncleared = !matches!(cleared, Ok(false));
+            self.heed(cleared.map(|_| ()));
         }
     }
 

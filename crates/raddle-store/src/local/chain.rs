@@ -1,10 +1,19 @@
-//! What makes damage visible: a hash chained over a thread's events, and a checksum on each delta.
+//! What makes damage visible: a hash chained over a thread's events, and a checksum on each other row
+//! whose words are believed.
 
+use raddle_core::ports::Summary;
 use raddle_core::{Delta, Part, Seq, ThreadId, Timestamp};
 use sha2::{Digest, Sha256};
 
+use super::fence::Row;
+use super::project::Shelf;
+use super::trail::{Entry, Trail};
+
 /// A link of the chain: the first half of a SHA-256 over everything in the thread up to here.
 pub(super) type Link = [u8; 16];
+
+/// A checksum of a row.
+pub(super) type Sum = [u8; 8];
 
 /// Before a thread's first event. The thread's id is in it, so a row cannot move between threads.
 pub(super) fn origin(thread: ThreadId) -> Link {
@@ -23,7 +32,7 @@ pub(super) fn link(before: &Link, seq: Seq, at: Timestamp, form: i64, body: &[u8
 }
 
 /// The checksum of a delta.
-pub(super) fn sum(thread: ThreadId, seq: Seq, at: Timestamp, delta: &Delta) -> [u8; 8] {
+pub(super) fn sum(thread: ThreadId, seq: Seq, at: Timestamp, delta: &Delta) -> Sum {
     let item = delta.item.as_str();
     let hash = Sha256::new()
         .chain_update(thread.as_uuid().as_bytes())
@@ -38,20 +47,64 @@ pub(super) fn sum(thread: ThreadId, seq: Seq, at: Timestamp, delta: &Delta) -> [
 }
 
 /// The checksum of a base. It is kept under a number, and may be that of several threads.
-pub(super) fn sum_of_base(number: i64, head: Seq, body: &[u8]) -> [u8; 8] {
+pub(super) fn sum_of_base(number: i64, head: Seq, version: u32, body: &[u8]) -> Sum {
     let hash = Sha256::new()
         .chain_update(number.to_le_bytes())
         .chain_update(head.0.to_le_bytes())
+        .chain_update(version.to_le_bytes())
         .chain_update(body);
     short(hash)
 }
 
 /// The checksum of a part that a fork took over.
-pub(super) fn sum_of_part(number: i64, upto: Seq, taken: i64) -> [u8; 8] {
+pub(super) fn sum_of_part(number: i64, upto: Seq, taken: i64) -> Sum {
     let hash = Sha256::new()
         .chain_update(number.to_le_bytes())
         .chain_update(upto.0.to_le_bytes())
         .chain_update(taken.to_le_bytes());
+    short(hash)
+}
+
+/// The checksum of a thread's row.
+pub(super) fn sum_of_thread(thread: ThreadId, row: &Row) -> Sum {
+    let mut hash = Sha256::new()
+        .chain_update(thread.as_uuid().as_bytes())
+        .chain_update(row.number.to_le_bytes())
+        .chain_update(row.head.0.to_le_bytes())
+        .chain_update([u8::from(row.going), u8::from(row.forked)])
+        .chain_update(row.origin);
+    for end in row.ends.all() {
+        hash.update(end.0.to_le_bytes());
+    }
+    hash.update([u8::from(row.listed.is_some())]);
+    short(hash.chain_update(row.listed.unwrap_or_default()))
+}
+
+/// The checksum of what lists show of a thread.
+pub(super) fn sum_of_summary(number: i64, shelf: Shelf, summary: &Summary) -> Sum {
+    let mut hash = Sha256::new()
+        .chain_update(number.to_le_bytes())
+        .chain_update(summary.thread.as_uuid().as_bytes())
+        .chain_update((shelf as i64).to_le_bytes())
+        .chain_update(summary.recency_at.0.to_le_bytes())
+        .chain_update(summary.created_at.0.to_le_bytes())
+        .chain_update(summary.turns.to_le_bytes())
+        .chain_update([u8::from(summary.name.is_some())]);
+    let name = summary.name.as_deref().unwrap_or_default();
+    for text in [summary.cwd.as_str(), name, summary.preview.as_str()] {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    }
+    short(hash)
+}
+
+/// The checksum of a row of a trail.
+pub(super) fn sum_of_entry(trail: Trail, entry: &Entry) -> Sum {
+    let hash = Sha256::new()
+        .chain_update([trail as u8])
+        .chain_update(entry.at.to_le_bytes())
+        .chain_update(entry.before.0.to_le_bytes())
+        .chain_update(entry.since.0.to_le_bytes());
     short(hash)
 }
 

@@ -8,12 +8,14 @@ use super::chain::{self, Link};
 use super::error;
 use super::fence::{Row, as_i64};
 use super::key::{self, key};
+use super::trail::Ends;
 
 /// The parts that a thread is made of, oldest first. The last is its own and open at its end.
 #[derive(Clone, Debug)]
 pub(super) struct Course {
     parts: Vec<Part>,
     origin: Link,
+    pub(super) ends: Ends,
 }
 
 /// Rows of one number, from the first record to the last.
@@ -39,7 +41,7 @@ pub(super) enum Order {
 }
 
 impl Course {
-    pub(super) fn of(connection: &Connection, row: Row) -> Result<Self, Error> {
+    pub(super) fn of(connection: &Connection, row: &Row) -> Result<Self, Error> {
         let mut parts = Vec::new();
         let mut first = Seq::ZERO;
         if row.forked {
@@ -73,6 +75,7 @@ impl Course {
         Ok(Self {
             parts,
             origin: row.origin,
+            ends: row.ends,
         })
     }
 
@@ -86,45 +89,15 @@ impl Course {
         cut.filter(|part| part.first <= part.last)
     }
 
-    /// Up to `limit` keys of a table from the first number to the last.
-    pub(super) fn keys(
-        &self,
-        connection: &Connection,
-        table: &str,
-        (from, to): (Seq, Seq),
-        order: Order,
-        limit: usize,
-    ) -> Result<Vec<i64>, Error> {
-        let direction = match order {
-            Order::OldestFirst => "ASC",
-            Order::NewestFirst => "DESC",
-        };
-        let sql = format!(
-            "SELECT at FROM {table} WHERE at BETWEEN ?1 AND ?2 ORDER BY at {direction} LIMIT ?3"
-        );
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut parts: Vec<Part> = self.parts(from, to).collect();
-        if order == Order::NewestFirst {
-            parts.reverse();
-        }
-        let mut keys = Vec::new();
-        for part in parts {
-            let wanted = limit - keys.len();
-            if wanted == 0 {
-                break;
-            }
-            let [first, last] = part.keys();
-            let found = statement.query_map(params![first, last, wanted as i64], |it| it.get(0))?;
-            for at in found {
-                keys.push(at?);
-            }
-        }
-        Ok(keys)
+    /// The key of a record.
+    pub(super) fn key_of(&self, seq: Seq) -> i64 {
+        let part = self.parts(seq, seq).next();
+        part.map_or(key(0, seq), |part| key(part.number, seq))
     }
 
     /// The last event up to and including a number, or what stands before the first.
     pub(super) fn event_upto(&self, connection: &Connection, upto: Seq) -> Result<Linked, Error> {
-        for part in self.parts(Seq::ZERO, upto).rev() {
+        for part in self.parts(Seq(1), upto).rev() {
             let last = connection
                 .prepare_cached(
                     "SELECT at, chain FROM event WHERE at BETWEEN ?1 AND ?2

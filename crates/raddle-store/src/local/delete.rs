@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use raddle_core::{Seq, ThreadId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
+use super::chain::{self, Sum};
 use super::course;
+use super::error;
 use super::fence;
 use super::files::Files;
 use super::key::{self, key};
@@ -27,26 +29,33 @@ const ROW_BYTES: i64 = 64;
 
 /// Nobody can read or append from now on. Says which thread it is, if there is one.
 pub(super) fn mark(transaction: &Connection, thread: ThreadId) -> Result<Option<i64>, Error> {
-    let Some(row) = fence::row(transaction, thread)? else {
+    let Some(number) = fence::number(transaction, thread)? else {
         return Ok(None);
     };
-    transaction.execute(
-        "UPDATE thread SET going = 444250812007 WHERE number = ?1",
-        [row.number],
-    )?;
-    transaction.execute("DELETE FROM summary WHERE number = ?1", [row.number])?;
-    Ok(Some(row.number))
+    fence::let_go(transaction, thread, number)?;
+    transaction.execute("DELETE FROM summary WHERE number = ?1", [number])?;
+    Ok(Some(number))
 }
 
 /// A thread whose deletion was cut off.
 pub(super) fn going(connection: &Connection) -> Result<Option<i64>, Error> {
-    connection
+    let found: Option<i64> = connection
         .query_row(
             "SELECT number FROM thread WHERE going = 444250812007 LIMIT 1",
             [],
             |row| row.get(0),
         )
-        .optional()
+        .optional()?;
+    let Some(number) = found else {
+        return Ok(None);
+    };
+    // Nothing is deleted because of an index that was hit.
+    match fence::of_number(connection, number)? {
+        Some((_, row)) if row.going => Ok(Some(number)),
+        _ => Err(error::damaged(
+            "the index of threads that are being deleted was changed",
+        )),
+    }
 }
 
 /// What came of a piece.
@@ -73,11 +82,13 @@ pub(super) fn piece(transaction: &Connection, files: &Files, number: i64) -> Res
     }
     piece.cleared.push(number);
     // Of others' rows those go that nobody else has taken over, unless their own thread is still there.
-    while let Some((upto, taken)) = taken_part(transaction, number)? {
+    while let Some((upto, taken, sum)) = taken_part(transaction, number)? {
+        // A seam that was hit may name rows that are not ours to delete.
+        let sound = sum == chain::sum_of_part(number, Seq(upto.unsigned_abs()), taken);
         let there = transaction
             .prepare_cached("SELECT 1 FROM thread WHERE number = ?1")?
             .exists([taken])?;
-        if !there {
+        if sound && !there {
             let kept = course::taken_upto(transaction, taken, number)?;
             if !work.trim(taken, kept)? {
                 return Ok(piece);
@@ -94,12 +105,12 @@ pub(super) fn piece(transaction: &Connection, files: &Files, number: i64) -> Res
 }
 
 /// The newest part that a fork took over and has not given back.
-fn taken_part(connection: &Connection, number: i64) -> Result<Option<(i64, i64)>, Error> {
+fn taken_part(connection: &Connection, number: i64) -> Result<Option<(i64, i64, Sum)>, Error> {
     connection
         .prepare_cached(
-            "SELECT upto, taken FROM part WHERE number = ?1 ORDER BY upto DESC LIMIT 1",
+            "SELECT upto, taken, sum FROM part WHERE number = ?1 ORDER BY upto DESC LIMIT 1",
         )?
-        .query_row([number], |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_row([number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()
 }
 

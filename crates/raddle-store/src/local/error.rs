@@ -15,6 +15,8 @@ pub(super) fn open(error: Error) -> ReadError {
 pub(super) fn read(error: Error, at: Seq) -> ReadError {
     let damaged = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => true,
+        // What we ask never changes, so the tables are not those that we made.
+        Some(_) if extended(&error) == Some(ffi::SQLITE_ERROR) => true,
         Some(_) => false,
         None => is_not_ours(&error),
     };
@@ -65,6 +67,7 @@ pub(super) fn write(error: &Error) -> AppendError {
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => AppendError::ReadOnly(text),
         // What is damaged is not written to.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => AppendError::ReadOnly(text),
+        Some(_) if extended(error) == Some(ffi::SQLITE_ERROR) => AppendError::ReadOnly(text),
         None if is_not_ours(error) => AppendError::ReadOnly(text),
         // Too many open files, a disk that does not answer, another process in the way: all of them pass.
         Some(_) | None => AppendError::Unavailable(text),
@@ -95,6 +98,7 @@ pub(super) fn beside(error: &io::Error) -> AppendError {
 pub(super) fn not_readable(error: ReadError) -> AppendError {
     match error {
         ReadError::Unavailable(what) => AppendError::Unavailable(what),
+        ReadError::Newer(what) => AppendError::Newer(what),
         error => AppendError::ReadOnly(error.to_string()),
     }
 }
@@ -118,6 +122,8 @@ mod tests {
             AppendError::Unavailable(_) => "unavailable",
             AppendError::Full(_) => "full",
             AppendError::ReadOnly(_) => "read-only",
+            AppendError::NoBlob(_) => "no blob",
+            AppendError::Newer(_) => "newer",
             AppendError::Unknown(_) => "unknown",
         };
         let commit = match commit(&error) {
@@ -160,6 +166,7 @@ mod tests {
             (ffi::SQLITE_PERM, "read-only unknown unavailable"),
             (ffi::SQLITE_CORRUPT, "read-only unknown corrupt"),
             (ffi::SQLITE_NOTADB, "read-only unknown corrupt"),
+            (ffi::SQLITE_ERROR, "read-only unknown corrupt"),
         ];
         for (code, expected) in table {
             assert_eq!(words(failure(code)), expected, "{code}");

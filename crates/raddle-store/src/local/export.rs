@@ -136,9 +136,9 @@ impl Archive {
     pub(super) fn end(&self, thread: ThreadId) -> Result<End, ReadError> {
         let transaction = self.begin()?;
         let row = read::thread(&transaction, thread)?.ok_or(ReadError::NotFound)?;
-        let chain = fence::end_of_chain(&transaction, row).map_err(error::open)?;
+        let chain = fence::end_of_chain(&transaction, &row).map_err(error::open)?;
         Ok(End {
-            head: fence::head(&transaction, row).map_err(error::open)?,
+            head: fence::head(&transaction, thread, &row).map_err(error::open)?,
             chain: chain.map_or_else(String::new, |link| hex(&link)),
         })
     }

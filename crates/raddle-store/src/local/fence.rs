@@ -1,14 +1,15 @@
-//! A thread's row: its number and its fence.
+//! A thread's row: its number, its fence, and what else is known of it only here.
 
-use raddle_core::{Seq, ThreadId};
+use raddle_core::{Body, Seq, ThreadId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
-use super::chain::{self, Link};
+use super::chain::{self, Link, Sum};
 use super::course::Course;
-use super::key;
+use super::trail::Ends;
+use super::{error, key, read};
 
 /// A thread as its row has it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) number: i64,
     /// Its newest event.
@@ -19,6 +20,93 @@ pub(super) struct Row {
     pub(super) forked: bool,
     /// What the chain of its events begins with.
     pub(super) origin: Link,
+    /// Its last record of each kind that pages are made from.
+    pub(super) ends: Ends,
+    /// The checksum of what lists show of it; nothing if there is nothing.
+    pub(super) listed: Option<Sum>,
+}
+
+/// What stands in the row of a thread that is being deleted. The partial index has the same number.
+const GOING: i64 = 444_250_812_007;
+
+const COLUMNS: &str =
+    "number, id, head, going, origin, turn, turn_end, item, cut, listed, sum FROM thread";
+
+/// The two indexes by which a thread is found. An entry that vanished from one leaves no other mark.
+const INDEXES: [&str; 2] = ["thread_id", "thread_id_again"];
+
+impl Row {
+    /// Of a thread that has nothing yet.
+    pub(super) fn new(thread: ThreadId) -> Self {
+        Self {
+            number: 0,
+            head: Seq::ZERO,
+            going: false,
+            forked: false,
+            origin: chain::origin(thread),
+            ends: Ends::default(),
+            listed: None,
+        }
+    }
+}
+
+/// Whether a row with this mark says that its thread is being deleted; nothing if it says neither.
+pub(super) fn going(mark: i64) -> Option<bool> {
+    match mark {
+        0 => Some(false),
+        GOING => Some(true),
+        _ => None,
+    }
+}
+
+/// A row as it is found, not yet held against its checksum.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) thread: ThreadId,
+    row: Row,
+    /// Nothing if something in it cannot be what was written.
+    sum: Option<Sum>,
+}
+
+impl Found {
+    fn read(row: &rusqlite::Row<'_>) -> Result<Self, Error> {
+        let id: [u8; 16] = row.get(1)?;
+        let thread = ThreadId::from(uuid::Uuid::from_bytes(id));
+        let seq = |at: usize| row.get::<_, i64>(at).map(|it| Seq(it.unsigned_abs()));
+        let origin: Option<Link> = row.get(4)?;
+        let going = going(row.get(3)?);
+        let found = Row {
+            number: row.get(0)?,
+            head: seq(2)?,
+            going: going.unwrap_or_default(),
+            forked: origin.is_some(),
+            origin: origin.unwrap_or_else(|| chain::origin(thread)),
+            ends: Ends::new([seq(5)?, seq(6)?, seq(7)?, seq(8)?]),
+            listed: row.get(9)?,
+        };
+        Ok(Self {
+            thread,
+            row: found,
+            sum: going.and(row.get(10)?),
+        })
+    }
+
+    pub(super) fn number(&self) -> i64 {
+        self.row.number
+    }
+
+    /// The row, if it bears its checksum.
+    pub(super) fn checked(self) -> Result<Row, Error> {
+        if Some(chain::sum_of_thread(self.thread, &self.row)) == self.sum {
+            return Ok(self.row);
+        }
+        Err(error::damaged("the thread's row is not what was written"))
+    }
+
+    /// Whether it is where the indexes say, so that at least its id can be trusted.
+    pub(super) fn is_known(&self, connection: &Connection) -> bool {
+        matches!(number(connection, self.thread), Ok(Some(number)) if number == self.row.number)
+    }
 }
 
 pub(super) fn as_i64(seq: Seq) -> i64 {
@@ -27,83 +115,186 @@ pub(super) fn as_i64(seq: Seq) -> i64 {
 
 /// A thread's row.
 pub(super) fn row(connection: &Connection, thread: ThreadId) -> Result<Option<Row>, Error> {
-    connection
-        .prepare_cached("SELECT number, head, going, origin FROM thread WHERE id = ?1")?
-        .query_row([thread.as_uuid().as_bytes()], |row| {
-            let origin: Option<Link> = row.get(3)?;
-            Ok(Row {
-                number: row.get(0)?,
-                head: Seq(row.get::<_, i64>(1)?.unsigned_abs()),
-                going: row.get(2)?,
-                forked: origin.is_some(),
-                origin: origin.unwrap_or_else(|| chain::origin(thread)),
-            })
-        })
-        .optional()
+    for index in INDEXES {
+        let sql = format!("SELECT {COLUMNS} INDEXED BY {index} WHERE id = ?1");
+        let found = connection
+            .prepare_cached(&sql)?
+            .query_row([thread.as_uuid().as_bytes()], Found::read)
+            .optional()?;
+        match found {
+            Some(found) if index == INDEXES[0] && found.thread == thread => {
+                return found.checked().map(Some);
+            }
+            Some(_) => return Err(disagree()),
+            None => {}
+        }
+    }
+    Ok(None)
+}
+
+/// A thread's row and id, by its number.
+pub(super) fn of_number(
+    connection: &Connection,
+    number: i64,
+) -> Result<Option<(ThreadId, Row)>, Error> {
+    let sql = format!("SELECT {COLUMNS} WHERE number = ?1");
+    let found = connection
+        .prepare_cached(&sql)?
+        .query_row([number], Found::read)
+        .optional()?;
+    found.map(|it| Ok((it.thread, it.checked()?))).transpose()
+}
+
+/// A thread's number, also where the rest of its row is damaged: the row and both indexes agree on it.
+pub(super) fn number(connection: &Connection, thread: ThreadId) -> Result<Option<i64>, Error> {
+    let id = thread.as_uuid().as_bytes();
+    let mut numbers = [None; INDEXES.len()];
+    for (index, number) in INDEXES.iter().zip(&mut numbers) {
+        let sql = format!("SELECT number FROM thread INDEXED BY {index} WHERE id = ?1");
+        let mut statement = connection.prepare_cached(&sql)?;
+        *number = statement.query_row([id], |row| row.get(0)).optional()?;
+    }
+    let [number, again] = numbers;
+    let Some(found) = number.filter(|_| number == again) else {
+        return if number == again {
+            Ok(None)
+        } else {
+            Err(disagree())
+        };
+    };
+    let there: Option<[u8; 16]> = connection
+        .prepare_cached("SELECT id FROM thread NOT INDEXED WHERE number = ?1")?
+        .query_row([found], |row| row.get(0))
+        .optional()?;
+    if there.as_ref() == Some(id) {
+        return Ok(Some(found));
+    }
+    Err(disagree())
+}
+
+fn disagree() -> Error {
+    error::damaged("the indexes of threads do not agree")
+}
+
+/// The rows of ids from the first to the last.
+pub(super) fn within(
+    connection: &Connection,
+    first: &[u8; 16],
+    last: &[u8; 16],
+) -> Result<Vec<Found>, Error> {
+    let [found, again] = INDEXES.map(|index| {
+        let sql = format!("SELECT {COLUMNS} INDEXED BY {index} WHERE id BETWEEN ?1 AND ?2");
+        let mut statement = connection.prepare(&sql)?;
+        let found = statement.query_map([first, last], Found::read)?;
+        found.collect::<Result<Vec<Found>, Error>>()
+    });
+    let (found, again) = (found?, again?);
+    let ids = |found: &[Found]| found.iter().map(|it| it.thread).collect::<Vec<_>>();
+    if ids(&found) == ids(&again) {
+        return Ok(found);
+    }
+    Err(disagree())
 }
 
 /// The newest number of a thread: that of its newest event, or of a delta after it.
-pub(super) fn head(connection: &Connection, row: Row) -> Result<Seq, Error> {
-    let delta = newest_delta(connection, row.number)?;
+pub(super) fn head(connection: &Connection, thread: ThreadId, row: &Row) -> Result<Seq, Error> {
+    let delta = newest_delta(connection, thread, row.number)?;
     Ok(delta.map_or(row.head, |delta| delta.max(row.head)))
 }
 
 /// The newest delta of a thread, if there is any.
-pub(super) fn newest_delta(connection: &Connection, number: i64) -> Result<Option<Seq>, Error> {
-    let delta: Option<i64> = connection
-        .prepare_cached("SELECT max(at) FROM delta WHERE at BETWEEN ?1 AND ?2")?
-        .query_row([key::first(number), key::last(number)], |row| row.get(0))?;
-    Ok(delta.map(key::seq))
+pub(super) fn newest_delta(
+    connection: &Connection,
+    thread: ThreadId,
+    number: i64,
+) -> Result<Option<Seq>, Error> {
+    let mut statement = connection.prepare_cached(
+        "SELECT at, time, item, part, offset, sum, text FROM delta
+         WHERE at BETWEEN ?1 AND ?2 ORDER BY at DESC LIMIT 1",
+    )?;
+    let mut rows = statement.query([key::first(number), key::last(number)])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    match read::checked_delta(thread, row, Seq::ZERO) {
+        Ok((record, _)) if matches!(record.body, Body::Delta(_)) => Ok(Some(record.seq)),
+        _ => Err(error::damaged("its newest text is not what was written")),
+    }
 }
 
 /// The fence. Nobody else can have moved it inside this transaction; if this does not find its row,
 /// something is so wrong that the append must not stand.
 pub(super) fn move_fence(
     transaction: &Connection,
-    number: i64,
+    thread: ThreadId,
     from: Seq,
-    to: Seq,
+    row: &Row,
 ) -> Result<(), Error> {
+    let [turn, turn_end, item, cut] = row.ends.all().map(as_i64);
     let moved = transaction
-        .prepare_cached("UPDATE thread SET head = ?1 WHERE number = ?2 AND head = ?3")?
-        .execute([as_i64(to), number, as_i64(from)])?;
+        .prepare_cached(
+            "UPDATE thread SET head = ?1, going = ?2, origin = ?3, turn = ?4, turn_end = ?5,
+                 item = ?6, cut = ?7, listed = ?8, sum = ?9
+             WHERE number = ?10 AND head = ?11",
+        )?
+        .execute(params![
+            as_i64(row.head),
+            if row.going { GOING } else { 0 },
+            row.forked.then_some(row.origin),
+            turn,
+            turn_end,
+            item,
+            cut,
+            row.listed,
+            chain::sum_of_thread(thread, row),
+            row.number,
+            as_i64(from),
+        ])?;
     if moved != 1 {
         return Err(Error::StatementChangedRows(moved));
     }
     Ok(())
 }
 
-/// The last link of a thread's chain; nothing if the newest event is not where the fence says.
-pub(super) fn end_of_chain(connection: &Connection, row: Row) -> Result<Option<Link>, Error> {
-    let last = Course::of(connection, row)?.event_upto(connection, key::SEQ_MAX)?;
-    Ok((last.seq == row.head).then_some(last.link))
+/// The last link of a thread's chain; nothing if the newest event is not where the fence says, or is not
+/// what was written.
+pub(super) fn end_of_chain(connection: &Connection, row: &Row) -> Result<Option<Link>, Error> {
+    let course = Course::of(connection, row)?;
+    let last = course.event_upto(connection, key::SEQ_MAX)?;
+    let sound = last.seq == row.head && read::follows(connection, &course, last)?;
+    Ok(sound.then_some(last.link))
 }
 
-/// Makes the row of a new thread, and says its number.
-pub(super) fn begin(transaction: &Connection, thread: ThreadId) -> Result<i64, Error> {
-    transaction
-        .prepare_cached("INSERT INTO thread (id, head) VALUES (?1, 0)")?
-        .execute([thread.as_uuid().as_bytes()])?;
-    numbered(transaction)
-}
-
-/// Makes the row of a thread that goes on from an event of another, and says its number.
-pub(super) fn begin_fork(
+/// Makes the row of a thread, gives it its number, and leaves it as it is there.
+pub(super) fn begin(
     transaction: &Connection,
     thread: ThreadId,
-    head: Seq,
-    origin: &Link,
-) -> Result<i64, Error> {
+    row: &mut Row,
+) -> Result<(), Error> {
     transaction
-        .prepare_cached("INSERT INTO thread (id, head, origin) VALUES (?1, ?2, ?3)")?
-        .execute(params![thread.as_uuid().as_bytes(), as_i64(head), origin])?;
-    numbered(transaction)
-}
-
-fn numbered(transaction: &Connection) -> Result<i64, Error> {
+        .prepare_cached(
+            "INSERT INTO thread (id, head, turn, turn_end, item, cut, sum)
+             VALUES (?1, 0, 0, 0, 0, 0, x'')",
+        )?
+        .execute([thread.as_uuid().as_bytes()])?;
     let number = transaction.last_insert_rowid();
     if number > key::NUMBER_MAX {
         return Err(Error::IntegralValueOutOfRange(0, number));
     }
-    Ok(number)
+    row.number = number;
+    move_fence(transaction, thread, Seq::ZERO, row)
+}
+
+/// Makes a thread one that is being deleted. What else its row said no longer matters, so it need not
+/// be sound.
+pub(super) fn let_go(transaction: &Connection, thread: ThreadId, number: i64) -> Result<(), Error> {
+    let head: i64 = transaction
+        .prepare_cached("SELECT head FROM thread WHERE number = ?1")?
+        .query_row([number], |row| row.get(0))?;
+    let row = Row {
+        number,
+        going: true,
+        ..Row::new(thread)
+    };
+    move_fence(transaction, thread, Seq(head.unsigned_abs()), &row)
 }

@@ -30,7 +30,7 @@ impl Fork {
         let Some(row) = row.filter(|row| !row.going) else {
             return Ok(Err(ReadError::NotFound.into()));
         };
-        let head = fence::head(transaction, row)?;
+        let head = fence::head(transaction, self.from, &row)?;
         if self.at > head {
             return Ok(Err(ForkError::Beyond { head }));
         }
@@ -38,9 +38,17 @@ impl Fork {
             Ok(open) => open,
             Err(error) => return Ok(Err(error.into())),
         };
-        let course = Course::of(transaction, row)?;
+        let course = Course::of(transaction, &row)?;
         let last = course.event_upto(transaction, self.at)?;
-        let number = fence::begin_fork(transaction, self.to, last.seq, &row.origin)?;
+        let mut fork = Row {
+            head: last.seq,
+            forked: true,
+            ends: course.ends_upto(transaction, last.seq)?,
+            listed: None,
+            ..row
+        };
+        fence::begin(transaction, self.to, &mut fork)?;
+        let number = fork.number;
         // Numbers may skip, so the fork's own may begin before the one that it was asked to begin after.
         for part in course.parts(Seq(1), last.seq) {
             course::take(transaction, number, part)?;
@@ -53,7 +61,9 @@ impl Fork {
             }
         }
         if let Some(summary) = &self.summary {
-            project::write_summary(transaction, number, self.to, summary)?;
+            let listed = project::write_summary(transaction, number, self.to, summary)?;
+            fork.listed = Some(listed);
+            fence::move_fence(transaction, self.to, fork.head, &fork)?;
         }
         Ok(Ok(head))
     }

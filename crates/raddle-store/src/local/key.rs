@@ -23,6 +23,11 @@ pub(super) fn seq(key: i64) -> Seq {
     Seq(u64::try_from(key).unwrap_or(0) & SEQ_MAX.0)
 }
 
+/// The thread's number in a key.
+pub(super) fn number(key: i64) -> i64 {
+    key >> SEQ_BITS
+}
+
 /// The keys of a thread: from the first to the last.
 pub(super) fn first(number: i64) -> i64 {
     key(number, Seq::ZERO)

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use raddle_core::{Seq, ThreadId};
 use rusqlite::{Connection, Error};
 
-use super::chain::{self, Link};
+use super::chain::Link;
 use super::fence::{self, Row};
 
 /// How many threads are remembered.
@@ -24,11 +24,11 @@ pub(super) struct Known {
 /// Where a thread stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
-    /// Its number; nothing before its first append.
-    pub(super) number: Option<i64>,
-    /// Its newest event.
-    pub(super) event: Seq,
-    /// The link of that.
+    /// Its row.
+    pub(super) row: Row,
+    /// Whether the row is there already.
+    pub(super) begun: bool,
+    /// The link of its newest event.
     pub(super) link: Link,
     /// Its newest delta, if there is any.
     pub(super) delta: Option<Seq>,
@@ -39,14 +39,15 @@ pub(super) struct State {
 pub(super) enum Closed {
     /// It is being deleted.
     Going,
-    /// Its newest event is not where the fence says.
+    /// Its newest event is not where the fence says, or not what was written.
     Damaged(Seq),
 }
 
 impl State {
     /// The head, as the fence sees it. A delta is deleted only by a later event, so it never goes back.
     pub(super) fn head(&self) -> Seq {
-        self.delta.map_or(self.event, |delta| delta.max(self.event))
+        let event = self.row.head;
+        self.delta.map_or(event, |delta| delta.max(event))
     }
 }
 
@@ -78,14 +79,15 @@ impl Known {
             return Ok(Ok(*state));
         }
         let Some(row) = fence::row(transaction, thread)? else {
+            let row = Row::new(thread);
             return Ok(Ok(State {
-                number: None,
-                event: Seq::ZERO,
-                link: chain::origin(thread),
+                row,
+                begun: false,
+                link: row.origin,
                 delta: None,
             }));
         };
-        look_up(transaction, row)
+        look_up(transaction, thread, row)
     }
 
     /// A thread stands here now.
@@ -94,17 +96,21 @@ impl Known {
     }
 }
 
-fn look_up(transaction: &Connection, row: Row) -> Result<Result<State, Closed>, Error> {
+fn look_up(
+    transaction: &Connection,
+    thread: ThreadId,
+    row: Row,
+) -> Result<Result<State, Closed>, Error> {
     if row.going {
         return Ok(Err(Closed::Going));
     }
-    let Some(link) = fence::end_of_chain(transaction, row)? else {
+    let Some(link) = fence::end_of_chain(transaction, &row)? else {
         return Ok(Err(Closed::Damaged(row.head)));
     };
     Ok(Ok(State {
-        number: Some(row.number),
-        event: row.head,
+        row,
+        begun: true,
         link,
-        delta: fence::newest_delta(transaction, row.number)?,
+        delta: fence::newest_delta(transaction, thread, row.number)?,
     }))
 }

@@ -7,6 +7,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use raddle_core::ports::AppendError;
 use rusqlite::{Connection, Error};
@@ -24,6 +25,9 @@ const TRANSACTION_BYTES: usize = 4 << 10;
 
 /// How often the log is read again because another process has begun it anew meanwhile.
 const ATTEMPTS_MAX: u32 = 3;
+
+/// How long those who write wait for one who reads, when the log is to be emptied.
+const PATIENCE: Duration = Duration::from_millis(5);
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
@@ -89,6 +93,14 @@ pub(super) fn empty(connection: &Connection) -> Result<bool, Error> {
     })
 }
 
+/// The same for one for whom others wait: a short read is let finish, a long one is not.
+pub(super) fn empty_soon(connection: &Connection) -> Result<bool, Error> {
+    connection.busy_timeout(PATIENCE)?;
+    let in_the_way = empty(connection);
+    connection.busy_timeout(schema::BUSY_MAX)?;
+    in_the_way
+}
+
 /// Makes a log whole after a sync that failed: the system may have forgotten that some of it was never
 /// written, and would sync without a word. So every byte is written once more, which makes the system
 /// remember; then it is synced, moved into the file, and emptied, and with that nothing is left of what
@@ -138,29 +150,109 @@ fn write_again(path: &Path) -> io::Result<usize> {
     Ok(sound(&bytes))
 }
 
+/// Something that a log holds for a page of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// The number of the page.
+    pub(super) page: u32,
+    /// Where in the log it begins.
+    pub(super) at: u64,
+    /// Whether a transaction ends with it.
+    pub(super) ends: bool,
+}
+
+/// The pages of a log's present round.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    /// Those that SQLite takes: of transactions that were ended, up to the first wrong checksum.
+    pub(super) taken: Vec<Frame>,
+    /// Those after that, up to the last that ends a transaction.
+    pub(super) beyond: Vec<Frame>,
+    /// Whether the first page with a wrong checksum comes in the middle of a transaction.
+    amid: bool,
+}
+
+impl Frames {
+    pub(super) fn of(log: &[u8]) -> Self {
+        let Some((header, frames)) = log.split_at_checked(HEADER_BYTES) else {
+            return Self::default();
+        };
+        let page_bytes = schema::PAGE_BYTES as usize;
+        let step = FRAME_HEADER_BYTES + page_bytes;
+        let mut found = Vec::new();
+        for (index, frame) in frames.chunks_exact(step).enumerate() {
+            // Others are of a former round, or were hit.
+            if frame[8..16] == header[16..24] {
+                let at = HEADER_BYTES + index * step + FRAME_HEADER_BYTES;
+                let frame = Frame {
+                    page: word(frame, 0),
+                    at: at as u64,
+                    ends: word(frame, 4) != 0,
+                };
+                found.push((index, frame));
+            }
+        }
+        let sound = sound(log);
+        let last = |upto: usize| {
+            let ends = |(index, frame): &(usize, Frame)| frame.ends && *index < upto;
+            found.iter().rposition(ends).map_or(0, |at| at + 1)
+        };
+        let (taken, all) = (last(sound), last(usize::MAX));
+        let frames = |range: &[(usize, Frame)]| range.iter().map(|(_, it)| *it).collect();
+        Self {
+            taken: frames(&found[..taken]),
+            beyond: frames(&found[taken..all]),
+            amid: taken < sound,
+        }
+    }
+
+    /// Whether transactions were lost that someone was told of. SQLite takes a log up to the first page
+    /// with a wrong checksum and passes over the rest without a word, because after a loss of power that
+    /// is how a log ends. So does one whose writer was killed while it synced, of which another process
+    /// wrote over the beginning: what is left then is the end of one transaction that nobody was told of.
+    /// More than that was never there by itself.
+    pub(super) fn are_lost(&self) -> bool {
+        let ended = self.beyond.iter().filter(|frame| frame.ends).count();
+        ended > usize::from(!self.amid)
+    }
+}
+
+/// Whether a log begins as SQLite writes it. If it does not, SQLite takes nothing of it.
+pub(super) fn is_headed(log: &[u8]) -> bool {
+    log.is_empty()
+        || log
+            .get(..HEADER_BYTES)
+            .is_some_and(|it| head_sum(it).is_some())
+}
+
+/// The checksum of a header, if it bears it.
+fn head_sum(header: &[u8]) -> Option<Sum> {
+    let mut sum = Sum(0, 0);
+    sum.add(&header[..24], header[3] & 1 == 1);
+    (sum == Sum(word(header, 24), word(header, 28))).then_some(sum)
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap_or_default())
+}
+
 /// How many pages of a log follow one another without a break, by their checksums.
 pub(super) fn sound(log: &[u8]) -> usize {
     let Some((header, mut rest)) = log.split_at_checked(HEADER_BYTES) else {
         return 0;
     };
-    let big_endian = header[3] & 1 == 1;
-    let number = |bytes: &[u8], at: usize| {
-        let word = bytes[at..at + 4].try_into().unwrap_or_default();
-        u32::from_be_bytes(word)
-    };
-    let mut sum = Sum(0, 0);
-    sum.add(&header[..24], big_endian);
-    if sum != Sum(number(header, 24), number(header, 28)) {
+    let Some(mut sum) = head_sum(header) else {
         return 0;
-    }
-    let page_bytes = number(header, 8) as usize;
+    };
+    let big_endian = header[3] & 1 == 1;
+    let page_bytes = word(header, 8) as usize;
     let mut count = 0;
     while let Some((frame, next)) = rest.split_at_checked(FRAME_HEADER_BYTES + page_bytes) {
         let (head, page) = frame.split_at(FRAME_HEADER_BYTES);
         sum.add(&head[..8], big_endian);
         sum.add(page, big_endian);
         let salted = head[8..16] == header[16..24];
-        if !salted || sum != Sum(number(head, 16), number(head, 20)) {
+        if !salted || sum != Sum(word(head, 16), word(head, 20)) {
             break;
         }
         count += 1;
@@ -191,72 +283,4 @@ impl Sum {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A log with some pages, and how many SQLite says it has.
-    fn log() -> (tempfile::TempDir, Connection, usize) {
-        let folder = tempfile::tempdir().expect("a folder");
-        let connection = schema::open_or_create(folder.path()).expect("a journal");
-        for round in 0..20 {
-            connection
-                .execute("INSERT INTO item (at) VALUES (?1)", [round])
-                .expect("room");
-        }
-        let pages = pages(&connection).expect("a log");
-        (folder, connection, usize::try_from(pages).expect("a count"))
-    }
-
-    #[test]
-    fn a_log_is_sound_as_far_as_sqlite_wrote_it() {
-        let (folder, _connection, pages) = log();
-        assert!(pages > 20);
-        assert_eq!(write_again(&path(folder.path())).expect("written"), pages);
-    }
-
-    #[test]
-    fn a_log_is_sound_only_up_to_its_first_wrong_byte() {
-        let (folder, _connection, pages) = log();
-        let bytes = std::fs::read(path(folder.path())).expect("a log");
-        for at in [0, 9, 40, bytes.len() / 2, bytes.len() - 1] {
-            let mut bytes = bytes.clone();
-            bytes[at] ^= 1;
-            let frame = FRAME_HEADER_BYTES + 1024;
-            let expected = at.saturating_sub(HEADER_BYTES) / frame;
-            assert_eq!(sound(&bytes), expected.min(pages), "byte {at}");
-        }
-        assert_eq!(sound(&[]), 0);
-        assert_eq!(sound(&bytes[..HEADER_BYTES]), 0);
-    }
-
-    #[test]
-    fn a_log_that_lost_pages_is_not_moved_into_the_file() {
-        let (folder, connection, _) = log();
-        let log = path(folder.path());
-        let mut bytes = std::fs::read(&log).expect("a log");
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
-        std::fs::write(&log, &bytes).expect("written");
-        let renewed = renew(&connection, folder.path());
-        assert!(
-            matches!(renewed, Err(AppendError::Unavailable(_))),
-            "{renewed:?}"
-        );
-        assert_eq!(std::fs::read(&log).expect("a log"), bytes);
-    }
-
-    #[test]
-    fn a_log_that_is_whole_is_emptied() {
-        let (folder, connection, _) = log();
-        renew(&connection, folder.path()).expect("renewed");
-        assert!(
-            std::fs::read(path(folder.path()))
-                .expect("a log")
-                .is_empty()
-        );
-        let count: i64 = connection
-            .query_row("SELECT count(*) FROM item", [], |row| row.get(0))
-            .expect("a count");
-        assert_eq!(count, 20);
-    }
-}
+mod tests;

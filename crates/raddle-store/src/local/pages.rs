@@ -10,7 +10,8 @@ use super::course::{Course, Order};
 use super::fence::{self, Row};
 use super::files::Files;
 use super::key;
-use super::project::{self, SUMMARY, Shelf};
+use super::project::{self, Listed, SUMMARY, Shelf};
+use super::trail::{Entry, Trail};
 use super::{error, read};
 use crate::page::{self, ListCursor};
 use crate::records::item_of;
@@ -36,15 +37,17 @@ pub(super) fn threads(
     } else {
         Shelf::Open
     };
-    let folder = if query.cwd.is_some() {
-        "AND cwd = ?4"
-    } else {
-        "AND ?4 IS NULL"
+    let (index, folder) = match &query.cwd {
+        Some(_) => ("summary_folder", "AND cwd = ?4"),
+        None => ("summary_recent", "AND ?4 IS NULL"),
     };
-    let sql = format!(
-        "SELECT {SUMMARY} FROM summary WHERE shelf = ?1 {folder} AND (recency_at, id) < (?2, ?3)
-         ORDER BY recency_at DESC, id DESC"
-    );
+    let select = |columns: &str, index: &str| {
+        format!(
+            "SELECT {columns} FROM summary INDEXED BY {index}
+             WHERE shelf = ?1 {folder} AND (recency_at, id) < (?2, ?3)
+             ORDER BY recency_at DESC, id DESC"
+        )
+    };
     let (recency, id) = match cursor {
         Some(cursor) => (
             cursor.recency.0,
@@ -53,15 +56,28 @@ pub(super) fn threads(
         // Nothing comes after these: no id has 17 bytes.
         None => (i64::MAX, vec![0xff; 17]),
     };
-    let mut statement = connection.prepare_cached(&sql)?;
     let values = params![shelf as i64, recency, id, query.cwd];
+    let mut statement = connection.prepare_cached(&select(SUMMARY, index))?;
     let mut rows = statement.query(values)?;
+    let again = format!("{index}_again");
+    let mut witness = connection.prepare_cached(&select("number", &again))?;
+    let mut witness = witness.query(values)?;
     let mut threads = Vec::new();
-    while let Some(row) = rows.next()? {
-        let number = row.get(0)?;
+    loop {
+        let next = rows.next()?;
+        let number: Option<i64> = next.map(|row| row.get(0)).transpose()?;
+        let seen: Option<i64> = witness.next()?.map(|row| row.get(0)).transpose()?;
+        if number != seen {
+            return Err(error::damaged("the two indexes of the list do not agree"));
+        }
+        let (Some(row), Some(number)) = (next, number) else {
+            break;
+        };
         if wanted(number) {
-            let (_, summary) = project::read_summary(row)?;
-            threads.push(with_head(connection, summary)?);
+            let thread = fence::of_number(connection, number)?;
+            let (id, thread) = thread.ok_or_else(|| nameless(number))?;
+            let listed = Listed::read(row, &thread)?;
+            threads.push(with_head(connection, id, &thread, listed)?);
             if threads.len() > limit {
                 break;
             }
@@ -70,10 +86,23 @@ pub(super) fn threads(
     Ok(threads)
 }
 
-fn with_head(connection: &Connection, mut summary: Summary) -> Result<Summary, Error> {
-    if let Some(row) = fence::row(connection, summary.thread)? {
-        summary.head = fence::head(connection, row)?;
+fn nameless(number: i64) -> Error {
+    error::damaged(&format!(
+        "the list has a thread of the number {number}, which is not there"
+    ))
+}
+
+fn with_head(
+    connection: &Connection,
+    thread: ThreadId,
+    row: &Row,
+    listed: Listed,
+) -> Result<Summary, Error> {
+    let mut summary = listed.summary;
+    if summary.thread != thread {
+        return Err(nameless(row.number));
     }
+    summary.head = fence::head(connection, thread, row)?;
     Ok(summary)
 }
 
@@ -82,17 +111,25 @@ pub(super) fn of_numbers(
     connection: &Connection,
     numbers: &BTreeSet<i64>,
 ) -> Result<Vec<Summary>, Error> {
-    let sql = format!("SELECT {SUMMARY} FROM summary WHERE number = ?1 AND shelf <> ?2");
-    let mut statement = connection.prepare_cached(&sql)?;
     let mut threads = Vec::new();
     for number in numbers {
-        let hidden = Shelf::Hidden as i64;
-        let found = statement.query_row([*number, hidden], project::read_summary);
-        if let Some((_, summary)) = found.optional()? {
-            threads.push(with_head(connection, summary)?);
+        if let Some((thread, row)) = fence::of_number(connection, *number)? {
+            threads.extend(shown(connection, thread, &row)?);
         }
     }
     Ok(threads)
+}
+
+/// A thread as a list shows it, if one does.
+pub(super) fn shown(
+    connection: &Connection,
+    thread: ThreadId,
+    row: &Row,
+) -> Result<Option<Summary>, Error> {
+    let listed = project::listed(connection, row)?;
+    let listed = listed.filter(|it| it.shelf != Shelf::Hidden);
+    let summary = listed.map(|it| with_head(connection, thread, row, it));
+    summary.transpose()
 }
 
 /// Whether a thread belongs on a page.
@@ -110,11 +147,12 @@ pub(super) fn turns(
     query: &PageQuery,
 ) -> Result<Page<TurnEntry>, ReadError> {
     let row = read::thread(connection, thread)?.ok_or(ReadError::NotFound)?;
-    let scan = Scan::new(connection, row, query)?;
-    let keys = scan.keys(connection, "turn").map_err(error::open)?;
-    let mut turns = Vec::with_capacity(keys.len());
-    for at in keys {
-        turns.push((key::seq(at), turn(connection, files, &scan.course, at)?));
+    let scan = Scan::new(connection, &row, query)?;
+    let entries = scan.entries(connection, Trail::Turn);
+    let entries = entries.map_err(error::open)?;
+    let mut turns = Vec::with_capacity(entries.len());
+    for it in entries {
+        turns.push((it.seq(), turn(connection, files, &scan.course, it)?));
     }
     Ok(page::of_numbered(turns, scan.limit))
 }
@@ -123,10 +161,10 @@ fn turn(
     connection: &Connection,
     files: &Files,
     course: &Course,
-    at: i64,
+    entry: Entry,
 ) -> Result<TurnEntry, ReadError> {
-    let from = key::seq(at);
-    let (started_at, event) = read::event(connection, files, course, at)?;
+    let from = entry.seq();
+    let (started_at, event) = read::event(connection, files, course, entry.at)?;
     let Event::TurnStarted(started) = *event else {
         return Err(read::corrupt(from, "it begins no turn".to_owned()));
     };
@@ -137,21 +175,22 @@ fn turn(
         ended: None,
     };
     let fail = |error| error::read(error, from);
+    let last_end = |upto| {
+        let end = course.last_upto(connection, Trail::TurnEnd, upto);
+        end.map_err(fail)
+    };
     let until = next_turn(connection, course, from).map_err(fail)?;
-    let mut last = before(until);
+    let mut end = last_end(before(until))?;
     // It ends once. Should another end lie there, it is some other turn's.
-    while entry.ended.is_none() {
-        let range = (from.next(), last);
-        let ends = course.keys(connection, "turn_end", range, Order::NewestFirst, 1);
-        let Some(end) = ends.map_err(fail)?.pop() else {
-            break;
-        };
-        let (ended_at, event) = read::event(connection, files, course, end)?;
+    while end > from {
+        let (ended_at, event) = read::event(connection, files, course, course.key_of(end))?;
         match *event {
             Event::TurnEnded(ended) if ended.turn == entry.turn => {
                 entry.ended = Some((ended.end, ended_at));
+                break;
             }
-            _ => last = before(key::seq(end)),
+            Event::TurnEnded(_) => end = last_end(before(end))?,
+            _ => return Err(read::corrupt(end, "it ends no turn".to_owned())),
         }
     }
     Ok(entry)
@@ -159,9 +198,8 @@ fn turn(
 
 /// Where the turn after a record begins.
 fn next_turn(connection: &Connection, course: &Course, after: Seq) -> Result<Seq, Error> {
-    let rest = (after.next(), key::SEQ_MAX);
-    let next = course.keys(connection, "turn", rest, Order::OldestFirst, 1)?;
-    Ok(next.first().map_or(Seq(u64::MAX), |at| key::seq(*at)))
+    let next = course.first_from(connection, Trail::Turn, after.next())?;
+    Ok(next.map_or(Seq(u64::MAX), |next| next.seq()))
 }
 
 fn before(seq: Seq) -> Seq {
@@ -177,17 +215,18 @@ pub(super) fn items(
     query: &PageQuery,
 ) -> Result<Page<Item>, ReadError> {
     let row = read::thread(connection, thread)?.ok_or(ReadError::NotFound)?;
-    let mut scan = Scan::new(connection, row, query)?;
+    let mut scan = Scan::new(connection, &row, query)?;
     if let Some(turn) = turn {
-        let span = span(connection, &scan.course, turn).map_err(error::open)?;
+        let span = span(connection, files, &scan.course, turn)?;
         // A turn that is not there has no items.
         scan.clip(span.unwrap_or((Seq::ZERO, Seq::ZERO)));
     }
-    let keys = scan.keys(connection, "item").map_err(error::open)?;
-    let mut items = Vec::with_capacity(keys.len());
-    for at in keys {
-        let seq = key::seq(at);
-        let (_, event) = read::event(connection, files, &scan.course, at)?;
+    let entries = scan.entries(connection, Trail::Item);
+    let entries = entries.map_err(error::open)?;
+    let mut items = Vec::with_capacity(entries.len());
+    for it in entries {
+        let seq = it.seq();
+        let (_, event) = read::event(connection, files, &scan.course, it.at)?;
         let Some((_, item)) = item_of(&event) else {
             return Err(read::corrupt(seq, "it is no item".to_owned()));
         };
@@ -199,17 +238,45 @@ pub(super) fn items(
 /// Where a turn's records lie: turns follow one another, so it reaches to the next.
 fn span(
     connection: &Connection,
+    files: &Files,
     course: &Course,
     turn: &TurnId,
-) -> Result<Option<(Seq, Seq)>, Error> {
+) -> Result<Option<(Seq, Seq)>, ReadError> {
+    let Some(at) = find_turn(connection, course, turn).map_err(error::open)? else {
+        return Ok(None);
+    };
+    let from = key::seq(at);
+    let (_, event) = read::event(connection, files, course, at)?;
+    match &*event {
+        Event::TurnStarted(it) if it.turn == *turn => {}
+        _ => return Err(read::corrupt(from, "it does not begin the turn".to_owned())),
+    }
+    let until = next_turn(connection, course, from).map_err(error::open)?;
+    Ok(Some((from, until)))
+}
+
+/// The record that begins a turn. What the index does not find is looked for without it.
+fn find_turn(
+    connection: &Connection,
+    course: &Course,
+    turn: &TurnId,
+) -> Result<Option<i64>, Error> {
     let mut statement =
         connection.prepare_cached("SELECT at FROM turn WHERE id = ?1 AND at BETWEEN ?2 AND ?3")?;
     for part in course.parts(Seq::ZERO, key::SEQ_MAX) {
         let [first, last] = part.keys();
         let found = statement.query_row(params![turn.as_str(), first, last], |row| row.get(0));
         if let Some(at) = found.optional()? {
-            let from = key::seq(at);
-            return Ok(Some((from, next_turn(connection, course, from)?)));
+            return Ok(Some(at));
+        }
+    }
+    let mut statement = connection.prepare_cached("SELECT id = ?1 FROM turn WHERE at = ?2")?;
+    let all = (Seq::ZERO, key::SEQ_MAX);
+    for it in course.along(connection, Trail::Turn, all, Order::OldestFirst, usize::MAX)? {
+        if statement.query_row(params![turn.as_str(), it.at], |row| row.get(0))? {
+            return Err(error::damaged(
+                "the index of turns does not have all of them",
+            ));
         }
     }
     Ok(None)
@@ -225,7 +292,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn new(connection: &Connection, row: Row, query: &PageQuery) -> Result<Self, ReadError> {
+    fn new(connection: &Connection, row: &Row, query: &PageQuery) -> Result<Self, ReadError> {
         let course = Course::of(connection, row).map_err(error::open)?;
         let cuts = project::cuts(connection, &course).map_err(error::open)?;
         let mut scan = Self {
@@ -255,20 +322,20 @@ impl Scan {
         self.spans.retain(|(first, end)| first < end);
     }
 
-    /// The keys of a page, and one more if there is more.
-    fn keys(&self, connection: &Connection, table: &str) -> Result<Vec<i64>, Error> {
-        let mut keys = Vec::new();
+    /// The rows of a page, and one more if there is more.
+    fn entries(&self, connection: &Connection, trail: Trail) -> Result<Vec<Entry>, Error> {
+        let mut entries = Vec::new();
         for (first, end) in &self.spans {
-            let wanted = self.limit + 1 - keys.len();
+            let wanted = self.limit + 1 - entries.len();
             if wanted == 0 {
                 break;
             }
             let range = (*first, before(*end));
-            keys.extend(
-                self.course
-                    .keys(connection, table, range, self.order, wanted)?,
-            );
+            let more = self
+                .course
+                .along(connection, trail, range, self.order, wanted);
+            entries.extend(more?);
         }
-        Ok(keys)
+        Ok(entries)
     }
 }

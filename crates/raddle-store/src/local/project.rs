@@ -2,11 +2,14 @@
 
 use raddle_core::ports::Summary;
 use raddle_core::{Body, Event, Record, Seq, ThreadId, Timestamp};
-use rusqlite::{Connection, Error, OptionalExtension, params};
+use rusqlite::{Connection, Error, params};
 
-use super::course::Course;
-use super::fence::as_i64;
-use super::key::{self, key};
+use super::chain::{self, Sum};
+use super::course::{Course, Order};
+use super::error;
+use super::fence::{Row, as_i64};
+use super::key;
+use super::trail::Trail;
 use crate::cuts::Cuts;
 use crate::records::item_of;
 
@@ -22,10 +25,18 @@ pub(super) enum Shelf {
     Hidden = 2,
 }
 
-/// Takes in what was appended.
+impl Shelf {
+    fn of(number: i64) -> Option<Self> {
+        [Self::Open, Self::Archived, Self::Hidden]
+            .into_iter()
+            .find(|shelf| *shelf as i64 == number)
+    }
+}
+
+/// Takes in what was appended, and changes the thread's row as that asks for.
 pub(super) fn follow(
     transaction: &Connection,
-    number: i64,
+    row: &mut Row,
     thread: ThreadId,
     records: &[Record],
 ) -> Result<(), Error> {
@@ -35,10 +46,10 @@ pub(super) fn follow(
             continue;
         };
         listed |= is_listed(event);
-        follow_event(transaction, number, event, record)?;
+        follow_event(transaction, row, event, record)?;
     }
     if listed {
-        follow_list(transaction, number, thread, records)?;
+        follow_list(transaction, row, thread, records)?;
     }
     Ok(())
 }
@@ -80,11 +91,11 @@ fn is_listed(event: &Event) -> bool {
 
 fn follow_list(
     transaction: &Connection,
-    number: i64,
+    row: &mut Row,
     thread: ThreadId,
     records: &[Record],
 ) -> Result<(), Error> {
-    let before = summary(transaction, number)?;
+    let before = listed(transaction, row)?.map(|it| it.summary);
     let mut after = before.clone();
     for record in records {
         Summary::fold(&mut after, record);
@@ -92,7 +103,8 @@ fn follow_list(
     match (before, after) {
         (None, None) => Ok(()),
         (Some(_), None) => {
-            transaction.execute("DELETE FROM summary WHERE number = ?1", [number])?;
+            transaction.execute("DELETE FROM summary WHERE number = ?1", [row.number])?;
+            row.listed = None;
             Ok(())
         }
         (before, Some(mut after)) => {
@@ -101,38 +113,48 @@ fn follow_list(
             if before.as_ref() == Some(&after) {
                 return Ok(());
             }
-            write_summary(transaction, number, thread, &after)
+            row.listed = Some(write_summary(transaction, row.number, thread, &after)?);
+            Ok(())
         }
     }
 }
 
 fn follow_event(
     transaction: &Connection,
-    number: i64,
+    row: &mut Row,
     event: &Event,
     record: &Record,
 ) -> Result<(), Error> {
-    let at = key(number, record.seq);
+    let seq = record.seq;
     if item_of(event).is_some() {
+        let (it, sum) = Trail::Item.go_on(row, seq, Seq::ZERO);
         transaction
-            .prepare_cached("INSERT INTO item (at) VALUES (?1)")?
-            .execute([at])?;
+            .prepare_cached("INSERT INTO item (at, before, sum) VALUES (?1, ?2, ?3)")?
+            .execute(params![it.at, as_i64(it.before), sum])?;
     }
     match event {
-        Event::TurnStarted(it) => {
+        Event::TurnStarted(started) => {
+            let (it, sum) = Trail::Turn.go_on(row, seq, Seq::ZERO);
             transaction
-                .prepare_cached("INSERT INTO turn (at, id) VALUES (?1, ?2)")?
-                .execute(params![at, it.turn.as_str()])?;
+                .prepare_cached("INSERT INTO turn (at, before, sum, id) VALUES (?1, ?2, ?3, ?4)")?
+                .execute(params![
+                    it.at,
+                    as_i64(it.before),
+                    sum,
+                    started.turn.as_str()
+                ])?;
         }
         Event::TurnEnded(_) => {
+            let (it, sum) = Trail::TurnEnd.go_on(row, seq, Seq::ZERO);
             transaction
-                .prepare_cached("INSERT INTO turn_end (at) VALUES (?1)")?
-                .execute([at])?;
+                .prepare_cached("INSERT INTO turn_end (at, before, sum) VALUES (?1, ?2, ?3)")?
+                .execute(params![it.at, as_i64(it.before), sum])?;
         }
-        Event::Reverted(it) => {
+        Event::Reverted(reverted) => {
+            let (it, sum) = Trail::Cut.go_on(row, seq, reverted.at);
             transaction
-                .prepare_cached("INSERT INTO cut (at, since) VALUES (?1, ?2)")?
-                .execute([at, as_i64(it.at)])?;
+                .prepare_cached("INSERT INTO cut (at, before, sum, since) VALUES (?1, ?2, ?3, ?4)")?
+                .execute(params![it.at, as_i64(it.before), sum, as_i64(it.since)])?;
         }
         _ => {}
     }
@@ -141,54 +163,71 @@ fn follow_event(
 
 /// What of a thread no longer counts.
 pub(super) fn cuts(connection: &Connection, course: &Course) -> Result<Cuts, Error> {
-    let mut statement = connection
-        .prepare_cached("SELECT at, since FROM cut WHERE at BETWEEN ?1 AND ?2 ORDER BY at")?;
+    let all = (Seq::ZERO, key::SEQ_MAX);
     let mut cuts = Cuts::default();
-    for part in course.parts(Seq::ZERO, key::SEQ_MAX) {
-        let mut rows = statement.query(part.keys())?;
-        while let Some(row) = rows.next()? {
-            let since = Seq(row.get::<_, i64>(1)?.unsigned_abs());
-            cuts.cut(since, key::seq(row.get(0)?));
-        }
+    for entry in course.along(connection, Trail::Cut, all, Order::OldestFirst, usize::MAX)? {
+        cuts.cut(entry.since, entry.seq());
     }
     Ok(cuts)
 }
 
-/// The columns that [`read_summary`] reads, of `summary`.
+/// What lists show of a thread, without its head.
+#[derive(Clone, Debug)]
+pub(super) struct Listed {
+    pub(super) shelf: Shelf,
+    pub(super) summary: Summary,
+}
+
+/// The columns that [`Listed::read`] reads, of `summary`.
 pub(super) const SUMMARY: &str =
     "number, id, shelf, recency_at, created_at, turns, cwd, name, preview";
 
-/// Reads a summary without its head, and the thread's number.
-pub(super) fn read_summary(row: &rusqlite::Row<'_>) -> Result<(i64, Summary), Error> {
-    let id: [u8; 16] = row.get(1)?;
-    let summary = Summary {
-        thread: uuid::Uuid::from_bytes(id).into(),
-        archived: row.get::<_, i64>(2)? == Shelf::Archived as i64,
-        recency_at: Timestamp(row.get(3)?),
-        created_at: Timestamp(row.get(4)?),
-        turns: row.get::<_, i64>(5)?.unsigned_abs(),
-        cwd: row.get(6)?,
-        name: row.get(7)?,
-        preview: row.get(8)?,
-        head: Seq::ZERO,
-    };
-    Ok((row.get(0)?, summary))
+impl Listed {
+    /// Reads a summary, and holds it against what the thread's row says of it.
+    pub(super) fn read(found: &rusqlite::Row<'_>, row: &Row) -> Result<Self, Error> {
+        let id: [u8; 16] = found.get(1)?;
+        let shelf = Shelf::of(found.get(2)?).ok_or_else(changed)?;
+        let summary = Summary {
+            thread: uuid::Uuid::from_bytes(id).into(),
+            archived: shelf == Shelf::Archived,
+            recency_at: Timestamp(found.get(3)?),
+            created_at: Timestamp(found.get(4)?),
+            turns: found.get::<_, i64>(5)?.unsigned_abs(),
+            cwd: found.get(6)?,
+            name: found.get(7)?,
+            preview: found.get(8)?,
+            head: Seq::ZERO,
+        };
+        if row.listed != Some(chain::sum_of_summary(row.number, shelf, &summary)) {
+            return Err(changed());
+        }
+        Ok(Self { shelf, summary })
+    }
 }
 
-fn summary(connection: &Connection, number: i64) -> Result<Option<Summary>, Error> {
+fn changed() -> Error {
+    error::damaged("what lists show of a thread is not what was written")
+}
+
+/// What lists show of a thread, if there is something.
+pub(super) fn listed(connection: &Connection, row: &Row) -> Result<Option<Listed>, Error> {
     let sql = format!("SELECT {SUMMARY} FROM summary WHERE number = ?1");
     let mut statement = connection.prepare_cached(&sql)?;
-    let found = statement.query_row([number], read_summary).optional()?;
-    Ok(found.map(|(_, summary)| summary))
+    let mut rows = statement.query([row.number])?;
+    match rows.next()? {
+        Some(found) => Listed::read(found, row).map(Some),
+        None if row.listed.is_none() => Ok(None),
+        None => Err(changed()),
+    }
 }
 
-/// Keeps what lists show of a thread.
+/// Keeps what lists show of a thread, and gives its checksum.
 pub(super) fn write_summary(
     transaction: &Connection,
     number: i64,
     thread: ThreadId,
     summary: &Summary,
-) -> Result<(), Error> {
+) -> Result<Sum, Error> {
     let shelf = if summary.thread != thread {
         Shelf::Hidden
     } else if summary.archived {
@@ -213,5 +252,5 @@ pub(super) fn write_summary(
             summary.name,
             summary.preview,
         ])?;
-    Ok(())
+    Ok(chain::sum_of_summary(number, shelf, summary))
 }

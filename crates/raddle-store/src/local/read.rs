@@ -16,6 +16,9 @@ use crate::records;
 /// About how much a delta weighs beside its text.
 const DELTA_BYTES: usize = 100;
 
+/// What is said of an event that was changed, or that does not belong where it is.
+const UNCHAINED: &str = "its hash does not follow from the record before it";
+
 /// A thread that can be read.
 pub(super) fn thread(
     connection: &Connection,
@@ -28,7 +31,9 @@ pub(super) fn thread(
 /// The newest number; zero for a thread that is not there.
 pub(super) fn head(connection: &Connection, id: ThreadId) -> Result<Seq, ReadError> {
     match thread(connection, id)? {
-        Some(row) => fence::head(connection, row).map_err(|error| error::read(error, row.head)),
+        Some(row) => {
+            fence::head(connection, id, &row).map_err(|error| error::read(error, row.head))
+        }
         None => Ok(Seq::ZERO),
     }
 }
@@ -44,8 +49,12 @@ pub(super) fn records(
     let row = thread(connection, id)?.ok_or(ReadError::NotFound)?;
     let fail = |error| error::read(error, after.next());
     let after = after.min(key::SEQ_MAX);
-    let course = Course::of(connection, row).map_err(fail)?;
+    let course = Course::of(connection, &row).map_err(fail)?;
     let mut last = course.event_upto(connection, after).map_err(fail)?;
+    // What follows is held against it, so it must be where it belongs.
+    if !follows(connection, &course, last).map_err(fail)? {
+        return Err(corrupt(last.seq, UNCHAINED.to_owned()));
+    }
     let mut deltas = connection
         .prepare_cached(
             "SELECT at, time, item, part, offset, sum, text FROM delta
@@ -156,12 +165,15 @@ impl Row {
         form::weight(self.form, &self.body)
     }
 
+    fn follows(&self, before: &Link) -> bool {
+        chain::link(before, self.seq, self.at, self.form, &self.body) == self.link
+    }
+
     /// The record, if it bears the mark that must follow the one before it.
     fn open(&self, before: &Link, files: &Files) -> Result<Record, ReadError> {
         let seq = self.seq;
-        if chain::link(before, seq, self.at, self.form, &self.body) != self.link {
-            let what = "its hash does not follow from the record before it";
-            return Err(corrupt(seq, what.to_owned()));
+        if !self.follows(before) {
+            return Err(corrupt(seq, UNCHAINED.to_owned()));
         }
         let newer = |what: String| ReadError::Newer(format!("record {seq}: {what}"));
         let json = form::open(self.form, &self.body, files).map_err(|error| match error {
@@ -199,6 +211,22 @@ pub(super) fn event(
         Body::Event(event) => Ok((row.at, event)),
         Body::Delta(_) => Err(corrupt(seq, "it is no event".to_owned())),
     }
+}
+
+/// Whether an event follows from the one before it; what stands before the first does.
+pub(super) fn follows(
+    connection: &Connection,
+    course: &Course,
+    event: Linked,
+) -> Result<bool, Error> {
+    let Some(upto) = event.seq.0.checked_sub(1).map(Seq) else {
+        return Ok(true);
+    };
+    let before = course.event_upto(connection, upto)?;
+    let row = connection
+        .prepare_cached("SELECT at, time, form, chain, body FROM event WHERE at = ?1")?
+        .query_row([course.key_of(event.seq)], Row::read)?;
+    Ok(row.follows(&before.link))
 }
 
 /// A thread's deltas in order, each held against its checksum.
@@ -281,7 +309,7 @@ pub(super) fn base(
     // A fork may have a base of its own of what it took over.
     let own = [key::first(row.number), key(row.number, upto)];
     let mut newest = base_within(connection, row.number, own).map_err(error::open)?;
-    let course = Course::of(connection, row).map_err(error::open)?;
+    let course = Course::of(connection, &row).map_err(error::open)?;
     let taken = course.parts(Seq::ZERO, upto).rev();
     for part in taken.filter(|part| part.number != row.number) {
         if newest
@@ -327,7 +355,7 @@ fn open_base(row: &rusqlite::Row<'_>, number: i64) -> Result<Option<Base>, Error
     let head = key::seq(row.get(0)?);
     let sum: Vec<u8> = row.get(1)?;
     let body: Vec<u8> = row.get(2)?;
-    if sum != chain::sum_of_base(number, head, &body) {
+    if sum != chain::sum_of_base(number, head, Base::VERSION, &body) {
         return Ok(None);
     }
     let json = zstd::decode_all(body.as_slice());

@@ -5,6 +5,7 @@
 
 mod disk;
 mod page;
+mod rows;
 mod wreck;
 
 use std::collections::BTreeSet;

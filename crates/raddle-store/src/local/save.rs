@@ -44,7 +44,7 @@ impl SaveBase {
         let Some(row) = row.filter(|row| !row.going) else {
             return Ok(());
         };
-        let sum = chain::sum_of_base(row.number, self.head, &self.body);
+        let sum = chain::sum_of_base(row.number, self.head, self.version, &self.body);
         transaction
             .prepare_cached(
                 "INSERT OR REPLACE INTO base (at, version, sum, body) VALUES (?1, ?2, ?3, ?4)",

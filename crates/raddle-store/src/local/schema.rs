@@ -14,6 +14,10 @@ pub(super) const FILE: &str = "journal.sqlite";
 /// The layout that this version writes. A file with a higher one is refused whole.
 const VERSION: i64 = 1;
 
+/// What the file says of itself beside its layout: this, and the layout once more. A single bit cannot
+/// make it another version's.
+const MARK: i64 = 0x5261_6400;
+
 /// Small pages: an append changes two or three of them, and each is written whole to the log.
 pub(super) const PAGE_BYTES: u32 = 1024;
 
@@ -21,18 +25,28 @@ pub(super) const PAGE_BYTES: u32 = 1024;
 const CACHE_KIB: i32 = 8 << 10;
 
 /// How long to wait while another process writes.
-const BUSY_MAX: Duration = Duration::from_secs(5);
+pub(super) const BUSY_MAX: Duration = Duration::from_secs(5);
 
 /// Each step brings the file from the version before to the next, in a transaction of its own.
 const STEPS: [&str; VERSION as usize] = ["
     -- Rows of a thread are keyed by its number and the record's, in one integer: see `key.rs`.
     CREATE TABLE thread (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given again
-        id     BLOB NOT NULL UNIQUE,
-        head   INTEGER NOT NULL,            -- its newest event: half of the fence
-        going  INTEGER NOT NULL DEFAULT 0,  -- a number that no flipped bit makes, once it is being deleted
-        origin BLOB                         -- before its first event; nothing if its id says that
+        number   INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given again
+        id       BLOB NOT NULL,
+        head     INTEGER NOT NULL,            -- its newest event: half of the fence
+        going    INTEGER NOT NULL DEFAULT 0,  -- a number that no flipped bit makes, once it is being deleted
+        origin   BLOB,                        -- before its first event; nothing if its id says that
+        turn     INTEGER NOT NULL,            -- the last record of each trail: see `trail.rs`
+        turn_end INTEGER NOT NULL,
+        item     INTEGER NOT NULL,
+        cut      INTEGER NOT NULL,
+        listed   BLOB,                        -- the checksum of its summary, if it has one
+        sum      BLOB NOT NULL                -- over all the others
     ) STRICT;
+    -- What decides whether a thread is found or listed is there twice, each in pages of its own: an
+    -- entry that vanished from one of them leaves no other mark.
+    CREATE UNIQUE INDEX thread_id ON thread (id);
+    CREATE INDEX thread_id_again ON thread (id);
     CREATE INDEX thread_going ON thread (number) WHERE going = 444250812007;
     -- What a fork took over: the rows of another number after the part before and up to a record.
     -- They stay when their own thread is deleted.
@@ -101,13 +115,34 @@ const STEPS: [&str; VERSION as usize] = ["
         preview    TEXT NOT NULL
     ) STRICT;
     CREATE INDEX summary_recent ON summary (shelf, recency_at, id);
+    CREATE INDEX summary_recent_again ON summary (shelf, recency_at, id);
     CREATE INDEX summary_folder ON summary (shelf, cwd, recency_at, id);
-    CREATE TABLE turn (at INTEGER PRIMARY KEY, id TEXT NOT NULL) STRICT;
+    CREATE INDEX summary_folder_again ON summary (shelf, cwd, recency_at, id);
+    -- Trails: each row names the record of the one before it.
+    CREATE TABLE turn (
+        at     INTEGER PRIMARY KEY,
+        before INTEGER NOT NULL,
+        sum    BLOB NOT NULL,
+        id     TEXT NOT NULL
+    ) STRICT;
     CREATE INDEX turn_id ON turn (id);
-    CREATE TABLE turn_end (at INTEGER PRIMARY KEY) STRICT;
-    CREATE TABLE item (at INTEGER PRIMARY KEY) STRICT;
+    CREATE TABLE turn_end (
+        at     INTEGER PRIMARY KEY,
+        before INTEGER NOT NULL,
+        sum    BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE item (
+        at     INTEGER PRIMARY KEY,
+        before INTEGER NOT NULL,
+        sum    BLOB NOT NULL
+    ) STRICT;
     -- Records that cut turns away, and the first record that each cut.
-    CREATE TABLE cut (at INTEGER PRIMARY KEY, since INTEGER NOT NULL) STRICT;
+    CREATE TABLE cut (
+        at     INTEGER PRIMARY KEY,
+        before INTEGER NOT NULL,
+        sum    BLOB NOT NULL,
+        since  INTEGER NOT NULL
+    ) STRICT;
 "];
 
 /// Opens the file for writing; makes it if it is not there, brings it up to date if it is old.
@@ -173,10 +208,19 @@ fn refuse_newer(found: i64) -> Result<(), ReadError> {
     Ok(())
 }
 
+/// The layout of the file; zero before it has one.
 fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
-    connection
-        .prepare_cached("PRAGMA user_version")?
-        .query_row([], |row| row.get(0))
+    let number = |sql: &str| -> Result<i64, rusqlite::Error> {
+        connection
+            .prepare_cached(sql)?
+            .query_row([], |row| row.get(0))
+    };
+    let found = number("PRAGMA user_version")?;
+    let again = number("PRAGMA application_id")?;
+    let agree = again == MARK + found || (found == 0 && again == 0);
+    agree
+        .then_some(found)
+        .ok_or_else(|| error::damaged("the file does not say twice the same of its layout"))
 }
 
 fn migrate(connection: &mut Connection, found: i64) -> Result<(), rusqlite::Error> {
@@ -185,7 +229,9 @@ fn migrate(connection: &mut Connection, found: i64) -> Result<(), rusqlite::Erro
     for (at, step) in STEPS.iter().enumerate().skip(done) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(step)?;
-        transaction.pragma_update(None, "user_version", (at + 1) as i64)?;
+        let version = (at + 1) as i64;
+        transaction.pragma_update(None, "user_version", version)?;
+        transaction.pragma_update(None, "application_id", MARK + version)?;
         transaction.commit()?;
     }
     connection.pragma_update(None, "synchronous", "normal")

@@ -11,17 +11,14 @@ use sha2::{Digest, Sha256};
 
 use super::archive::{self, Archive};
 use super::export::PAGE_BYTES;
-use super::{error, log, pages, read};
+use super::log::{self, Frames};
+use super::{error, pages, read};
 use crate::blob::{self, Hash};
 use crate::cuts::Cuts;
 use crate::records::item_of;
 
 /// How much damage is told of one thread, or of the file.
 const DAMAGE_MAX: usize = 20;
-
-/// Before the pages of a log, and before each of them.
-const LOG_HEADER_BYTES: usize = 32;
-const FRAME_HEADER_BYTES: usize = 24;
 
 /// How many entries of a list are compared at a time.
 const TURNS: usize = 500;
@@ -92,7 +89,22 @@ impl Archive {
     pub fn verify(&self, thread: ThreadId) -> Result<Report, ReadError> {
         // One transaction, so that the records and what was made from them are of one moment.
         let transaction = self.begin()?;
-        read::thread(&transaction, thread)?.ok_or(ReadError::NotFound)?;
+        let report = Report {
+            thread,
+            head: Seq::ZERO,
+            records: 0,
+            blobs: 0,
+            damage: Vec::new(),
+        };
+        match read::thread(&transaction, thread) {
+            // Without its row nothing of it can be read in order, though it may well be sound.
+            Err(ReadError::Corrupt { at, what }) => {
+                let kind = DamageKind::Record;
+                let damage = vec![Damage { kind, at, what }];
+                return Ok(Report { damage, ..report });
+            }
+            row => row?.ok_or(ReadError::NotFound)?,
+        };
         let mut walk = Walk {
             archive: self,
             thread,
@@ -103,13 +115,7 @@ impl Archive {
             items: Vec::new(),
             bases: bases(&transaction, thread)?,
             blobs: HashSet::new(),
-            report: Report {
-                thread,
-                head: Seq::ZERO,
-                records: 0,
-                blobs: 0,
-                damage: Vec::new(),
-            },
+            report,
         };
         match walk.records(&transaction) {
             Ok(()) => walk.derived(&transaction)?,
@@ -127,22 +133,20 @@ impl Archive {
     }
 }
 
-/// What is wrong with the log beside the file. SQLite takes a log up to the first page with a wrong
-/// checksum and passes over the rest without a word, because after a loss of power that is how a log
-/// ends. But a log does not go on after its end: if a transaction was ended further on, what it stored
-/// was told to someone, and is not served now.
+/// What is wrong with the log beside the file.
 fn broken_log(folder: &Path) -> Option<String> {
     let log = fs::read(log::path(folder)).ok()?;
-    let (header, frames) = log.split_at_checked(LOG_HEADER_BYTES)?;
-    let page_bytes = u32::from_be_bytes(header[8..12].try_into().ok()?);
-    let frame_bytes = FRAME_HEADER_BYTES + usize::try_from(page_bytes).ok()?;
-    let sound = log::sound(&log);
-    let mut rest = frames.chunks_exact(frame_bytes).skip(sound);
-    let ends_later = rest.any(|frame| frame[8..16] == header[16..24] && frame[4..8] != [0; 4]);
-    ends_later.then(|| {
+    let frames = Frames::of(&log);
+    if !log::is_headed(&log) {
+        let what = "the log does not begin as it was written, and nothing in it is served; whoever opens \
+                    the journal to write writes over it";
+        return Some(what.to_owned());
+    }
+    frames.are_lost().then(|| {
         format!(
-            "the log breaks off after {sound} pages, and transactions that were ended after that are not \
-             served; whoever opens the journal to write writes over them"
+            "the log breaks off after {} pages, and transactions that were ended after that are not \
+             served; whoever opens the journal to write writes over them",
+            frames.taken.len()
         )
     })
 }
@@ -242,7 +246,11 @@ impl Walk<'_> {
     fn derived(&mut self, connection: &Connection) -> Result<(), ReadError> {
         let at = self.report.head;
         let summary = self.summary.take().filter(|it| it.thread == self.thread);
-        if archive::summary(connection, self.thread)? != summary {
+        let listed = match archive::summary(connection, self.thread) {
+            Err(ReadError::Corrupt { .. }) => None,
+            listed => Some(listed?),
+        };
+        if listed != Some(summary) {
             let what = "the list of threads does not say of it what its records say";
             self.damaged(DamageKind::Derived, at, what.to_owned());
         }

@@ -106,6 +106,12 @@ impl Writer {
         self.doubt.load(Ordering::Acquire)
     }
 
+    /// As after a commit that failed.
+    #[cfg(test)]
+    pub(super) fn doubt(&self) {
+        self.doubt.store(true, Ordering::Release);
+    }
+
     /// Hands over a write and waits for what came of it.
     pub(super) async fn write<T>(
         &self,

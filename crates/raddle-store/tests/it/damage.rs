@@ -1,5 +1,6 @@
 //! What was stored and is no longer as it was: the thread says so, and the others do not notice.
 
+mod rows;
 mod salvage;
 mod unseen;
 
@@ -7,6 +8,7 @@ use std::path::Path;
 
 use raddle_core::Seq;
 use raddle_core::ports::{AppendError, Journal, PageQuery, Pages, ReadError};
+use raddle_store::{Archive, DamageKind, Extent, Salvage};
 use rusqlite::{Connection, params};
 
 use crate::records::{Script, completed, delta, item_started, renamed};
@@ -276,4 +278,40 @@ async fn a_thread_that_is_damaged_anywhere_takes_no_more_once_that_was_read() {
         ..Script::new()
     };
     again.start(&journal, "/w").await;
+}
+
+/// Whatever its row says then: that it is being deleted, that it ends elsewhere, that it was forked.
+#[tokio::test]
+async fn a_thread_whose_row_was_hit_says_so_and_is_saved_and_deleted() {
+    for change in [
+        "going = 1",
+        "going = 444250812007",
+        "head = head - 1",
+        "origin = x'00112233445566778899aabbccddeeff'",
+        "item = item - 1",
+        "listed = NULL",
+    ] {
+        let pair = pair().await;
+        let found = pair.hurt(|connection, number| {
+            let sql = format!("UPDATE thread SET {change} WHERE number = ?1");
+            assert_eq!(connection.execute(&sql, [number]), Ok(1), "{change}");
+        });
+        assert_eq!(found.await, Err(Seq::ZERO), "{change}");
+        let (folder, thread) = (pair.folder.path(), pair.hurt.thread);
+        let archive = Archive::open(folder).unwrap().unwrap();
+        let threads = archive.threads().unwrap();
+        assert_eq!(threads, [pair.whole.thread, thread], "{change}");
+        let damage = archive.verify(thread).unwrap().damage;
+        assert_eq!(damage[0].kind, DamageKind::Record, "{change}");
+        let mut out = Vec::new();
+        let exported = Salvage::new(folder).export(thread, &mut out, Extent::Whole);
+        assert_eq!(exported.unwrap().end.records, 16, "{change}");
+        let journal = local(folder);
+        journal.delete(thread).await.unwrap();
+        let mut again = Script {
+            thread,
+            ..Script::new()
+        };
+        again.start(&journal, "/w").await;
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use raddle_core::Seq;
 use raddle_core::ports::{Journal, PageQuery, Pages, ReadError};
-use rusqlite::Connection;
+use raddle_core::{Seq, ThreadId};
+use rusqlite::{Connection, params};
+use sha2::{Digest, Sha256};
 
 use crate::layout::found;
 use crate::records::{Script, completed, delta, forked, item_started, renamed};
@@ -117,6 +118,30 @@ async fn what_only_the_parent_had_goes_with_it() {
     assert!(!found(folder.path(), kept.as_bytes()));
 }
 
+/// Leaves a thread's row as one whose thread is being deleted.
+fn mark(connection: &Connection, thread: ThreadId) {
+    let id = thread.as_uuid().as_bytes();
+    let number: i64 = connection
+        .query_row("SELECT number FROM thread WHERE id = ?1", [id], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    // It has nothing any more: no head, no last records, nothing that lists show.
+    let sum = Sha256::new()
+        .chain_update(id)
+        .chain_update(number.to_le_bytes())
+        .chain_update(0_u64.to_le_bytes())
+        .chain_update([1, 0])
+        .chain_update(&Sha256::digest(id)[..16])
+        .chain_update([0; 4 * 8 + 1 + 8])
+        .finalize();
+    let sql = "UPDATE thread SET going = 444250812007, head = 0, origin = NULL, turn = 0,
+                   turn_end = 0, item = 0, cut = 0, listed = NULL, sum = ?2
+               WHERE number = ?1";
+    let marked = connection.execute(sql, params![number, &sum[..8]]);
+    assert_eq!(marked, Ok(1));
+}
+
 #[tokio::test]
 async fn a_deletion_that_was_cut_off_is_taken_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -134,10 +159,14 @@ async fn a_deletion_that_was_cut_off_is_taken_up() {
         }
     }
     // Both were being deleted, one had lost some of its rows, when the process was killed.
-    let marked = "PRAGMA secure_delete = 1;
-         UPDATE thread SET going = 444250812007; DELETE FROM summary;
+    let connection = open(folder.path());
+    let cut = "PRAGMA secure_delete = 1; DELETE FROM summary;
          DELETE FROM event WHERE at > (SELECT number << 36 FROM thread WHERE origin IS NOT NULL) + 90";
-    open(folder.path()).execute_batch(marked).unwrap();
+    connection.execute_batch(cut).unwrap();
+    for thread in [script.thread, fork.thread] {
+        mark(&connection, thread);
+    }
+    drop(connection);
     assert!(found(folder.path(), marker.as_bytes()));
     let journal = local(folder.path());
     for thread in [script.thread, fork.thread] {

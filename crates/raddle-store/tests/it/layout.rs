@@ -8,30 +8,30 @@ use rusqlite::Connection;
 use crate::records::Script;
 use crate::suite::local;
 
+/// Makes a file one of a later layout, or of an earlier one.
+fn shift(connection: &Connection, by: i64) {
+    for what in ["user_version", "application_id"] {
+        let now: i64 = connection
+            .pragma_query_value(None, what, |row| row.get(0))
+            .unwrap();
+        connection.pragma_update(None, what, now + by).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_newer_file_is_refused_whole() {
     let folder = tempfile::tempdir().unwrap();
     let mut script = Script::new();
     script.start(&local(folder.path()), "/w").await;
     let file = folder.path().join("journal.sqlite");
-    let set = |version: i64| {
-        let connection = Connection::open(&file).unwrap();
-        let old: i64 = connection
-            .pragma_query_value(None, "user_version", |row| row.get(0))
-            .unwrap();
-        connection
-            .pragma_update(None, "user_version", version)
-            .unwrap();
-        old
-    };
-    let ours = set(1_000_000);
+    shift(&Connection::open(&file).unwrap(), 100);
     let options = Options {
         folder: folder.path().to_owned(),
     };
     let refused = LocalJournal::open(&options);
     assert!(matches!(refused, Err(ReadError::Newer(_))), "{refused:?}");
     // Nothing was changed by trying.
-    assert_eq!(set(ours), 1_000_000);
+    shift(&Connection::open(&file).unwrap(), -100);
     let journal = local(folder.path());
     assert_eq!(journal.head(script.thread).await, Ok(script.head));
 }
@@ -46,14 +46,7 @@ async fn a_file_that_becomes_newer_is_refused_whole_from_then_on() {
     assert_eq!(journal.head(script.thread).await, Ok(head));
     // Another process, of a later version, comes to the same folder.
     let other = Connection::open(folder.path().join("journal.sqlite")).unwrap();
-    let version = |version: i64| {
-        let set = other.pragma_update(None, "user_version", version);
-        set.unwrap();
-    };
-    let ours: i64 = other
-        .pragma_query_value(None, "user_version", |row| row.get(0))
-        .unwrap();
-    version(1_000_000);
+    shift(&other, 100);
     let records = [Record {
         seq: head.next(),
         at: raddle_core::Timestamp(1),
@@ -62,10 +55,7 @@ async fn a_file_that_becomes_newer_is_refused_whole_from_then_on() {
     let thread = script.thread;
     for _ in 0..3 {
         let append = journal.append(thread, head, &records, Class::Power).await;
-        assert!(
-            matches!(&append, Err(AppendError::ReadOnly(why)) if why.contains("newer")),
-            "{append:?}"
-        );
+        assert!(matches!(append, Err(AppendError::Newer(_))), "{append:?}");
         let read = journal.read(thread, Seq::ZERO, usize::MAX).await;
         assert!(matches!(read, Err(ReadError::Newer(_))), "{read:?}");
         let head = journal.head(thread).await;
@@ -73,10 +63,33 @@ async fn a_file_that_becomes_newer_is_refused_whole_from_then_on() {
         let list = journal.list(ListQuery::default()).await;
         assert!(matches!(list, Err(ReadError::Newer(_))), "{list:?}");
     }
-    version(ours);
+    shift(&other, -100);
     assert_eq!(journal.head(thread).await, Ok(head));
     let append = journal.append(thread, head, &records, Class::Power).await;
     assert_eq!(append, Ok(head.next()));
+}
+
+/// The number of the layout was hit: that is damage, not another version, so what is there can be saved.
+#[tokio::test]
+async fn a_layout_that_was_hit_is_no_newer_one() {
+    let folder = tempfile::tempdir().unwrap();
+    Script::new().start(&local(folder.path()), "/w").await;
+    let options = Options {
+        folder: folder.path().to_owned(),
+    };
+    for hit in [0, 3, 1 << 20] {
+        let file = folder.path().join("journal.sqlite");
+        let connection = Connection::open(file).unwrap();
+        connection.pragma_update(None, "user_version", hit).unwrap();
+        drop(connection);
+        for opened in [
+            LocalJournal::open(&options),
+            LocalJournal::open_to_read(&options),
+        ] {
+            let damaged = matches!(opened, Err(ReadError::Corrupt { .. }));
+            assert!(damaged, "{hit}: {opened:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -25,7 +25,10 @@ fn write(book: &mut Book, at: i64, class: Class) -> Result<(), Failed> {
     book.begin(class)?;
     let (connection, _) = book.parts()?;
     connection
-        .execute("INSERT INTO item (at) VALUES (?1)", [at])
+        .execute(
+            "INSERT INTO item (at, before, sum) VALUES (?1, 0, x'')",
+            [at],
+        )
         .expect("room");
     book.commit(100)
 }
@@ -180,7 +183,10 @@ fn a_log_is_moved_when_there_is_enough_of_it() {
         book.begin(Class::Process).expect("begun");
         let (connection, _) = book.parts().expect("open");
         connection
-            .execute("INSERT INTO turn (at, id) VALUES (?1, ?2)", (round, &text))
+            .execute(
+                "INSERT INTO turn (at, before, sum, id) VALUES (?1, 0, x'', ?2)",
+                (round, &text),
+            )
             .expect("room");
         book.commit(text.len()).expect("stored");
         book.tend();
@@ -195,13 +201,41 @@ fn a_file_that_a_newer_process_brought_up_to_date_is_left_alone() {
     let (folder, mut book) = book();
     write(&mut book, 1, Class::Power).expect("stored");
     let other = open(folder.path());
-    other
-        .pragma_update(None, "user_version", 1_000_000)
-        .expect("set");
+    for what in ["user_version", "application_id"] {
+        let now: i64 = other
+            .pragma_query_value(None, what, |row| row.get(0))
+            .expect("a number");
+        other.pragma_update(None, what, now + 100).expect("set");
+    }
     let failed = write(&mut book, 2, Class::Power).expect_err("newer");
-    assert!(matches!(&failed.error, AppendError::ReadOnly(why) if why.contains("newer")));
+    assert!(matches!(failed.error, AppendError::Newer(_)));
+    assert!(failed.error.to_string().contains("upgrade"));
     // It is not held either.
     other.execute("BEGIN IMMEDIATE", []).expect("begun");
     other.execute("ROLLBACK", []).expect("ended");
     assert_eq!(rows(folder.path()), [1]);
+}
+
+#[test]
+fn those_who_write_do_not_wait_for_one_who_reads_until_the_log_is_empty() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let connection = schema::open_or_create(folder.path()).expect("a journal");
+    let mut book = Book::new(folder.path().to_owned(), connection);
+    write(&mut book, 1, Class::Process).expect("stored");
+    let reader = open(folder.path());
+    reader.execute_batch("BEGIN").expect("begun");
+    let count = "SELECT count(*) FROM item";
+    reader.query_row(count, [], |_| Ok(())).expect("a count");
+    write(&mut book, 2, Class::Process).expect("stored");
+    let begun = std::time::Instant::now();
+    book.clear();
+    book.tend();
+    assert!(begun.elapsed() < schema::BUSY_MAX / 2);
+    assert!(!log_bytes(folder.path()).is_empty());
+    // Nobody has to ask again.
+    reader.execute_batch("COMMIT").expect("ended");
+    write(&mut book, 3, Class::Process).expect("stored");
+    book.tend();
+    assert!(log_bytes(folder.path()).is_empty());
+    assert_eq!(rows(folder.path()), [1, 2, 3]);
 }

@@ -17,7 +17,9 @@ fn log_bytes(folder: &std::path::Path) -> u64 {
 /// A thread with 300 records of 60 KiB.
 fn long_thread(connection: &Connection) -> ThreadId {
     let thread = ThreadId::mint();
-    let number = super::fence::begin(connection, thread).unwrap();
+    let mut row = super::fence::Row::new(thread);
+    super::fence::begin(connection, thread, &mut row).unwrap();
+    let number = row.number;
     for seq in 1..=300 {
         connection
             .execute(

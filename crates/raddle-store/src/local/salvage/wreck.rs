@@ -4,7 +4,7 @@
 //! the event before it, all the way from the thread's beginning; so nothing false gets through, whatever
 //! the damage made of the file.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::Path;
 
@@ -12,17 +12,14 @@ use raddle_core::ports::ReadError;
 use raddle_core::{Body, Delta, Event, Record, Seq, ThreadId, Timestamp};
 
 use super::super::chain::{self, Link};
+use super::super::fence::Row;
 use super::super::files::Files;
 use super::super::key::{self, key};
 use super::super::{form, read};
 use super::disk::{Disk, Place};
-use super::page::{Cell, Value, is_integer};
+use super::page::Value;
+use super::rows::Rows;
 use crate::records;
-
-/// The types of columns as the file format counts them: nothing, sixteen bytes, eight bytes.
-const NULL: u64 = 0;
-const LINK: u64 = 12 + 2 * 16;
-const SUM: u64 = 12 + 2 * 8;
 
 /// A journal whose pages were searched.
 #[derive(Debug)]
@@ -32,25 +29,6 @@ pub(super) struct Wreck {
     rows: Rows,
 }
 
-/// What was found in the pages, and where. Bodies stay where they are.
-#[derive(Debug, Default)]
-struct Rows {
-    threads: HashMap<ThreadId, Row>,
-    /// For each number of a fork, what it took over: up to which record, and of which number.
-    parts: BTreeMap<i64, Vec<(Seq, i64)>>,
-    events: BTreeMap<i64, Vec<Place>>,
-    deltas: BTreeMap<i64, Vec<Place>>,
-}
-
-/// A thread's row.
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    number: i64,
-    head: Seq,
-    going: bool,
-    origin: Link,
-}
-
 /// How far a thread could be read.
 #[derive(Debug)]
 pub(super) struct Walked {
@@ -58,48 +36,6 @@ pub(super) struct Walked {
     pub(super) damage: Option<ReadError>,
     /// Whether it is known where the thread ends.
     pub(super) end_known: bool,
-}
-
-impl Rows {
-    /// Puts a row where rows of its shape go. What has none of these shapes is of no use here.
-    fn sort(&mut self, place: Place, cell: &Cell) {
-        let integers = |range: &[u64]| range.iter().all(|kind| is_integer(*kind));
-        match (cell.rowid, cell.types.as_slice()) {
-            (Some(at), [NULL, time, form, LINK, _]) if integers(&[*time, *form]) => {
-                self.events.entry(at).or_default().push(place);
-            }
-            (Some(at), [NULL, time, _, part, offset, SUM, _])
-                if integers(&[*time, *part, *offset]) =>
-            {
-                self.deltas.entry(at).or_default().push(place);
-            }
-            (Some(number), [NULL, LINK, head, going, NULL | LINK])
-                if integers(&[*head, *going]) =>
-            {
-                // Rows come with the newest form of their page first.
-                if let Some((thread, row)) = thread_row(cell, number) {
-                    self.threads.entry(thread).or_insert(row);
-                }
-            }
-            (None, [number, upto, taken, SUM]) if integers(&[*number, *upto, *taken]) => {
-                if let Some(
-                    [
-                        Value::Integer(number),
-                        Value::Integer(upto),
-                        Value::Integer(taken),
-                        Value::Bytes(sum),
-                    ],
-                ) = cell.values(&cell.local).as_deref()
-                {
-                    let upto = Seq(upto.unsigned_abs());
-                    if chain::sum_of_part(*number, upto, *taken).as_slice() == sum {
-                        self.parts.entry(*number).or_default().push((upto, *taken));
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 impl Wreck {
@@ -121,34 +57,73 @@ impl Wreck {
         Ok(wreck)
     }
 
-    /// Threads whose row is lost: their first event says who they are.
+    /// Threads whose row is lost, or is not what was written: their records say who they are.
     fn name_the_unnamed(&mut self) {
-        let mut named: HashSet<i64> = self.rows.threads.values().map(|row| row.number).collect();
+        let rows = &self.rows;
+        let named: HashSet<i64> = rows.threads.values().map(|row| row.number).collect();
+        let mut numbers: BTreeSet<i64> = rows.parts.keys().copied().collect();
         let mut at = 0;
-        while let Some((first, places)) = self.rows.events.range(at..).next() {
-            let (first, number) = (*first, first >> key::SEQ_BITS);
+        while let Some((first, _)) = rows.events.range(at..).next() {
+            let number = key::number(*first);
+            numbers.insert(number);
             at = key::last(number).saturating_add(1);
-            if !named.insert(number) {
-                continue;
-            }
-            let mut events = places
-                .iter()
-                .filter_map(|it| self.event(*it, key::seq(first)));
-            let started = events.find_map(|event| match event.open(&self.files) {
-                Ok(Event::ThreadStarted(it)) if event.follows(&chain::origin(it.thread)) => {
-                    Some(it.thread)
-                }
-                _ => None,
-            });
-            drop(events);
-            let Some(thread) = started else { continue };
-            self.rows.threads.entry(thread).or_insert(Row {
-                number,
-                head: Seq::ZERO,
-                going: false,
-                origin: chain::origin(thread),
-            });
         }
+        let origins: HashSet<Link> = rows.threads.values().map(|row| row.origin).collect();
+        let unnamed = numbers.iter().filter(|it| !named.contains(it));
+        let found: Vec<(ThreadId, Row)> = unnamed
+            .filter_map(|number| self.name(*number, &origins))
+            .collect();
+        for (thread, row) in found {
+            self.rows.threads.entry(thread).or_insert(row);
+        }
+    }
+
+    /// The thread of a number, by its records, and where its chain begins. One that was forked begins as
+    /// some other does.
+    fn name(&self, number: i64, origins: &HashSet<Link>) -> Option<(ThreadId, Row)> {
+        let (seq, places) = self.events_of(number).next()?;
+        let hints = self.rows.hints.get(&number);
+        let forked = hints.is_some() || self.rows.parts.contains_key(&number);
+        let known = origins.iter().filter(|_| forked).copied();
+        for event in places.iter().filter_map(|it| self.event(*it, seq)) {
+            let started = match event.open(&self.files) {
+                Ok(Event::ThreadStarted(it)) => Some(it.thread),
+                _ => None,
+            };
+            let own = started.map(chain::origin);
+            let hinted = hints.into_iter().flatten().copied();
+            let mut origins = own.into_iter().chain(hinted).chain(known.clone());
+            let Some(origin) = origins.find(|it| event.follows(it)) else {
+                continue;
+            };
+            let thread = self.last_name(number, origin)?;
+            let row = Row {
+                number,
+                origin,
+                ..Row::new(thread)
+            };
+            return Some((thread, row));
+        }
+        None
+    }
+
+    /// Who the records of a number say that they belong to.
+    fn last_name(&self, number: i64, origin: Link) -> Option<ThreadId> {
+        let mut link = origin;
+        let mut name = None;
+        for (seq, places) in self.events_of(number) {
+            let mut events = places.iter().filter_map(|it| self.event(*it, seq));
+            let Some(event) = events.find(|event| event.follows(&link)) else {
+                continue;
+            };
+            link = event.link;
+            match event.open(&self.files) {
+                Ok(Event::ThreadStarted(it)) => name = Some(it.thread),
+                Ok(Event::Forked(it)) => name = Some(it.thread),
+                _ => {}
+            }
+        }
+        name
     }
 
     /// Every thread of which something was found.
@@ -302,33 +277,6 @@ impl Wreck {
             _ => None,
         }
     }
-}
-
-fn thread_row(cell: &Cell, number: i64) -> Option<(ThreadId, Row)> {
-    let values = cell.values(&cell.local)?;
-    let [
-        _,
-        Value::Bytes(id),
-        Value::Integer(head),
-        Value::Integer(going),
-        origin,
-    ] = values.as_slice()
-    else {
-        return None;
-    };
-    let id = uuid::Uuid::from_slice(id).ok()?;
-    let thread = ThreadId::from(id);
-    let origin = match origin {
-        Value::Bytes(origin) => origin.as_slice().try_into().ok()?,
-        _ => chain::origin(thread),
-    };
-    let row = Row {
-        number,
-        head: Seq(head.unsigned_abs()),
-        going: *going != 0,
-        origin,
-    };
-    Some((thread, row))
 }
 
 /// A row that looks like an event.

@@ -170,7 +170,7 @@ fn a_list_that_does_not_fit_its_records_is_noticed() {
         "DELETE FROM summary WHERE number = 1",
         "DELETE FROM item WHERE at = (SELECT min(at) FROM item)",
         "DELETE FROM turn WHERE at = (SELECT min(at) FROM turn)",
-        "INSERT INTO cut VALUES ((1 << 36) + 9, 3)",
+        "INSERT INTO cut VALUES ((1 << 36) + 9, 0, x'', 3)",
     ] {
         let (home, [one, ..]) = filled();
         assert_eq!(open(&home).execute(sql, []), Ok(1), "{sql}");

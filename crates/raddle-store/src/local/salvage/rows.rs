@@ -1,0 +1,146 @@
+//! Rows of a journal, known by their shape.
+
+use std::collections::{BTreeMap, HashMap};
+
+use raddle_core::{Seq, ThreadId};
+
+use super::super::chain::{self, Link};
+use super::super::fence::{self, Row};
+use super::super::trail::Ends;
+use super::disk::Place;
+use super::page::{Cell, Value, is_integer};
+
+/// The types of columns as the file format counts them: nothing, sixteen bytes, eight bytes.
+const NULL: u64 = 0;
+const LINK: u64 = 12 + 2 * 16;
+const SUM: u64 = 12 + 2 * 8;
+
+/// What was found in the pages, and where. Bodies stay where they are.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// What bears its checksum; and those whose records say who they are, with no head.
+    pub(super) threads: HashMap<ThreadId, Row>,
+    /// Of rows that do not bear their checksum, what may be true of them: where the chain of a number
+    /// begins.
+    pub(super) hints: HashMap<i64, Vec<Link>>,
+    /// For each number of a fork, what it took over: up to which record, and of which number.
+    pub(super) parts: BTreeMap<i64, Vec<(Seq, i64)>>,
+    pub(super) events: BTreeMap<i64, Vec<Place>>,
+    pub(super) deltas: BTreeMap<i64, Vec<Place>>,
+}
+
+impl Rows {
+    /// Puts a row where rows of its shape go. What has none of these shapes is of no use here.
+    pub(super) fn sort(&mut self, place: Place, cell: &Cell) {
+        let integers = |range: &[u64]| range.iter().all(|kind| is_integer(*kind));
+        match (cell.rowid, cell.types.as_slice()) {
+            (Some(at), [NULL, time, form, LINK, _]) if integers(&[*time, *form]) => {
+                self.events.entry(at).or_default().push(place);
+            }
+            (Some(at), [NULL, time, _, part, offset, SUM, _])
+                if integers(&[*time, *part, *offset]) =>
+            {
+                self.deltas.entry(at).or_default().push(place);
+            }
+            (
+                Some(number),
+                [
+                    NULL,
+                    LINK,
+                    head,
+                    going,
+                    NULL | LINK,
+                    ends @ ..,
+                    NULL | SUM,
+                    SUM,
+                ],
+            ) if integers(&[*head, *going]) && integers(ends) => {
+                if let Some(thread) = ThreadRow::read(cell, number) {
+                    self.thread(thread);
+                }
+            }
+            (None, [number, upto, taken, SUM]) if integers(&[*number, *upto, *taken]) => {
+                if let Some(
+                    [
+                        Value::Integer(number),
+                        Value::Integer(upto),
+                        Value::Integer(taken),
+                        Value::Bytes(sum),
+                    ],
+                ) = cell.values(&cell.local).as_deref()
+                {
+                    let upto = Seq(upto.unsigned_abs());
+                    if chain::sum_of_part(*number, upto, *taken).as_slice() == sum {
+                        self.parts.entry(*number).or_default().push((upto, *taken));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn thread(&mut self, ThreadRow { thread, row, sound }: ThreadRow) {
+        if !sound {
+            self.hints.entry(row.number).or_default().push(row.origin);
+            return;
+        }
+        // Where the log breaks off there may be two forms of it. The first that comes is the one that
+        // SQLite would serve.
+        let known = self.threads.entry(thread).or_insert(row);
+        if (known.head, known.going) < (row.head, row.going) {
+            *known = row;
+        }
+    }
+}
+
+/// A row that looks like a thread's.
+struct ThreadRow {
+    thread: ThreadId,
+    row: Row,
+    /// Whether it bears its checksum.
+    sound: bool,
+}
+
+impl ThreadRow {
+    fn read(cell: &Cell, number: i64) -> Option<Self> {
+        let values = cell.values(&cell.local)?;
+        let [_, Value::Bytes(id), numbers @ .., listed, Value::Bytes(sum)] = values.as_slice()
+        else {
+            return None;
+        };
+        let thread = ThreadId::from(uuid::Uuid::from_slice(id).ok()?);
+        let [head, going, origin, turn, turn_end, item, cut] = numbers else {
+            return None;
+        };
+        let bytes = |value: &Value| match value {
+            Value::Bytes(bytes) => Some(bytes.clone()),
+            _ => None,
+        };
+        let seq = |value: &Value| match value {
+            Value::Integer(seq) => Some(Seq(seq.unsigned_abs())),
+            _ => None,
+        };
+        let origin = bytes(origin);
+        let going = match going {
+            Value::Integer(mark) => fence::going(*mark),
+            _ => None,
+        };
+        let row = Row {
+            number,
+            head: seq(head)?,
+            going: going.unwrap_or_default(),
+            forked: origin.is_some(),
+            origin: match origin {
+                Some(origin) => origin.try_into().ok()?,
+                None => chain::origin(thread),
+            },
+            ends: Ends::new([seq(turn)?, seq(turn_end)?, seq(item)?, seq(cut)?]),
+            listed: match bytes(listed) {
+                Some(listed) => Some(listed.try_into().ok()?),
+                None => None,
+            },
+        };
+        let sound = going.is_some() && chain::sum_of_thread(thread, &row).as_slice() == sum;
+        Some(Self { thread, row, sound })
+    }
+}
