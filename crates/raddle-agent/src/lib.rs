@@ -9,10 +9,12 @@ mod context;
 mod listener;
 mod nodes;
 mod open;
+mod orders;
 mod task;
 mod threads;
 mod work;
 
 pub use listener::{Heard, Listener};
 pub use nodes::{Alone, Nodes};
-pub use threads::{AgentError, Handle, Options, Subscribed, Threads};
+pub use orders::Unsubscribed;
+pub use threads::{AgentError, Done, Handle, Options, Ordered, Subscribed, Threads};

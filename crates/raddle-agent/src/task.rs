@@ -1,5 +1,7 @@
 //! The task of one live thread: the only writer of its journal.
 
+mod leave;
+
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -7,18 +9,19 @@ use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Journal, Prompt};
 use raddle_core::{
-    Command, Cursor, Effect, EndTool, Ended, Envelope, ItemStatus, Out, Outcome, Output, Owner,
-    Refusal, RequestNumber, Seq, Settled, Step, ThreadId, Token, Told, TurnId, ask,
+    Command, Cursor, Effect, EndTool, Ended, Envelope, ItemStatus, Out, Output, Owner, Refusal,
+    RequestNumber, Seq, Settled, Step, ThreadId, Token, Told, TurnId, ask,
 };
 use raddle_protocol::table::Scope;
 use raddle_protocol::{
     CodexErrorInfo, ErrorNotification, Notification, ThreadClosedNotification, TurnError,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::threads::{AgentError, Shared, Subscribed};
+use self::leave::Leaving;
+use crate::threads::{AgentError, Done, Ordered, Shared, Subscribed};
 use crate::work::{ModelWork, failed};
 use crate::{Heard, Listener};
 
@@ -39,17 +42,40 @@ const START_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) enum Message {
     Order {
         command: Command,
-        reply: Reply<Outcome>,
+        reply: OrderReply,
+        then: Then,
     },
     Subscribe {
         seen: Option<Seq>,
         subscriber: Subscriber,
     },
+    /// Answered with whether it had listened.
     Unsubscribe {
         listener: Arc<dyn Listener>,
+        reply: oneshot::Sender<bool>,
     },
     /// A look at the thread as it is stored.
     Look(Look),
+}
+
+/// What becomes of the task once an order is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    Stay,
+    /// The thread is left: it need no longer be in memory.
+    Leave,
+}
+
+impl Message {
+    /// Whoever sent it is told why nothing came of it.
+    pub(crate) fn refuse(self, error: AgentError) {
+        match self {
+            Self::Order { reply, .. } => reply(Err(error)),
+            Self::Subscribe { subscriber, .. } => (subscriber.reply)(Err(error)),
+            // Whoever waits for these sees that nobody will answer.
+            Self::Unsubscribe { .. } | Self::Look(_) => {}
+        }
+    }
 }
 
 /// Someone's look at the thread.
@@ -58,6 +84,9 @@ pub(crate) type Look = Box<dyn FnOnce(&raddle_core::Thread) + Send>;
 /// Answers a caller, on the spot: whoever is told of what the caller did is told after this.
 pub(crate) type Reply<T> = Box<dyn FnOnce(Result<T, AgentError>) + Send>;
 
+/// The same for who gave an order.
+pub(crate) type OrderReply = Box<dyn FnOnce(Ordered<'_>) + Send>;
+
 /// Someone who is about to hear of the thread.
 pub(crate) struct Subscriber {
     pub(crate) listener: Arc<dyn Listener>,
@@ -65,8 +94,15 @@ pub(crate) struct Subscriber {
 }
 
 enum Caller {
-    Order(Reply<Outcome>),
+    Order(OrderReply, Then),
     Subscribe(Subscriber),
+}
+
+/// How a task came to its end.
+pub(crate) struct Over {
+    pub(crate) ended: Ended,
+    /// What came too late for it, and is for whoever opens the thread next.
+    pub(crate) late: Vec<Message>,
 }
 
 pub(crate) struct Task {
@@ -87,8 +123,16 @@ pub(crate) struct Task {
     tokens: u64,
     /// Since when the journal is away.
     away_since: Option<Instant>,
-    /// Whether no handle is left.
+    /// Whether nothing more is taken in: no handle is left, or the thread is.
     forsaken: bool,
+    /// Whether it was said so to the owner.
+    released: bool,
+    /// Set when the thread is left because it need not be in memory.
+    leaving: Option<Leaving>,
+    /// Since when nobody listens and nothing happens.
+    alone_since: Option<Instant>,
+    /// Whether anyone was told that the thread is in memory.
+    is_known: bool,
 }
 
 impl Task {
@@ -117,13 +161,18 @@ impl Task {
             tokens: 0,
             away_since: None,
             forsaken: false,
+            released: false,
+            leaving: None,
+            alone_since: None,
+            is_known: false,
         }
     }
 
     /// Runs until someone else has the thread, or it is left.
-    pub(crate) async fn run(mut self) -> Ended {
+    pub(crate) async fn run(mut self) -> Over {
         loop {
             self.take_what_is_there();
+            self.release();
             let now = self.shared.now();
             match self.owner.step(now) {
                 Step::Append {
@@ -159,9 +208,7 @@ impl Task {
                 }
                 Step::Do(outs) => self.act(outs),
                 Step::Wait(until) => {
-                    for look in self.looks.drain(..) {
-                        look(self.owner.thread());
-                    }
+                    self.show_to_lookers();
                     self.wait(until.map(|at| at.since(now))).await;
                 }
                 Step::Ended(ended) => {
@@ -174,10 +221,17 @@ impl Task {
                             _ => AgentError::Ended,
                         }));
                     }
+                    self.show_to_lookers();
                     self.say_why(&ended);
-                    return ended;
+                    return self.over(ended);
                 }
             }
+        }
+    }
+
+    fn show_to_lookers(&mut self) {
+        for look in self.looks.drain(..) {
+            look(self.owner.thread());
         }
     }
 
@@ -225,6 +279,9 @@ impl Task {
         if let (Ended::NotStored(why), Some(turn)) = (ended, turn) {
             self.notice(not_stored(id, turn, why).into());
         }
+        if self.leaving.is_some() {
+            return self.say_goodbye();
+        }
         self.notice(ThreadClosedNotification { thread_id: id }.into());
     }
 
@@ -245,17 +302,23 @@ impl Task {
                 None => std::future::pending().await,
             }
         };
+        let alone = self.alone_for();
         tokio::select! {
             biased;
             message = self.inbox.recv(), if !self.forsaken => self.came(message),
             Some(command) = self.reports.recv() => self.report(command),
             () = pause => {}
+            () = tokio::time::sleep(alone.unwrap_or_default()), if alone.is_some() => {
+                self.leave(Leaving::Idle);
+            }
         }
     }
 
     /// Takes everything that came meanwhile into the next round, clients first.
     fn take_what_is_there(&mut self) {
-        while let Ok(message) = self.inbox.try_recv() {
+        while !self.forsaken
+            && let Ok(message) = self.inbox.try_recv()
+        {
             self.offer(message);
         }
         // While the journal is away no round empties the inbox; those who report wait in their channel.
@@ -279,10 +342,6 @@ impl Task {
         }
         // Every handle is gone: leave in good order.
         self.forsaken = true;
-        self.tokens += 1;
-        let _ = self
-            .owner
-            .offer(Envelope::order(Token(self.tokens), Command::Release));
     }
 
     /// What a turn waits for ends at once, before its interrupt is stored.
@@ -301,18 +360,23 @@ impl Task {
     }
 
     fn offer(&mut self, message: Message) {
+        self.alone_since = None;
         self.tokens += 1;
         let token = Token(self.tokens);
         let (envelope, caller) = match message {
-            Message::Order { command, reply } => {
-                (Envelope::order(token, command), Caller::Order(reply))
-            }
+            Message::Order {
+                command,
+                reply,
+                then,
+            } => (Envelope::order(token, command), Caller::Order(reply, then)),
             Message::Subscribe { seen, subscriber } => (
                 Envelope::Subscribe { token, seen },
                 Caller::Subscribe(subscriber),
             ),
-            Message::Unsubscribe { listener } => {
+            Message::Unsubscribe { listener, reply } => {
+                let before = self.listeners.len();
                 self.listeners.retain(|it| !Arc::ptr_eq(it, &listener));
+                let _ = reply.send(self.listeners.len() < before);
                 return;
             }
             Message::Look(look) => return self.looks.push(look),
@@ -334,7 +398,7 @@ impl Task {
 
     fn refuse(&mut self, token: Token, refusal: Refusal) {
         match self.callers.remove(&token) {
-            Some(Caller::Order(reply)) => reply(Err(refusal.into())),
+            Some(Caller::Order(reply, _)) => reply(Err(refusal.into())),
             Some(Caller::Subscribe(subscriber)) => (subscriber.reply)(Err(refusal.into())),
             None => {}
         }
@@ -351,8 +415,13 @@ impl Task {
             match out {
                 Out::Reply(token, Err(refusal)) => self.refuse(token, refusal),
                 Out::Reply(token, Ok(outcome)) => {
-                    if let Some(Caller::Order(reply)) = self.callers.remove(&token) {
-                        reply(Ok(outcome));
+                    if let Some(Caller::Order(reply, then)) = self.callers.remove(&token) {
+                        if then == Then::Leave {
+                            self.say_not_loaded();
+                            self.leave(Leaving::Told);
+                        }
+                        let thread = self.owner.thread();
+                        reply(Ok(Done { outcome, thread }));
                     }
                 }
                 Out::Subscribed(settled) => self.subscribe(settled),
@@ -397,6 +466,7 @@ impl Task {
         let open: Vec<RequestNumber> = thread.requests().map(|(number, _)| number).collect();
         self.listeners.retain(|it| !Arc::ptr_eq(it, &listener));
         self.listeners.push(listener.clone());
+        self.is_known = true;
         for request in open {
             self.ask(request, Some(&*listener));
         }
@@ -404,6 +474,7 @@ impl Task {
 
     /// Tells a record: to everyone what concerns everyone, to subscribers the rest.
     fn tell(&mut self, told: Told) {
+        self.is_known |= self.owner.thread().turn().is_some();
         let count = told.notifications.len();
         for (at, notification) in told.notifications.into_iter().enumerate() {
             let scope = notification.scope();

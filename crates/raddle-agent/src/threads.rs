@@ -8,11 +8,11 @@ use raddle_core::{
     Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, Seq, Thread, ThreadId,
     ThreadStarted, Timestamp,
 };
-use tokio::sync::{Mutex as Turn, mpsc, oneshot};
+use tokio::sync::{Mutex as Turn, Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::open::open;
-use crate::task::{Message, Subscriber, Task};
+use crate::task::{Message, Over, Subscriber, Task, Then};
 use crate::{Heard, Listener, Nodes};
 
 /// How many messages to one thread may wait.
@@ -74,6 +74,18 @@ pub struct Subscribed {
     pub head: Seq,
 }
 
+/// An order that was carried out.
+#[derive(Debug)]
+pub struct Done<'a> {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The thread as it is with that.
+    pub thread: &'a Thread,
+}
+
+/// What became of an order.
+pub type Ordered<'a> = Result<Done<'a>, AgentError>;
+
 /// How long a thread's records are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
@@ -84,7 +96,7 @@ enum Kept {
 /// All live threads. Cheap to clone.
 #[derive(Clone)]
 pub struct Threads {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 pub(crate) struct Shared {
@@ -96,6 +108,8 @@ pub(crate) struct Shared {
     nodes: Arc<dyn Nodes>,
     recovery: Recovery,
     live: Mutex<HashMap<ThreadId, Handle>>,
+    /// Woken when a thread is no longer live.
+    left: Notify,
     /// Held by whoever opens a thread, so that it is opened once.
     opening: Turn<()>,
     /// Those who hear what concerns everyone.
@@ -125,6 +139,7 @@ impl Threads {
                 nodes,
                 recovery,
                 live: Mutex::default(),
+                left: Notify::new(),
                 opening: Turn::default(),
                 crowd: Mutex::default(),
                 tasks: Mutex::default(),
@@ -160,12 +175,12 @@ impl Threads {
     /// A handle to a thread, which is opened if it is not live. One that another live node has is
     /// refused; one whose node died is taken over.
     pub async fn get(&self, id: ThreadId) -> Result<Handle, AgentError> {
-        if let Some(handle) = self.shared.live().get(&id) {
-            return Ok(handle.clone());
+        if let Some(handle) = self.shared.staying(id).await {
+            return Ok(handle);
         }
         let _turn = self.shared.opening.lock().await;
-        if let Some(handle) = self.shared.live().get(&id) {
-            return Ok(handle.clone());
+        if let Some(handle) = self.shared.staying(id).await {
+            return Ok(handle);
         }
         let (thread, tail) = open(&*self.shared.journal, id).await?;
         if thread.is_deleted() {
@@ -191,6 +206,18 @@ impl Threads {
 }
 
 impl Shared {
+    /// A handle to a live thread. One that is being left is waited for: it can be opened again then.
+    async fn staying(&self, id: ThreadId) -> Option<Handle> {
+        loop {
+            let left = self.left.notified();
+            let handle = self.live().get(&id).cloned()?;
+            if !handle.sender.is_closed() {
+                return Some(handle);
+            }
+            left.await;
+        }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         (self.clock)()
     }
@@ -236,13 +263,19 @@ impl Shared {
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
             // A fault of ours in one thread ends that thread's task and nothing else.
-            let ended = tokio::spawn(task.run()).await;
+            let over = tokio::spawn(task.run()).await;
+            let (ended, late) = match over {
+                Ok(Over { ended, late }) => (Ok(ended), late),
+                Err(error) => (Err(error), Vec::new()),
+            };
             match &ended {
                 Ok(Ended::Released) => tracing::debug!(thread = %id, "left"),
                 Ok(ended) => tracing::info!(thread = %id, ?ended, "task ended"),
                 Err(error) => tracing::error!(thread = %id, %error, "task failed"),
             }
             shared.live().remove(&id);
+            shared.left.notify_waiters();
+            shared.hand_on(id, late);
             match (kept, ended) {
                 // Nobody can open it again.
                 (Kept::InMemory, _) => drop(shared.memory.delete(id).await),
@@ -271,7 +304,7 @@ impl Shared {
         }
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<ThreadId, Handle>> {
+    pub(crate) fn live(&self) -> MutexGuard<'_, HashMap<ThreadId, Handle>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -287,7 +320,7 @@ impl Shared {
 /// A live thread. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    sender: mpsc::Sender<Message>,
+    pub(crate) sender: mpsc::Sender<Message>,
 }
 
 impl Handle {
@@ -297,12 +330,13 @@ impl Handle {
     where
         F: FnOnce(Result<Outcome, AgentError>) + Send + 'static,
     {
-        let reply = Box::new(reply);
-        let order = Message::Order { command, reply };
-        if let Err(mpsc::error::SendError(Message::Order { reply, .. })) =
-            self.sender.send(order).await
-        {
-            reply(Err(AgentError::Ended));
+        let order = Message::Order {
+            command,
+            reply: Box::new(|done| reply(done.map(|done| done.outcome))),
+            then: Then::Stay,
+        };
+        if let Err(mpsc::error::SendError(order)) = self.sender.send(order).await {
+            order.refuse(AgentError::Ended);
         }
     }
 
@@ -315,16 +349,16 @@ impl Handle {
         let reply = Box::new(reply);
         let subscriber = Subscriber { listener, reply };
         let subscribe = Message::Subscribe { seen, subscriber };
-        if let Err(mpsc::error::SendError(Message::Subscribe { subscriber, .. })) =
-            self.sender.send(subscribe).await
-        {
-            (subscriber.reply)(Err(AgentError::Ended));
+        if let Err(mpsc::error::SendError(subscribe)) = self.sender.send(subscribe).await {
+            subscribe.refuse(AgentError::Ended);
         }
     }
 
-    /// A listener hears no more of the thread.
-    pub async fn unsubscribe(&self, listener: Arc<dyn Listener>) -> Result<(), AgentError> {
-        self.send(Message::Unsubscribe { listener }).await
+    /// A listener hears no more of the thread. Answers with whether it did.
+    pub async fn unsubscribe(&self, listener: Arc<dyn Listener>) -> Result<bool, AgentError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::Unsubscribe { listener, reply }).await?;
+        answer.await.map_err(|_| AgentError::Ended)
     }
 
     /// Looks at the thread as it is stored.

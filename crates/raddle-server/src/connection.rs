@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::gate;
-use crate::rooms::Rooms;
+use crate::rooms::{Rooms, threads};
 use crate::session::Session;
 
 /// How long a peer inside this process may take none of its last answers. The other transports have
@@ -59,6 +59,7 @@ pub(crate) async fn serve(
         loss.note("requests were still running at the end");
     }
     session.end();
+    threads::leave(&rooms.threads, &session).await;
     outgoing.close(close);
     tokio::select! {
         () = flush(&outgoing, session.peer.transport, &loss) => {}

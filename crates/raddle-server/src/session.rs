@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use raddle_agent::Listener;
-use raddle_protocol::{InitializeParams, Notification};
+use raddle_protocol::{InitializeParams, Notification, ThreadId};
 use raddle_rpc::{Calls, Id, Outgoing, Peer, notification};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -47,6 +47,8 @@ pub(crate) struct Session {
     pub(crate) watches: Mutex<HashMap<String, Watch>>,
     /// The connection as one who hears of threads.
     pub(crate) ear: OnceLock<Arc<dyn Listener>>,
+    /// The threads it asked to hear of.
+    threads: Mutex<HashSet<ThreadId>>,
 }
 
 impl fmt::Debug for Session {
@@ -109,6 +111,7 @@ impl Session {
             finished: Notify::new(),
             watches: Mutex::default(),
             ear: OnceLock::new(),
+            threads: Mutex::default(),
         }
     }
 
@@ -227,6 +230,10 @@ impl Session {
 
     pub(crate) fn watches(&self) -> MutexGuard<'_, HashMap<String, Watch>> {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn threads(&self) -> MutexGuard<'_, HashSet<ThreadId>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {

@@ -26,10 +26,19 @@ mod model {
     mod list;
 }
 mod thread {
+    mod archive;
+    mod delete;
+    mod name {
+        mod set;
+    }
     mod start;
+    mod unarchive;
+    mod unsubscribe;
 }
 mod turn {
+    mod interrupt;
     mod start;
+    mod steer;
 }
 mod config {
     mod batch_write;

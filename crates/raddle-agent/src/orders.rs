@@ -1,0 +1,103 @@
+//! Orders to threads by their ids. A thread that is not live is opened, and one that is being left is
+//! opened again.
+
+use std::sync::Arc;
+
+use raddle_core::{Archive, Command, ThreadId};
+use tokio::sync::mpsc::error::SendError;
+
+use crate::task::{Message, Then};
+use crate::threads::Shared;
+use crate::{Handle, Listener, Ordered, Threads};
+
+/// What became of a wish to hear no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsubscribed {
+    /// It hears no more.
+    Done,
+    /// It did not hear.
+    NotSubscribed,
+    /// The thread is not live.
+    NotLive,
+}
+
+impl Threads {
+    /// Gives an order. The reply is called once what it means is stored, before anyone else hears of it.
+    /// Waits only for a place in the thread's inbox, which keeps the order of orders.
+    pub async fn order<F>(&self, id: ThreadId, command: Command, reply: F)
+    where
+        F: FnOnce(Ordered<'_>) + Send + 'static,
+    {
+        let order = Message::Order {
+            command,
+            reply: Box::new(reply),
+            then: Then::Stay,
+        };
+        self.send(id, order).await;
+    }
+
+    /// Hides a thread from lists and leaves it, since nobody needs it in memory then.
+    pub async fn archive<F>(&self, id: ThreadId, principal: Option<String>, reply: F)
+    where
+        F: FnOnce(Ordered<'_>) + Send + 'static,
+    {
+        let archive = Archive {
+            archived: true,
+            principal,
+        };
+        let order = Message::Order {
+            command: Command::Archive(archive),
+            reply: Box::new(reply),
+            then: Then::Leave,
+        };
+        self.send(id, order).await;
+    }
+
+    /// A listener hears no more of a thread.
+    pub async fn unsubscribe(&self, id: ThreadId, listener: Arc<dyn Listener>) -> Unsubscribed {
+        let Some(handle) = self.live(id) else {
+            return Unsubscribed::NotLive;
+        };
+        match handle.unsubscribe(listener).await {
+            Ok(true) => Unsubscribed::Done,
+            Ok(false) => Unsubscribed::NotSubscribed,
+            Err(_) => Unsubscribed::NotLive,
+        }
+    }
+
+    /// A handle to a thread, if it is live.
+    pub fn live(&self, id: ThreadId) -> Option<Handle> {
+        let handle = self.shared.live().get(&id).cloned()?;
+        (!handle.sender.is_closed()).then_some(handle)
+    }
+
+    pub(crate) async fn send(&self, id: ThreadId, mut message: Message) {
+        loop {
+            let handle = match self.get(id).await {
+                Ok(handle) => handle,
+                Err(error) => return message.refuse(error),
+            };
+            match handle.sender.send(message).await {
+                Ok(()) => return,
+                Err(SendError(back)) => message = back,
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// What came too late for a task that left its thread goes to the next one.
+    pub(crate) fn hand_on(self: &Arc<Self>, id: ThreadId, late: Vec<Message>) {
+        if late.is_empty() {
+            return;
+        }
+        let threads = Threads {
+            shared: self.clone(),
+        };
+        tokio::spawn(async move {
+            for message in late {
+                threads.send(id, message).await;
+            }
+        });
+    }
+}
