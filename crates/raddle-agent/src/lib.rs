@@ -16,5 +16,5 @@ mod work;
 
 pub use listener::{Heard, Listener};
 pub use nodes::{Alone, Nodes};
-pub use orders::Unsubscribed;
+pub use orders::{Newcomer, Unsubscribed};
 pub use threads::{AgentError, Done, Handle, Options, Ordered, Subscribed, Threads};

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use raddle_core::{Archive, Command, ThreadId};
+use raddle_core::ports::Waiting;
+use raddle_core::{Archive, ChangeSettings, Command, ThreadId};
 use tokio::sync::mpsc::error::SendError;
 
-use crate::task::{Message, Then};
+use crate::task::{Message, Subscriber, Then, Usage};
 use crate::threads::Shared;
-use crate::{Handle, Listener, Ordered, Threads};
+use crate::{AgentError, Handle, Listener, Ordered, Subscribed, Threads};
 
 /// What became of a wish to hear no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,16 @@ pub enum Unsubscribed {
     NotSubscribed,
     /// The thread is not live.
     NotLive,
+}
+
+/// Someone who wants to hear of a thread.
+pub struct Newcomer {
+    /// Who.
+    pub listener: Arc<dyn Listener>,
+    /// What is to be otherwise; it counts only where nobody else hears of the thread and nothing runs.
+    pub change: ChangeSettings,
+    /// Whether it is told what the model has used.
+    pub with_usage: bool,
 }
 
 impl Threads {
@@ -51,6 +62,35 @@ impl Threads {
             then: Then::Leave,
         };
         self.send(id, order).await;
+    }
+
+    /// Lets a listener hear of a thread. It is answered first, with whatever its answer waits for; then it
+    /// is told what is open, then what is asked, and then hears what happens.
+    pub async fn resume<F>(&self, id: ThreadId, newcomer: Newcomer, reply: F)
+    where
+        F: FnOnce(Result<Subscribed, AgentError>) -> Waiting<'static, ()> + Send + 'static,
+    {
+        let Newcomer {
+            listener,
+            change,
+            with_usage,
+        } = newcomer;
+        let usage = if with_usage {
+            Usage::Told
+        } else {
+            Usage::NotTold
+        };
+        let subscriber = Subscriber {
+            listener,
+            reply: Box::new(|subscribed| Some(reply(subscribed))),
+            usage,
+        };
+        let subscribe = Message::Subscribe {
+            seen: None,
+            subscriber,
+            change: Some(Box::new(change)),
+        };
+        self.send(id, subscribe).await;
     }
 
     /// A listener hears no more of a thread.

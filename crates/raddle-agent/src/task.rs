@@ -1,16 +1,17 @@
 //! The task of one live thread: the only writer of its journal.
 
+mod join;
 mod leave;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Journal, Prompt};
 use raddle_core::{
-    Command, Cursor, Effect, EndTool, Ended, Envelope, ItemStatus, Out, Output, Owner, Refusal,
-    RequestNumber, Seq, Settled, Step, ThreadId, Token, Told, TurnId, ask,
+    ChangeSettings, Command, Cursor, Effect, EndTool, Ended, Envelope, ItemStatus, Out, Output,
+    Owner, Refusal, RequestNumber, Seq, Settled, Step, ThreadId, Token, Told, TurnId, ask,
 };
 use raddle_protocol::table::Scope;
 use raddle_protocol::{
@@ -20,8 +21,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use self::join::Joining;
+pub(crate) use self::join::{Subscriber, Usage};
 use self::leave::Leaving;
-use crate::threads::{AgentError, Done, Ordered, Shared, Subscribed};
+use crate::threads::{AgentError, Done, Ordered, Shared};
 use crate::work::{ModelWork, failed};
 use crate::{Heard, Listener};
 
@@ -48,6 +51,8 @@ pub(crate) enum Message {
     Subscribe {
         seen: Option<Seq>,
         subscriber: Subscriber,
+        /// What changes with it, if nobody hears of the thread and nothing runs in it.
+        change: Option<Box<ChangeSettings>>,
     },
     /// Answered with whether it had listened.
     Unsubscribe {
@@ -71,7 +76,7 @@ impl Message {
     pub(crate) fn refuse(self, error: AgentError) {
         match self {
             Self::Order { reply, .. } => reply(Err(error)),
-            Self::Subscribe { subscriber, .. } => (subscriber.reply)(Err(error)),
+            Self::Subscribe { subscriber, .. } => drop((subscriber.reply)(Err(error))),
             // Whoever waits for these sees that nobody will answer.
             Self::Unsubscribe { .. } | Self::Look(_) => {}
         }
@@ -82,16 +87,7 @@ impl Message {
 pub(crate) type Look = Box<dyn FnOnce(&raddle_core::Thread) + Send>;
 
 /// Answers a caller, on the spot: whoever is told of what the caller did is told after this.
-pub(crate) type Reply<T> = Box<dyn FnOnce(Result<T, AgentError>) + Send>;
-
-/// The same for who gave an order.
 pub(crate) type OrderReply = Box<dyn FnOnce(Ordered<'_>) + Send>;
-
-/// Someone who is about to hear of the thread.
-pub(crate) struct Subscriber {
-    pub(crate) listener: Arc<dyn Listener>,
-    pub(crate) reply: Reply<Subscribed>,
-}
 
 enum Caller {
     Order(OrderReply, Then),
@@ -117,7 +113,13 @@ pub(crate) struct Task {
     callers: BTreeMap<Token, Caller>,
     /// Who began the thread, until its beginning is stored.
     starter: Option<Subscriber>,
+    /// What was stored before it began.
+    found: Seq,
     listeners: Vec<Arc<dyn Listener>>,
+    /// Those who are being answered and hear nothing yet.
+    joining: VecDeque<Joining>,
+    /// What goes out once they are answered.
+    held: Vec<Out>,
     looks: Vec<Look>,
     work: BTreeMap<Effect, AbortHandle>,
     tokens: u64,
@@ -145,6 +147,7 @@ impl Task {
         starter: Option<Subscriber>,
     ) -> Self {
         let (reporter, reports) = mpsc::channel(REPORTS);
+        let found = owner.stored();
         Self {
             id,
             shared,
@@ -155,7 +158,10 @@ impl Task {
             reporter,
             callers: BTreeMap::new(),
             starter,
+            found,
             listeners: Vec::new(),
+            joining: VecDeque::new(),
+            held: Vec::new(),
             looks: Vec::new(),
             work: BTreeMap::new(),
             tokens: 0,
@@ -171,6 +177,7 @@ impl Task {
     /// Runs until someone else has the thread, or it is left.
     pub(crate) async fn run(mut self) -> Over {
         loop {
+            self.let_in().await;
             self.take_what_is_there();
             self.release();
             let now = self.shared.now();
@@ -213,13 +220,13 @@ impl Task {
                 }
                 Step::Ended(ended) => {
                     if let Some(starter) = self.starter.take() {
-                        (starter.reply)(Err(match &ended {
+                        drop((starter.reply)(Err(match &ended {
                             Ended::NotStored(_) if self.away_since.is_some() => {
                                 AgentError::Unavailable
                             }
                             Ended::NotStored(why) => Refusal::NotStored(why.clone()).into(),
                             _ => AgentError::Ended,
-                        }));
+                        })));
                     }
                     self.show_to_lookers();
                     self.say_why(&ended);
@@ -369,10 +376,15 @@ impl Task {
                 reply,
                 then,
             } => (Envelope::order(token, command), Caller::Order(reply, then)),
-            Message::Subscribe { seen, subscriber } => (
-                Envelope::Subscribe { token, seen },
-                Caller::Subscribe(subscriber),
-            ),
+            Message::Subscribe {
+                seen,
+                subscriber,
+                change,
+            } => {
+                self.change_for(change);
+                let subscribe = Envelope::Subscribe { token, seen };
+                (subscribe, Caller::Subscribe(subscriber))
+            }
             Message::Unsubscribe { listener, reply } => {
                 let before = self.listeners.len();
                 self.listeners.retain(|it| !Arc::ptr_eq(it, &listener));
@@ -399,17 +411,22 @@ impl Task {
     fn refuse(&mut self, token: Token, refusal: Refusal) {
         match self.callers.remove(&token) {
             Some(Caller::Order(reply, _)) => reply(Err(refusal.into())),
-            Some(Caller::Subscribe(subscriber)) => (subscriber.reply)(Err(refusal.into())),
+            Some(Caller::Subscribe(subscriber)) => drop((subscriber.reply)(Err(refusal.into()))),
             None => {}
         }
     }
 
     fn act(&mut self, outs: Vec<Out>) {
-        if self.owner.stored() > Seq::ZERO
+        if self.owner.stored() > self.found
             && let Some(starter) = self.starter.take()
         {
             let head = self.owner.stored();
             self.introduce(starter, Cursor::Good, head, head);
+            // It is answered before anyone hears of what it began.
+            if !self.joining.is_empty() {
+                self.held = outs;
+                return;
+            }
         }
         for out in outs {
             match out {
@@ -450,25 +467,6 @@ impl Task {
     fn subscribe(&mut self, settled: Settled) {
         if let Some(Caller::Subscribe(subscriber)) = self.callers.remove(&settled.token) {
             self.introduce(subscriber, settled.cursor, settled.after, settled.head);
-        }
-    }
-
-    /// Answers a new subscriber, and then it hears: first what is still asked, then what happens.
-    fn introduce(&mut self, subscriber: Subscriber, cursor: Cursor, after: Seq, head: Seq) {
-        let Subscriber { listener, reply } = subscriber;
-        let thread = self.owner.thread();
-        reply(Ok(Subscribed {
-            thread: Box::new(thread.clone()),
-            cursor,
-            after,
-            head,
-        }));
-        let open: Vec<RequestNumber> = thread.requests().map(|(number, _)| number).collect();
-        self.listeners.retain(|it| !Arc::ptr_eq(it, &listener));
-        self.listeners.push(listener.clone());
-        self.is_known = true;
-        for request in open {
-            self.ask(request, Some(&*listener));
         }
     }
 

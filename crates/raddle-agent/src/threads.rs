@@ -12,7 +12,7 @@ use tokio::sync::{Mutex as Turn, Notify, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::open::open;
-use crate::task::{Message, Over, Subscriber, Task, Then};
+use crate::task::{Message, Over, Subscriber, Task, Then, Usage};
 use crate::{Heard, Listener, Nodes};
 
 /// How many messages to one thread may wait.
@@ -167,8 +167,14 @@ impl Threads {
         };
         let node = self.shared.node(Epoch(1));
         let owner = Owner::start(start, node, self.shared.now());
-        let reply = Box::new(reply);
-        let starter = Subscriber { listener, reply };
+        let starter = Subscriber {
+            listener,
+            reply: Box::new(|subscribed| {
+                reply(subscribed);
+                None
+            }),
+            usage: Usage::NotTold,
+        };
         self.shared.run(id, owner, kept, Some(starter))
     }
 
@@ -346,9 +352,19 @@ impl Handle {
     where
         F: FnOnce(Result<Subscribed, AgentError>) + Send + 'static,
     {
-        let reply = Box::new(reply);
-        let subscriber = Subscriber { listener, reply };
-        let subscribe = Message::Subscribe { seen, subscriber };
+        let subscriber = Subscriber {
+            listener,
+            reply: Box::new(|subscribed| {
+                reply(subscribed);
+                None
+            }),
+            usage: Usage::NotTold,
+        };
+        let subscribe = Message::Subscribe {
+            seen,
+            subscriber,
+            change: None,
+        };
         if let Err(mpsc::error::SendError(subscribe)) = self.sender.send(subscribe).await {
             subscribe.refuse(AgentError::Ended);
         }

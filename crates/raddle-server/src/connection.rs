@@ -197,9 +197,7 @@ async fn take(frame: Frame, rooms: &Arc<Rooms>, session: &Arc<Session>) {
             tracing::trace!(method = %notification.method, "notification");
         }
         Ok(Inbound::Response(response)) => {
-            if !session.calls.resolve(response) {
-                session.counts.noise();
-            }
+            threads::answers::take(rooms, session, response);
         }
         Err(Fault::Refused { id, error }) => {
             session.counts.refused();

@@ -1,5 +1,6 @@
 //! The live threads, and how a client's words become theirs.
 
+pub(crate) mod answers;
 mod input;
 
 pub(crate) use self::input::message;
@@ -46,8 +47,7 @@ impl Listener for Ear {
             Heard::Told { notification, seq } => {
                 session.tell_numbered(notification, seq.map(|seq| seq.0));
             }
-            // Nothing asks yet: there are no tools.
-            Heard::Asked { .. } => {}
+            Heard::Asked { id, method, params } => session.ask(id, method, params),
         }
         true
     }
@@ -130,7 +130,7 @@ pub(crate) fn change(params: &wire::TurnStartParams) -> SettingsChange {
     }
 }
 
-fn approval(policy: &wire::AskForApproval) -> ApprovalPolicy {
+pub(crate) fn approval(policy: &wire::AskForApproval) -> ApprovalPolicy {
     match policy {
         wire::AskForApproval::Untrusted => ApprovalPolicy::Untrusted,
         wire::AskForApproval::OnRequest => ApprovalPolicy::OnRequest,
@@ -143,7 +143,7 @@ fn approval(policy: &wire::AskForApproval) -> ApprovalPolicy {
     }
 }
 
-fn reviewer(reviewer: &wire::ApprovalsReviewer) -> Reviewer {
+pub(crate) fn reviewer(reviewer: &wire::ApprovalsReviewer) -> Reviewer {
     match reviewer {
         wire::ApprovalsReviewer::AutoReview | wire::ApprovalsReviewer::GuardianSubagent => {
             Reviewer::Agent
@@ -165,7 +165,7 @@ fn sandbox_of(mode: &wire::SandboxMode) -> Sandbox {
     }
 }
 
-fn sandbox(policy: &wire::SandboxPolicy) -> Sandbox {
+pub(crate) fn sandbox(policy: &wire::SandboxPolicy) -> Sandbox {
     match policy {
         wire::SandboxPolicy::DangerFullAccess => Sandbox::FullAccess,
         wire::SandboxPolicy::ReadOnly(it) => Sandbox::ReadOnly {

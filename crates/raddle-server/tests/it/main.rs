@@ -16,6 +16,7 @@ mod frames;
 mod gate;
 mod lanes;
 mod overload;
+mod requests;
 
 mod initialize;
 
@@ -27,9 +28,15 @@ mod model {
 }
 mod thread {
     mod archive;
+    mod compact {
+        mod start;
+    }
     mod delete;
     mod name {
         mod set;
+    }
+    mod settings {
+        mod update;
     }
     mod start;
     mod unarchive;
