@@ -10,6 +10,7 @@ mod instructions;
 mod listener;
 mod nodes;
 mod open;
+mod orders;
 mod surroundings;
 mod task;
 mod threads;
@@ -17,5 +18,6 @@ mod work;
 
 pub use listener::{Heard, Listener};
 pub use nodes::{Alone, Nodes};
+pub use orders::{Newcomer, Unsubscribed};
 pub use surroundings::Instructions;
-pub use threads::{AgentError, Handle, Options, Subscribed, Threads};
+pub use threads::{AgentError, Done, Handle, Options, Ordered, Subscribed, Threads};

@@ -10,6 +10,9 @@ use serde_json::Value;
 pub trait Listener: Send + Sync {
     /// Says something; false when nobody hears it any more.
     fn hear(&self, heard: &Heard) -> bool;
+
+    /// Whether anybody still hears.
+    fn is_there(&self) -> bool;
 }
 
 /// What is heard.

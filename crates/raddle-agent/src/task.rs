@@ -1,26 +1,32 @@
 //! The task of one live thread: the only writer of its journal.
 
-use std::collections::BTreeMap;
+mod join;
+mod leave;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Journal, Prompt};
 use raddle_core::{
-    Body, Command, Cursor, Effect, EndTool, Ended, Envelope, Event, ItemStatus, Out, Outcome,
-    Output, Owner, Refusal, RequestNumber, Seq, Settings, Settled, Step, ThreadId, Token, Told,
-    TurnId, ask,
+    Body, ChangeSettings, Command, Cursor, Effect, EndTool, Ended, Envelope, Event, ItemStatus,
+    Out, Output, Owner, Refusal, RequestNumber, Seq, Settings, Settled, Step, ThreadId, Token,
+    Told, TurnId, ask,
 };
 use raddle_protocol::table::Scope;
 use raddle_protocol::{
     CodexErrorInfo, ErrorNotification, Notification, ThreadClosedNotification, TurnError,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use self::join::Joining;
+pub(crate) use self::join::{Subscriber, Usage};
+use self::leave::Leaving;
 use crate::instructions::instructions;
-use crate::threads::{AgentError, Shared, Subscribed};
+use crate::threads::{AgentError, Done, Ordered, Shared};
 use crate::work::{ModelWork, failed};
 use crate::{Heard, Listener};
 
@@ -41,34 +47,60 @@ const START_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) enum Message {
     Order {
         command: Command,
-        reply: Reply<Outcome>,
+        reply: OrderReply,
+        then: Then,
     },
     Subscribe {
         seen: Option<Seq>,
         subscriber: Subscriber,
+        /// What changes with it, if nobody hears of the thread and nothing runs in it.
+        change: Option<Box<ChangeSettings>>,
     },
+    /// Answered with whether it had listened.
     Unsubscribe {
         listener: Arc<dyn Listener>,
+        reply: oneshot::Sender<bool>,
     },
     /// A look at the thread as it is stored.
     Look(Look),
+}
+
+/// What becomes of the task once an order is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    Stay,
+    /// The thread is left: it need no longer be in memory.
+    Leave,
+}
+
+impl Message {
+    /// Whoever sent it is told why nothing came of it.
+    pub(crate) fn refuse(self, error: AgentError) {
+        match self {
+            Self::Order { reply, .. } => reply(Err(error)),
+            Self::Subscribe { subscriber, .. } => drop((subscriber.reply)(Err(error))),
+            // Whoever waits for these sees that nobody will answer.
+            Self::Unsubscribe { .. } | Self::Look(_) => {}
+        }
+    }
 }
 
 /// Someone's look at the thread.
 pub(crate) type Look = Box<dyn FnOnce(&raddle_core::Thread) + Send>;
 
 /// Answers a caller, on the spot: whoever is told of what the caller did is told after this.
-pub(crate) type Reply<T> = Box<dyn FnOnce(Result<T, AgentError>) + Send>;
-
-/// Someone who is about to hear of the thread.
-pub(crate) struct Subscriber {
-    pub(crate) listener: Arc<dyn Listener>,
-    pub(crate) reply: Reply<Subscribed>,
-}
+pub(crate) type OrderReply = Box<dyn FnOnce(Ordered<'_>) + Send>;
 
 enum Caller {
-    Order(Reply<Outcome>),
+    Order(OrderReply, Then),
     Subscribe(Subscriber),
+}
+
+/// How a task came to its end.
+pub(crate) struct Over {
+    pub(crate) ended: Ended,
+    /// What came too late for it, and is for whoever opens the thread next.
+    pub(crate) late: Vec<Message>,
 }
 
 pub(crate) struct Task {
@@ -83,7 +115,13 @@ pub(crate) struct Task {
     callers: BTreeMap<Token, Caller>,
     /// Who began the thread, until its beginning is stored.
     starter: Option<Subscriber>,
+    /// What was stored before it began.
+    found: Seq,
     listeners: Vec<Arc<dyn Listener>>,
+    /// Those who are being answered and hear nothing yet.
+    joining: VecDeque<Joining>,
+    /// What goes out once they are answered.
+    held: Vec<Out>,
     looks: Vec<Look>,
     /// Where handles read how turns run.
     settings: watch::Sender<Arc<Settings>>,
@@ -91,8 +129,16 @@ pub(crate) struct Task {
     tokens: u64,
     /// Since when the journal is away.
     away_since: Option<Instant>,
-    /// Whether no handle is left.
+    /// Whether nothing more is taken in: no handle is left, or the thread is.
     forsaken: bool,
+    /// Whether it was said so to the owner.
+    released: bool,
+    /// Set when the thread is left because it need not be in memory.
+    leaving: Option<Leaving>,
+    /// Since when nobody listens and nothing happens.
+    alone_since: Option<Instant>,
+    /// Whether anyone was told that the thread is in memory.
+    is_known: bool,
 }
 
 impl Task {
@@ -106,6 +152,7 @@ impl Task {
         starter: Option<Subscriber>,
     ) -> Self {
         let (reporter, reports) = mpsc::channel(REPORTS);
+        let found = owner.stored();
         Self {
             id,
             shared,
@@ -116,20 +163,29 @@ impl Task {
             reporter,
             callers: BTreeMap::new(),
             starter,
+            found,
             listeners: Vec::new(),
+            joining: VecDeque::new(),
+            held: Vec::new(),
             looks: Vec::new(),
             settings,
             work: BTreeMap::new(),
             tokens: 0,
             away_since: None,
             forsaken: false,
+            released: false,
+            leaving: None,
+            alone_since: None,
+            is_known: false,
         }
     }
 
     /// Runs until someone else has the thread, or it is left.
-    pub(crate) async fn run(mut self) -> Ended {
+    pub(crate) async fn run(mut self) -> Over {
         loop {
+            self.let_in().await;
             self.take_what_is_there();
+            self.release();
             let now = self.shared.now();
             match self.owner.step(now) {
                 Step::Append {
@@ -165,25 +221,30 @@ impl Task {
                 }
                 Step::Do(outs) => self.act(outs),
                 Step::Wait(until) => {
-                    for look in self.looks.drain(..) {
-                        look(self.owner.thread());
-                    }
+                    self.show_to_lookers();
                     self.wait(until.map(|at| at.since(now))).await;
                 }
                 Step::Ended(ended) => {
                     if let Some(starter) = self.starter.take() {
-                        (starter.reply)(Err(match &ended {
+                        drop((starter.reply)(Err(match &ended {
                             Ended::NotStored(_) if self.away_since.is_some() => {
                                 AgentError::Unavailable
                             }
                             Ended::NotStored(why) => Refusal::NotStored(why.clone()).into(),
                             _ => AgentError::Ended,
-                        }));
+                        })));
                     }
+                    self.show_to_lookers();
                     self.say_why(&ended);
-                    return ended;
+                    return self.over(ended);
                 }
             }
+        }
+    }
+
+    fn show_to_lookers(&mut self) {
+        for look in self.looks.drain(..) {
+            look(self.owner.thread());
         }
     }
 
@@ -231,6 +292,9 @@ impl Task {
         if let (Ended::NotStored(why), Some(turn)) = (ended, turn) {
             self.notice(not_stored(id, turn, why).into());
         }
+        if self.leaving.is_some() {
+            return self.say_goodbye();
+        }
         self.notice(ThreadClosedNotification { thread_id: id }.into());
     }
 
@@ -251,17 +315,23 @@ impl Task {
                 None => std::future::pending().await,
             }
         };
+        let alone = self.alone_for();
         tokio::select! {
             biased;
             message = self.inbox.recv(), if !self.forsaken => self.came(message),
             Some(command) = self.reports.recv() => self.report(command),
             () = pause => {}
+            () = tokio::time::sleep(alone.unwrap_or_default()), if alone.is_some() => {
+                self.leave(Leaving::Idle);
+            }
         }
     }
 
     /// Takes everything that came meanwhile into the next round, clients first.
     fn take_what_is_there(&mut self) {
-        while let Ok(message) = self.inbox.try_recv() {
+        while !self.forsaken
+            && let Ok(message) = self.inbox.try_recv()
+        {
             self.offer(message);
         }
         // While the journal is away no round empties the inbox; those who report wait in their channel.
@@ -285,10 +355,6 @@ impl Task {
         }
         // Every handle is gone: leave in good order.
         self.forsaken = true;
-        self.tokens += 1;
-        let _ = self
-            .owner
-            .offer(Envelope::order(Token(self.tokens), Command::Release));
     }
 
     /// What a turn waits for ends at once, before its interrupt is stored.
@@ -307,18 +373,28 @@ impl Task {
     }
 
     fn offer(&mut self, message: Message) {
+        self.alone_since = None;
         self.tokens += 1;
         let token = Token(self.tokens);
         let (envelope, caller) = match message {
-            Message::Order { command, reply } => {
-                (Envelope::order(token, command), Caller::Order(reply))
+            Message::Order {
+                command,
+                reply,
+                then,
+            } => (Envelope::order(token, command), Caller::Order(reply, then)),
+            Message::Subscribe {
+                seen,
+                subscriber,
+                change,
+            } => {
+                self.change_for(change);
+                let subscribe = Envelope::Subscribe { token, seen };
+                (subscribe, Caller::Subscribe(subscriber))
             }
-            Message::Subscribe { seen, subscriber } => (
-                Envelope::Subscribe { token, seen },
-                Caller::Subscribe(subscriber),
-            ),
-            Message::Unsubscribe { listener } => {
+            Message::Unsubscribe { listener, reply } => {
+                let before = self.listeners.len();
                 self.listeners.retain(|it| !Arc::ptr_eq(it, &listener));
+                let _ = reply.send(self.listeners.len() < before);
                 return;
             }
             Message::Look(look) => return self.looks.push(look),
@@ -340,25 +416,35 @@ impl Task {
 
     fn refuse(&mut self, token: Token, refusal: Refusal) {
         match self.callers.remove(&token) {
-            Some(Caller::Order(reply)) => reply(Err(refusal.into())),
-            Some(Caller::Subscribe(subscriber)) => (subscriber.reply)(Err(refusal.into())),
+            Some(Caller::Order(reply, _)) => reply(Err(refusal.into())),
+            Some(Caller::Subscribe(subscriber)) => drop((subscriber.reply)(Err(refusal.into()))),
             None => {}
         }
     }
 
     fn act(&mut self, outs: Vec<Out>) {
-        if self.owner.stored() > Seq::ZERO
+        if self.owner.stored() > self.found
             && let Some(starter) = self.starter.take()
         {
             let head = self.owner.stored();
             self.introduce(starter, Cursor::Good, head, head);
+            // It is answered before anyone hears of what it began.
+            if !self.joining.is_empty() {
+                self.held = outs;
+                return;
+            }
         }
         for out in outs {
             match out {
                 Out::Reply(token, Err(refusal)) => self.refuse(token, refusal),
                 Out::Reply(token, Ok(outcome)) => {
-                    if let Some(Caller::Order(reply)) = self.callers.remove(&token) {
-                        reply(Ok(outcome));
+                    if let Some(Caller::Order(reply, then)) = self.callers.remove(&token) {
+                        if then == Then::Leave {
+                            self.say_not_loaded();
+                            self.leave(Leaving::Told);
+                        }
+                        let thread = self.owner.thread();
+                        reply(Ok(Done { outcome, thread }));
                     }
                 }
                 Out::Subscribed(settled) => self.subscribe(settled),
@@ -390,26 +476,9 @@ impl Task {
         }
     }
 
-    /// Answers a new subscriber, and then it hears: first what is still asked, then what happens.
-    fn introduce(&mut self, subscriber: Subscriber, cursor: Cursor, after: Seq, head: Seq) {
-        let Subscriber { listener, reply } = subscriber;
-        let thread = self.owner.thread();
-        reply(Ok(Subscribed {
-            thread: Box::new(thread.clone()),
-            cursor,
-            after,
-            head,
-        }));
-        let open: Vec<RequestNumber> = thread.requests().map(|(number, _)| number).collect();
-        self.listeners.retain(|it| !Arc::ptr_eq(it, &listener));
-        self.listeners.push(listener.clone());
-        for request in open {
-            self.ask(request, Some(&*listener));
-        }
-    }
-
     /// Tells a record: to everyone what concerns everyone, to subscribers the rest.
     fn tell(&mut self, told: Told) {
+        self.is_known |= self.owner.thread().turn().is_some();
         if let Body::Event(event) = &told.record.body
             && matches!(**event, Event::SettingsChanged(_) | Event::Forked(_))
         {

@@ -8,12 +8,12 @@ use raddle_core::{
     Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, Seq, Settings, Thread,
     ThreadId, ThreadStarted, Timestamp,
 };
-use tokio::sync::{Mutex as Turn, mpsc, oneshot, watch};
+use tokio::sync::{Mutex as Turn, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::open::open;
 use crate::surroundings::{Instructions, Lookout};
-use crate::task::{Message, Subscriber, Task};
+use crate::task::{Message, Over, Subscriber, Task, Then, Usage};
 use crate::{Heard, Listener, Nodes};
 
 /// How many messages to one thread may wait.
@@ -75,6 +75,18 @@ pub struct Subscribed {
     pub head: Seq,
 }
 
+/// An order that was carried out.
+#[derive(Debug)]
+pub struct Done<'a> {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The thread as it is with that.
+    pub thread: &'a Thread,
+}
+
+/// What became of an order.
+pub type Ordered<'a> = Result<Done<'a>, AgentError>;
+
 /// How long a thread's records are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
@@ -85,7 +97,7 @@ enum Kept {
 /// All live threads. Cheap to clone.
 #[derive(Clone)]
 pub struct Threads {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 pub(crate) struct Shared {
@@ -97,6 +109,8 @@ pub(crate) struct Shared {
     nodes: Arc<dyn Nodes>,
     recovery: Recovery,
     live: Mutex<HashMap<ThreadId, Handle>>,
+    /// Woken when a thread is no longer live.
+    left: Notify,
     /// Held by whoever opens a thread, so that it is opened once.
     opening: Turn<()>,
     /// Those who hear what concerns everyone.
@@ -127,6 +141,7 @@ impl Threads {
                 nodes,
                 recovery,
                 live: Mutex::default(),
+                left: Notify::new(),
                 opening: Turn::default(),
                 crowd: Mutex::default(),
                 tasks: Mutex::default(),
@@ -156,20 +171,26 @@ impl Threads {
         let node = self.shared.node(Epoch(1));
         let settings = start.settings.clone();
         let owner = Owner::start(start, node, self.shared.now());
-        let reply = Box::new(reply);
-        let starter = Subscriber { listener, reply };
+        let starter = Subscriber {
+            listener,
+            reply: Box::new(|subscribed| {
+                reply(subscribed);
+                None
+            }),
+            usage: Usage::NotTold,
+        };
         self.shared.run(id, owner, settings, kept, Some(starter))
     }
 
     /// A handle to a thread, which is opened if it is not live. One that another live node has is
     /// refused; one whose node died is taken over.
     pub async fn get(&self, id: ThreadId) -> Result<Handle, AgentError> {
-        if let Some(handle) = self.shared.live().get(&id) {
-            return Ok(handle.clone());
+        if let Some(handle) = self.shared.staying(id).await {
+            return Ok(handle);
         }
         let _turn = self.shared.opening.lock().await;
-        if let Some(handle) = self.shared.live().get(&id) {
-            return Ok(handle.clone());
+        if let Some(handle) = self.shared.staying(id).await {
+            return Ok(handle);
         }
         let (thread, tail) = open(&*self.shared.journal, id).await?;
         if thread.is_deleted() {
@@ -203,6 +224,18 @@ impl Threads {
 }
 
 impl Shared {
+    /// A handle to a live thread. One that is being left is waited for: it can be opened again then.
+    async fn staying(&self, id: ThreadId) -> Option<Handle> {
+        loop {
+            let left = self.left.notified();
+            let handle = self.live().get(&id).cloned()?;
+            if !handle.sender.is_closed() {
+                return Some(handle);
+            }
+            left.await;
+        }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         (self.clock)()
     }
@@ -254,13 +287,19 @@ impl Shared {
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
             // A fault of ours in one thread ends that thread's task and nothing else.
-            let ended = tokio::spawn(task.run()).await;
+            let over = tokio::spawn(task.run()).await;
+            let (ended, late) = match over {
+                Ok(Over { ended, late }) => (Ok(ended), late),
+                Err(error) => (Err(error), Vec::new()),
+            };
             match &ended {
                 Ok(Ended::Released) => tracing::debug!(thread = %id, "left"),
                 Ok(ended) => tracing::info!(thread = %id, ?ended, "task ended"),
                 Err(error) => tracing::error!(thread = %id, %error, "task failed"),
             }
             shared.live().remove(&id);
+            shared.left.notify_waiters();
+            shared.hand_on(id, late);
             match (kept, ended) {
                 // Nobody can open it again.
                 (Kept::InMemory, _) => drop(shared.memory.delete(id).await),
@@ -289,7 +328,7 @@ impl Shared {
         }
     }
 
-    fn live(&self) -> MutexGuard<'_, HashMap<ThreadId, Handle>> {
+    pub(crate) fn live(&self) -> MutexGuard<'_, HashMap<ThreadId, Handle>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -305,7 +344,7 @@ impl Shared {
 /// A live thread. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    sender: mpsc::Sender<Message>,
+    pub(crate) sender: mpsc::Sender<Message>,
     /// How turns run, as far as it is stored.
     settings: watch::Receiver<Arc<Settings>>,
     shared: Weak<Shared>,
@@ -320,18 +359,24 @@ impl Handle {
     where
         F: FnOnce(Result<Outcome, AgentError>) + Send + 'static,
     {
-        if let Command::StartTurn(start) = &mut command
+        self.brief(&mut command).await;
+        let order = Message::Order {
+            command,
+            reply: Box::new(|done| reply(done.map(|done| done.outcome))),
+            then: Then::Stay,
+        };
+        if let Err(mpsc::error::SendError(order)) = self.sender.send(order).await {
+            order.refuse(AgentError::Ended);
+        }
+    }
+
+    /// Says with a turn that is to start what there is to say about its surroundings.
+    pub(crate) async fn brief(&self, command: &mut Command) {
+        if let Command::StartTurn(start) = command
             && let Some(shared) = self.shared.upgrade()
         {
             let settings = start.change.clone().applied_to(&self.settings.borrow());
             start.briefs = shared.lookout.briefs(&settings, shared.now()).await;
-        }
-        let reply = Box::new(reply);
-        let order = Message::Order { command, reply };
-        if let Err(mpsc::error::SendError(Message::Order { reply, .. })) =
-            self.sender.send(order).await
-        {
-            reply(Err(AgentError::Ended));
         }
     }
 
@@ -341,19 +386,29 @@ impl Handle {
     where
         F: FnOnce(Result<Subscribed, AgentError>) + Send + 'static,
     {
-        let reply = Box::new(reply);
-        let subscriber = Subscriber { listener, reply };
-        let subscribe = Message::Subscribe { seen, subscriber };
-        if let Err(mpsc::error::SendError(Message::Subscribe { subscriber, .. })) =
-            self.sender.send(subscribe).await
-        {
-            (subscriber.reply)(Err(AgentError::Ended));
+        let subscriber = Subscriber {
+            listener,
+            reply: Box::new(|subscribed| {
+                reply(subscribed);
+                None
+            }),
+            usage: Usage::NotTold,
+        };
+        let subscribe = Message::Subscribe {
+            seen,
+            subscriber,
+            change: None,
+        };
+        if let Err(mpsc::error::SendError(subscribe)) = self.sender.send(subscribe).await {
+            subscribe.refuse(AgentError::Ended);
         }
     }
 
-    /// A listener hears no more of the thread.
-    pub async fn unsubscribe(&self, listener: Arc<dyn Listener>) -> Result<(), AgentError> {
-        self.send(Message::Unsubscribe { listener }).await
+    /// A listener hears no more of the thread. Answers with whether it did.
+    pub async fn unsubscribe(&self, listener: Arc<dyn Listener>) -> Result<bool, AgentError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::Unsubscribe { listener, reply }).await?;
+        answer.await.map_err(|_| AgentError::Ended)
     }
 
     /// Looks at the thread as it is stored.

@@ -27,7 +27,7 @@ pub use owner::{Ended, Envelope, Inbox, Node, Out, Owner, Settled, Step, Tail, T
 pub use raddle_protocol::{ItemId, ThreadId, TurnId};
 pub use record::*;
 pub use refusal::{Refusal, Settlement};
-pub use tell::{ask, settings_view, tell, tell_again, view};
+pub use tell::{ask, settings_view, tell, tell_again, tell_open, tell_usage, view};
 pub use thread::{
     Base, Cursor, Effect, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Status, Thread,
 };

@@ -4,9 +4,11 @@
 
 mod ask;
 mod item;
+mod open;
 mod view;
 
 pub use ask::ask;
+pub use open::{tell_open, tell_usage};
 pub use view::view;
 
 use raddle_protocol as wire;

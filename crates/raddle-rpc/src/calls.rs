@@ -10,8 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::{ErrorObject, Id, Outgoing, Response, request};
 
-/// The open requests of one connection. Each is answered at most once; the first answer counts. The
-/// server asks nothing yet: approvals come with turns. Until then every answer is one to nothing.
+/// The open requests of one connection. Each is answered at most once; the first answer counts.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     open: Arc<Mutex<Open>>,

@@ -16,7 +16,7 @@ pub mod code {
     pub const INVALID_REQUEST: i64 = -32600;
     /// No such method, or not served yet.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// Input that is too long, and a few members that are no longer taken: none yet, it comes with turns.
+    /// Input that is too long.
     pub const INVALID_PARAMS: i64 = -32602;
     /// The server failed.
     pub const INTERNAL: i64 = -32603;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::gate;
-use crate::rooms::Rooms;
+use crate::rooms::{Rooms, threads};
 use crate::session::Session;
 
 /// How long a peer inside this process may take none of its last answers. The other transports have
@@ -59,6 +59,7 @@ pub(crate) async fn serve(
         loss.note("requests were still running at the end");
     }
     session.end();
+    threads::leave(&rooms.threads, &session).await;
     outgoing.close(close);
     tokio::select! {
         () = flush(&outgoing, session.peer.transport, &loss) => {}
@@ -196,9 +197,7 @@ async fn take(frame: Frame, rooms: &Arc<Rooms>, session: &Arc<Session>) {
             tracing::trace!(method = %notification.method, "notification");
         }
         Ok(Inbound::Response(response)) => {
-            if !session.calls.resolve(response) {
-                session.counts.noise();
-            }
+            threads::answers::take(rooms, session, response);
         }
         Err(Fault::Refused { id, error }) => {
             session.counts.refused();

@@ -8,8 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use raddle_agent::Listener;
-use raddle_protocol::{InitializeParams, Notification};
-use raddle_rpc::{Calls, Id, Outgoing, Peer, notification};
+use raddle_protocol::{InitializeParams, Notification, RequestId, ThreadId};
+use raddle_rpc::{Id, Outgoing, Peer, notification, request};
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -34,8 +35,6 @@ pub(crate) struct Session {
     pub(crate) outgoing: Outgoing,
     /// The connection's share of the threads that wait for disks.
     pub(crate) disk: Disk,
-    /// Requests the server made of this client.
-    pub(crate) calls: Calls,
     pub(crate) counts: Counts,
     client: OnceLock<Client>,
     running: Mutex<Running>,
@@ -47,6 +46,8 @@ pub(crate) struct Session {
     pub(crate) watches: Mutex<HashMap<String, Watch>>,
     /// The connection as one who hears of threads.
     pub(crate) ear: OnceLock<Arc<dyn Listener>>,
+    /// The threads it asked to hear of.
+    threads: Mutex<HashSet<ThreadId>>,
 }
 
 impl fmt::Debug for Session {
@@ -100,7 +101,6 @@ impl Session {
             peer,
             disk: Disk::of_client(&rooms.disks, DISK_JOBS_MAX),
             outgoing,
-            calls: Calls::default(),
             counts: Counts::default(),
             client: OnceLock::new(),
             running: Mutex::default(),
@@ -109,6 +109,7 @@ impl Session {
             finished: Notify::new(),
             watches: Mutex::default(),
             ear: OnceLock::new(),
+            threads: Mutex::default(),
         }
     }
 
@@ -146,6 +147,18 @@ impl Session {
         {
             self.outgoing
                 .send(notification(method, told, Some(now_ms()), seq));
+        }
+    }
+
+    /// Asks the client something. Its answer comes back under the same id, on this connection or another.
+    pub(crate) fn ask(&self, id: &RequestId, method: &str, params: &Value) {
+        let id = match id {
+            RequestId::Integer(number) => Id::Integer(*number),
+            RequestId::String(text) => Id::String(text.clone()),
+        };
+        match request(&id, method, params) {
+            Ok(frame) => self.outgoing.send(frame),
+            Err(error) => tracing::error!(method, %error, "a question cannot be written"),
         }
     }
 
@@ -218,15 +231,18 @@ impl Session {
         self.outgoing.is_gone()
     }
 
-    /// The client is leaving: nobody will answer, nothing is watched.
+    /// The client is leaving: nothing is watched.
     pub(crate) fn end(&self) {
-        self.calls.end();
         self.watches().clear();
         self.counts.report(self.number);
     }
 
     pub(crate) fn watches(&self) -> MutexGuard<'_, HashMap<String, Watch>> {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn threads(&self) -> MutexGuard<'_, HashSet<ThreadId>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
+use raddle_core::TurnKind;
+use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
 use serde_json::json;
 
@@ -46,6 +48,15 @@ pub(crate) enum WireError {
     InvalidRequest(String),
     /// Params of the right shape that ask for something that cannot be.
     Refused(Cow<'static, str>),
+    /// Input for a turn that takes none.
+    NotSteerable(TurnKind),
+    /// Input of more characters than a turn takes.
+    InputTooLarge {
+        /// How many there are.
+        chars: usize,
+        /// How many there may be.
+        chars_max: usize,
+    },
     /// A configuration write that was refused; the kind is for programs.
     ConfigWrite {
         /// The kind.
@@ -116,6 +127,16 @@ impl From<WireError> for ErrorObject {
             ),
             WireError::InvalidRequest(what) => invalid(format!("Invalid request: {what}").into()),
             WireError::Refused(what) => invalid(what),
+            WireError::NotSteerable(kind) => not_steerable(kind),
+            WireError::InputTooLarge { chars, chars_max } => Self::new(
+                code::INVALID_PARAMS,
+                format!("the input has {chars} characters; at most {chars_max} are taken, so send less, or a path"),
+            )
+            .with_data(json!({
+                "input_error_code": "input_too_large",
+                "max_chars": chars_max,
+                "actual_chars": chars,
+            })),
             WireError::ConfigWrite { kind, message } => {
                 invalid(message.into()).with_data(json!({ "config_write_error_code": kind }))
             }
@@ -148,4 +169,26 @@ impl From<WireError> for ErrorObject {
             ),
         }
     }
+}
+
+/// The turn that runs takes no input. The data says so in the words for what is wrong with a turn.
+fn not_steerable(kind: TurnKind) -> ErrorObject {
+    let (turn_kind, what) = match kind {
+        TurnKind::Review => (NonSteerableTurnKind::Review, "a review"),
+        TurnKind::Compaction | TurnKind::Work => {
+            (NonSteerableTurnKind::Compact, "to make the history short")
+        }
+    };
+    let message =
+        format!("the active turn is {what} and takes no input; try again once it has ended");
+    let error = TurnError {
+        message: message.clone(),
+        additional_details: None,
+        codex_error_info: Some(CodexErrorInfo::ActiveTurnNotSteerable(NotSteerable {
+            turn_kind,
+        })),
+        misalignment: None,
+    };
+    let data = serde_json::to_value(error).unwrap_or_default();
+    ErrorObject::new(code::INVALID_REQUEST, message).with_data(data)
 }

@@ -1,6 +1,8 @@
 //! A live thread, from an order to what is heard of it.
 
 mod faulty;
+mod joining;
+mod leaving;
 mod owners;
 mod script;
 
@@ -33,6 +35,10 @@ impl Listener for Client {
             Heard::Asked { method, .. } => format!("ask {method}"),
         };
         self.heard.send(line).is_ok()
+    }
+
+    fn is_there(&self) -> bool {
+        !self.heard.is_closed()
     }
 }
 
@@ -291,7 +297,8 @@ async fn everyone_hears_of_a_name_and_only_subscribers_of_its_number() {
             .map(String::as_str),
         Some("thread/name/updated #")
     );
-    thread.unsubscribe(me.clone()).await.expect("heard");
+    assert_eq!(thread.unsubscribe(me.clone()).await, Ok(true));
+    assert_eq!(thread.unsubscribe(me.clone()).await, Ok(false));
     order(&thread, rename(None)).await.expect("stored");
     assert_eq!(
         until(&mut mine, "thread/name").await,

@@ -1,1 +1,3 @@
+pub(crate) mod interrupt;
 pub(crate) mod start;
+pub(crate) mod steer;

@@ -1,16 +1,22 @@
 //! The live threads, and how a client's words become theirs.
 
+pub(crate) mod answers;
+mod input;
+
+pub(crate) use self::input::message;
+
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
-use raddle_agent::{AgentError, Heard, Listener};
+use raddle_agent::{AgentError, Heard, Listener, Ordered, Threads};
 use raddle_core::ports::ReadError;
 use raddle_core::{
-    ApprovalPolicy, Image, Input, Message, Refusal, Reviewer, Sandbox, Settings, SettingsChange,
-    ThreadId,
+    ApprovalPolicy, Cause, Command, Interrupt, Refusal, Reviewer, Sandbox, Settings,
+    SettingsChange, ThreadId,
 };
 use raddle_protocol as wire;
 use raddle_rpc::Close;
+use tokio::sync::oneshot;
 
 use super::config::State;
 use crate::session::Session;
@@ -41,10 +47,14 @@ impl Listener for Ear {
             Heard::Told { notification, seq } => {
                 session.tell_numbered(notification, seq.map(|seq| seq.0));
             }
-            // Nothing asks yet: there are no tools.
-            Heard::Asked { .. } => {}
+            Heard::Asked { id, method, params } => session.ask(id, method, params),
         }
         true
+    }
+
+    fn is_there(&self) -> bool {
+        let session = self.0.upgrade();
+        session.is_some_and(|session| !session.is_gone())
     }
 }
 
@@ -55,6 +65,7 @@ pub(crate) fn refused(id: ThreadId, error: AgentError) -> WireError {
             WireError::Refused(format!("thread not found: {id}").into())
         }
         AgentError::Refused(Refusal::Busy) => WireError::Overloaded,
+        AgentError::Refused(Refusal::NotSteerable { kind }) => WireError::NotSteerable(kind),
         AgentError::Refused(refusal) => WireError::Refused(refusal.to_string().into()),
         AgentError::Unavailable | AgentError::Read(ReadError::Unavailable(_)) => {
             WireError::StorageAway
@@ -119,49 +130,7 @@ pub(crate) fn change(params: &wire::TurnStartParams) -> SettingsChange {
     }
 }
 
-/// A message of the user.
-pub(crate) fn message(input: Vec<wire::UserInput>, client_id: Option<String>) -> Message {
-    Message {
-        item: wire::ItemId::mint(),
-        input: input.into_iter().filter_map(part).collect(),
-        client_id,
-    }
-}
-
-fn part(input: wire::UserInput) -> Option<Input> {
-    Some(match input {
-        wire::UserInput::Text(it) => Input::Text {
-            text: it.text,
-            marks: (!it.text_elements.is_empty())
-                .then(|| serde_json::to_value(&it.text_elements).unwrap_or_default()),
-        },
-        wire::UserInput::Image(it) => Input::Image {
-            image: match it.image {
-                wire::InputImage::Url { url } => Image::Url { url },
-                wire::InputImage::File { file_id } => Image::File { id: file_id },
-            },
-            detail: it.detail.map(|detail| detail.as_str().to_owned()),
-        },
-        wire::UserInput::LocalImage(it) => Input::Image {
-            image: Image::Path { path: it.path },
-            detail: it.detail.map(|detail| detail.as_str().to_owned()),
-        },
-        wire::UserInput::Audio(it) => Input::Audio { url: it.url },
-        wire::UserInput::LocalAudio(it) => Input::AudioFile { path: it.path },
-        wire::UserInput::Skill(it) => Input::Skill {
-            name: it.name,
-            path: it.path,
-        },
-        wire::UserInput::Mention(it) => Input::Mention {
-            name: it.name,
-            path: it.path,
-        },
-        // A part this version does not know cannot be shown to a model.
-        wire::UserInput::Unrecognized(_) => return None,
-    })
-}
-
-fn approval(policy: &wire::AskForApproval) -> ApprovalPolicy {
+pub(crate) fn approval(policy: &wire::AskForApproval) -> ApprovalPolicy {
     match policy {
         wire::AskForApproval::Untrusted => ApprovalPolicy::Untrusted,
         wire::AskForApproval::OnRequest => ApprovalPolicy::OnRequest,
@@ -174,7 +143,7 @@ fn approval(policy: &wire::AskForApproval) -> ApprovalPolicy {
     }
 }
 
-fn reviewer(reviewer: &wire::ApprovalsReviewer) -> Reviewer {
+pub(crate) fn reviewer(reviewer: &wire::ApprovalsReviewer) -> Reviewer {
     match reviewer {
         wire::ApprovalsReviewer::AutoReview | wire::ApprovalsReviewer::GuardianSubagent => {
             Reviewer::Agent
@@ -196,7 +165,7 @@ fn sandbox_of(mode: &wire::SandboxMode) -> Sandbox {
     }
 }
 
-fn sandbox(policy: &wire::SandboxPolicy) -> Sandbox {
+pub(crate) fn sandbox(policy: &wire::SandboxPolicy) -> Sandbox {
     match policy {
         wire::SandboxPolicy::DangerFullAccess => Sandbox::FullAccess,
         wire::SandboxPolicy::ReadOnly(it) => Sandbox::ReadOnly {
@@ -218,6 +187,45 @@ fn sandbox(policy: &wire::SandboxPolicy) -> Sandbox {
 /// The folder the server runs in.
 fn here() -> String {
     std::env::current_dir().map_or_else(|_| "/".to_owned(), |it| it.display().to_string())
+}
+
+/// Stops whatever runs in a thread, and waits until it has stopped.
+pub(crate) async fn stop(
+    threads: &Threads,
+    id: ThreadId,
+    principal: Option<String>,
+) -> Result<(), AgentError> {
+    let interrupt = Command::Interrupt(Interrupt {
+        turn: None,
+        cause: Cause::Client { principal },
+    });
+    let (reply, answer) = oneshot::channel();
+    let told = move |done: Ordered<'_>| drop(reply.send(done.map(drop)));
+    threads.order(id, interrupt, told).await;
+    match answer.await.unwrap_or(Err(AgentError::Ended)) {
+        Err(AgentError::Refused(Refusal::NoTurn)) => Ok(()),
+        stopped => stopped,
+    }
+}
+
+/// Who asks, for the record.
+pub(crate) fn principal(session: &Session) -> Option<String> {
+    session.peer.principal.as_deref().map(str::to_owned)
+}
+
+/// A connection as one who is to hear of a thread.
+pub(crate) fn subscriber(session: &Arc<Session>, id: ThreadId) -> Arc<dyn Listener> {
+    session.threads().insert(id);
+    ear(session)
+}
+
+/// A connection that ends hears no more of any thread.
+pub(crate) async fn leave(threads: &Threads, session: &Arc<Session>) {
+    let heard = std::mem::take(&mut *session.threads());
+    let ear = ear(session);
+    for id in heard {
+        threads.unsubscribe(id, ear.clone()).await;
+    }
 }
 
 /// A connection's ear, made once and kept with it.

@@ -16,6 +16,7 @@ mod frames;
 mod gate;
 mod lanes;
 mod overload;
+mod requests;
 
 mod initialize;
 
@@ -26,10 +27,25 @@ mod model {
     mod list;
 }
 mod thread {
+    mod archive;
+    mod compact {
+        mod start;
+    }
+    mod delete;
+    mod name {
+        mod set;
+    }
+    mod settings {
+        mod update;
+    }
     mod start;
+    mod unarchive;
+    mod unsubscribe;
 }
 mod turn {
+    mod interrupt;
     mod start;
+    mod steer;
 }
 mod config {
     mod batch_write;

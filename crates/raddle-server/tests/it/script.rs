@@ -1,7 +1,7 @@
 //! A model that follows a script, and the live threads that use it.
 
 use std::collections::VecDeque;
-use std::future::ready;
+use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
 use raddle_agent::Threads;
@@ -12,7 +12,8 @@ use raddle_core::{
 use raddle_server::Providers;
 use raddle_store::MemoryJournal;
 
-/// Live threads in memory, whose model says these messages, one in each call, and then fails.
+/// Live threads in memory, whose model says these messages, one in each call, and then fails. A message
+/// that ends in `…` is only begun: the call says no more and does not end.
 pub fn threads(says: &[&str]) -> impl FnOnce(Providers) -> Threads + use<> {
     threads_in(Arc::new(MemoryJournal::new()), says)
 }
@@ -42,6 +43,19 @@ impl Model for Script {
     fn call(&self, _: Prompt) -> Box<dyn Answer> {
         let text = self.0.lock().expect("the script").pop_front();
         let said = match text {
+            Some(text) if text.ends_with('…') => {
+                let id = ItemId::mint();
+                let open = ItemBody::AgentMessage(AgentMessage::default());
+                let text = text.trim_end_matches('…').to_owned();
+                let said = [
+                    Said::Started(id.clone(), open),
+                    Said::Text(id, Part::Text, text),
+                ];
+                return Box::new(Lines {
+                    said: VecDeque::from(said),
+                    ends: false,
+                });
+            }
             Some(text) => {
                 let id = ItemId::mint();
                 let open = ItemBody::AgentMessage(AgentMessage::default());
@@ -65,15 +79,21 @@ impl Model for Script {
                 VecDeque::from([Said::Ended(ModelEnd::Failed { error }, None)])
             }
         };
-        Box::new(Lines(said))
+        Box::new(Lines { said, ends: true })
     }
 }
 
-struct Lines(VecDeque<Said>);
+struct Lines {
+    said: VecDeque<Said>,
+    ends: bool,
+}
 
 impl Answer for Lines {
     fn next(&mut self) -> Waiting<'_, Said> {
-        let said = self.0.pop_front();
-        Box::pin(ready(said.unwrap_or(Said::Ended(ModelEnd::Done {}, None))))
+        match self.said.pop_front() {
+            Some(said) => Box::pin(ready(said)),
+            None if self.ends => Box::pin(ready(Said::Ended(ModelEnd::Done {}, None))),
+            None => Box::pin(pending()),
+        }
     }
 }

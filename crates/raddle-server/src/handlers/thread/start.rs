@@ -25,7 +25,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
         let started = ThreadStarted {
             thread: id,
             tenant: None,
-            principal: session.peer.principal.as_deref().map(str::to_owned),
+            principal: threads::principal(&session),
             source: Source::Editor,
             originator: session.client().map(|client| client.name.clone()),
             label: params.thread_source.clone(),
@@ -37,7 +37,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
         };
         let cwd = &started.settings.cwd;
         let sources = rooms.threads.instructions(cwd).await.sources;
-        let ear = threads::ear(&session);
+        let ear = threads::subscriber(&session, id);
         rooms.threads.start(started, ear, move |subscribed| {
             let thread = subscribed.map_err(|error| threads::refused(id, error));
             reply.finish(thread.map(|subscribed| begun(&subscribed.thread, sources)));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use raddle_agent::Ordered;
 use raddle_core::{Command, Outcome, StartTurn, TurnKind};
 use raddle_protocol::methods::TurnStart;
 use raddle_protocol::{Turn, TurnId, TurnItemsView, TurnStartResponse, TurnStatus};
@@ -21,34 +22,30 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
         // Until the thread's inbox has it: from there on the inbox keeps the order.
         let _lane = reply.take_pass();
         let id = params.thread_id;
-        let handle = match rooms.threads.get(id).await {
-            Ok(handle) => handle,
-            Err(error) => return reply.error(threads::refused(id, error)),
-        };
         let change = Box::new(threads::change(&params));
+        let message = match threads::message(params.input, params.client_user_message_id) {
+            Ok(message) => message,
+            Err(error) => return reply.error(error),
+        };
         let start = StartTurn {
             turn: TurnId::mint(),
             kind: TurnKind::Work,
-            message: Some(threads::message(
-                params.input,
-                params.client_user_message_id,
-            )),
+            message: Some(message),
             change,
             briefs: Vec::new(),
-            principal: session.peer.principal.as_deref().map(str::to_owned),
+            principal: threads::principal(&session),
             root: params.root_turn_id,
             output_schema: params.output_schema,
         };
-        let answer = move |outcome| match outcome {
+        let command = Command::StartTurn(Box::new(start));
+        let answer = move |done: Ordered<'_>| match done.map(|it| it.outcome) {
             Ok(Outcome::Started { turn } | Outcome::Joined { turn }) => {
                 reply.ok(&TurnStartResponse { turn: begun(turn) });
             }
             Ok(Outcome::Done {}) => reply.error(WireError::Dropped),
             Err(error) => reply.error(threads::refused(id, error)),
         };
-        handle
-            .order(Command::StartTurn(Box::new(start)), answer)
-            .await;
+        rooms.threads.order(id, command, answer).await;
     });
 }
 

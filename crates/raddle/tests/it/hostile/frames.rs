@@ -90,8 +90,8 @@ impl Frames {
         let method = self.random.pick(&[
             "permissionProfile/list",
             "permissionProfile/list",
-            "thread/compact/start",
-            "turn/steer",
+            "thread/shellCommand",
+            "command/exec",
             "no/such/method",
             "initialize",
             "",

@@ -1,0 +1,150 @@
+//! Orders to threads by their ids. A thread that is not live is opened, and one that is being left is
+//! opened again.
+
+use std::sync::Arc;
+
+use raddle_core::ports::Waiting;
+use raddle_core::{Archive, ChangeSettings, Command, ThreadId};
+use tokio::sync::mpsc::error::SendError;
+
+use crate::task::{Message, Subscriber, Then, Usage};
+use crate::threads::Shared;
+use crate::{AgentError, Handle, Listener, Ordered, Subscribed, Threads};
+
+/// What became of a wish to hear no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsubscribed {
+    /// It hears no more.
+    Done,
+    /// It did not hear.
+    NotSubscribed,
+    /// The thread is not live.
+    NotLive,
+}
+
+/// Someone who wants to hear of a thread.
+pub struct Newcomer {
+    /// Who.
+    pub listener: Arc<dyn Listener>,
+    /// What is to be otherwise; it counts only where nobody else hears of the thread and nothing runs.
+    pub change: ChangeSettings,
+    /// Whether it is told what the model has used.
+    pub with_usage: bool,
+}
+
+impl Threads {
+    /// Gives an order. The reply is called once what it means is stored, before anyone else hears of it.
+    /// Waits only for a place in the thread's inbox, which keeps the order of orders.
+    ///
+    /// A turn that is to start is told what there is to say about its surroundings.
+    pub async fn order<F>(&self, id: ThreadId, mut command: Command, reply: F)
+    where
+        F: FnOnce(Ordered<'_>) + Send + 'static,
+    {
+        if matches!(command, Command::StartTurn(_))
+            && let Ok(handle) = self.get(id).await
+        {
+            handle.brief(&mut command).await;
+        }
+        let order = Message::Order {
+            command,
+            reply: Box::new(reply),
+            then: Then::Stay,
+        };
+        self.send(id, order).await;
+    }
+
+    /// Hides a thread from lists and leaves it, since nobody needs it in memory then.
+    pub async fn archive<F>(&self, id: ThreadId, principal: Option<String>, reply: F)
+    where
+        F: FnOnce(Ordered<'_>) + Send + 'static,
+    {
+        let archive = Archive {
+            archived: true,
+            principal,
+        };
+        let order = Message::Order {
+            command: Command::Archive(archive),
+            reply: Box::new(reply),
+            then: Then::Leave,
+        };
+        self.send(id, order).await;
+    }
+
+    /// Lets a listener hear of a thread. It is answered first, with whatever its answer waits for; then it
+    /// is told what is open, then what is asked, and then hears what happens.
+    pub async fn resume<F>(&self, id: ThreadId, newcomer: Newcomer, reply: F)
+    where
+        F: FnOnce(Result<Subscribed, AgentError>) -> Waiting<'static, ()> + Send + 'static,
+    {
+        let Newcomer {
+            listener,
+            change,
+            with_usage,
+        } = newcomer;
+        let usage = if with_usage {
+            Usage::Told
+        } else {
+            Usage::NotTold
+        };
+        let subscriber = Subscriber {
+            listener,
+            reply: Box::new(|subscribed| Some(reply(subscribed))),
+            usage,
+        };
+        let subscribe = Message::Subscribe {
+            seen: None,
+            subscriber,
+            change: Some(Box::new(change)),
+        };
+        self.send(id, subscribe).await;
+    }
+
+    /// A listener hears no more of a thread.
+    pub async fn unsubscribe(&self, id: ThreadId, listener: Arc<dyn Listener>) -> Unsubscribed {
+        let Some(handle) = self.live(id) else {
+            return Unsubscribed::NotLive;
+        };
+        match handle.unsubscribe(listener).await {
+            Ok(true) => Unsubscribed::Done,
+            Ok(false) => Unsubscribed::NotSubscribed,
+            Err(_) => Unsubscribed::NotLive,
+        }
+    }
+
+    /// A handle to a thread, if it is live.
+    pub fn live(&self, id: ThreadId) -> Option<Handle> {
+        let handle = self.shared.live().get(&id).cloned()?;
+        (!handle.sender.is_closed()).then_some(handle)
+    }
+
+    pub(crate) async fn send(&self, id: ThreadId, mut message: Message) {
+        loop {
+            let handle = match self.get(id).await {
+                Ok(handle) => handle,
+                Err(error) => return message.refuse(error),
+            };
+            match handle.sender.send(message).await {
+                Ok(()) => return,
+                Err(SendError(back)) => message = back,
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// What came too late for a task that left its thread goes to the next one.
+    pub(crate) fn hand_on(self: &Arc<Self>, id: ThreadId, late: Vec<Message>) {
+        if late.is_empty() {
+            return;
+        }
+        let threads = Threads {
+            shared: self.clone(),
+        };
+        tokio::spawn(async move {
+            for message in late {
+                threads.send(id, message).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,103 @@
+//! Leaving a thread that need not be in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use raddle_core::{Command, Ended, Envelope, Refusal, Token};
+use raddle_protocol::{
+    Notification, ThreadClosedNotification, ThreadStatus, ThreadStatusChangedNotification,
+};
+use tokio::time::Instant;
+
+use super::{Over, Task};
+use crate::{AgentError, Heard};
+
+/// How long a thread stays in memory to which nobody listens and in which nothing happens.
+const ALONE_MAX: Duration = Duration::from_secs(60);
+
+/// Why a thread is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaving {
+    /// Nobody needs it.
+    Idle,
+    /// Someone asked for what implies it, and everyone has been told.
+    Told,
+}
+
+impl Task {
+    /// How much longer the thread stays; nothing when there is a reason to.
+    pub(super) fn alone_for(&mut self) -> Option<Duration> {
+        self.listeners.retain(|listener| listener.is_there());
+        let waits = self.starter.is_some() || !self.callers.is_empty();
+        let runs = self.owner.thread().turn().is_some();
+        if waits || runs || self.forsaken || !self.listeners.is_empty() {
+            self.alone_since = None;
+            return None;
+        }
+        let since = *self.alone_since.get_or_insert_with(Instant::now);
+        Some(ALONE_MAX.saturating_sub(since.elapsed()))
+    }
+
+    /// Takes nothing more in and leaves in good order. What comes from now on is for whoever opens the
+    /// thread next.
+    pub(super) fn leave(&mut self, why: Leaving) {
+        self.leaving = Some(why);
+        self.inbox.close();
+        self.forsaken = true;
+    }
+
+    /// The last order of all, behind those that are there.
+    pub(super) fn release(&mut self) {
+        if !self.forsaken || self.released {
+            return;
+        }
+        self.tokens += 1;
+        let release = Envelope::order(Token(self.tokens), Command::Release);
+        self.released = self.owner.offer(release).is_ok();
+    }
+
+    pub(super) fn over(mut self, ended: Ended) -> Over {
+        self.inbox.close();
+        let mut late = Vec::new();
+        while let Ok(message) = self.inbox.try_recv() {
+            late.push(message);
+        }
+        if self.leaving.is_none() {
+            let why = match ended {
+                Ended::Deleted => Refusal::Deleted.into(),
+                _ => AgentError::Ended,
+            };
+            late.drain(..)
+                .for_each(|message| message.refuse(why.clone()));
+        }
+        Over { ended, late }
+    }
+
+    /// The thread is no longer in memory; who did not know that it was is not told.
+    pub(super) fn say_not_loaded(&mut self) {
+        if self.is_known {
+            let status = ThreadStatusChangedNotification {
+                thread_id: self.id,
+                status: ThreadStatus::NotLoaded,
+            };
+            self.notice_all(status.into());
+        }
+    }
+
+    pub(super) fn say_goodbye(&mut self) {
+        if self.leaving == Some(Leaving::Idle) && self.is_known {
+            self.say_not_loaded();
+            self.notice_all(ThreadClosedNotification { thread_id: self.id }.into());
+        }
+    }
+
+    /// Tells everyone what is no record.
+    fn notice_all(&mut self, notification: Notification) {
+        let plain = Heard::Told {
+            notification: Arc::new(notification),
+            seq: None,
+        };
+        self.listeners.retain(|listener| listener.hear(&plain));
+        self.shared.tell_others(&plain, &self.listeners);
+    }
+}

@@ -1,0 +1,40 @@
+//! What a client that comes in the middle is told of what is open.
+
+use raddle_protocol::Notification;
+
+use super::{item, started, tell_delta, usage};
+use crate::{Delta, Thread, Usage};
+
+/// Everything that is open, as if it began now and had come to where it is in one step.
+pub fn tell_open(thread: &Thread) -> Vec<Notification> {
+    let (Some(id), Some(turn)) = (thread.id(), thread.turn()) else {
+        return Vec::new();
+    };
+    let mut told = Vec::new();
+    for open in &turn.items {
+        let at_ms = open.item.started_at.0;
+        told.push(started(id, &turn.id, item::open(&open.item), at_ms));
+        let texts = open.texts.iter().filter(|(_, text)| !text.is_empty());
+        told.extend(texts.filter_map(|(part, text)| {
+            let whole = Delta {
+                item: open.item.id.clone(),
+                part: *part,
+                offset: 0,
+                text: text.clone(),
+            };
+            tell_delta(thread, id, &whole)
+        }));
+    }
+    told
+}
+
+/// What the calls of the model have used, if there were any.
+pub fn tell_usage(thread: &Thread) -> Option<Notification> {
+    let turn = match (thread.turn(), thread.last_turn()) {
+        (Some(turn), _) => &turn.id,
+        (None, Some(turn)) => &turn.id,
+        (None, None) => return None,
+    };
+    let is_known = thread.usage() != Usage::default();
+    Some(usage(thread, thread.id()?, turn)).filter(|_| is_known)
+}

@@ -1,0 +1,31 @@
+//! `thread/archive`: put a thread out of sight. What runs in it is stopped first.
+
+use std::sync::Arc;
+
+use raddle_agent::Ordered;
+use raddle_protocol::ThreadArchiveResponse;
+use raddle_protocol::methods::ThreadArchive;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadArchive>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let principal = threads::principal(&session);
+        if let Err(error) = threads::stop(&rooms.threads, id, principal.clone()).await {
+            return reply.error(threads::refused(id, error));
+        }
+        let answer = move |done: Ordered<'_>| {
+            let archived = done.map(|_| ThreadArchiveResponse {});
+            reply.finish(archived.map_err(|error| threads::refused(id, error)));
+        };
+        rooms.threads.archive(id, principal, answer).await;
+    });
+}

@@ -1,0 +1,38 @@
+//! `thread/compact/start`: condense a thread's history, in a turn of its own.
+
+use std::sync::Arc;
+
+use raddle_agent::Ordered;
+use raddle_core::{Command, StartTurn, TurnKind};
+use raddle_protocol::methods::ThreadCompactStart;
+use raddle_protocol::{ThreadCompactStartResponse, TurnId};
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadCompactStart>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let start = Command::StartTurn(Box::new(StartTurn {
+            turn: TurnId::mint(),
+            kind: TurnKind::Compaction,
+            message: None,
+            change: Box::default(),
+            briefs: Vec::new(),
+            principal: threads::principal(&session),
+            root: None,
+            output_schema: None,
+        }));
+        let answer = move |done: Ordered<'_>| {
+            let begun = done.map(|_| ThreadCompactStartResponse {});
+            reply.finish(begun.map_err(|error| threads::refused(id, error)));
+        };
+        rooms.threads.order(id, start, answer).await;
+    });
+}

@@ -1,0 +1,38 @@
+//! `thread/name/set`: give a thread a name. Everyone hears of it.
+
+use std::sync::Arc;
+
+use raddle_agent::Ordered;
+use raddle_core::{Command, Rename};
+use raddle_protocol::ThreadSetNameResponse;
+use raddle_protocol::methods::ThreadNameSet;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadNameSet>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let name = params.name.trim();
+    if name.is_empty() {
+        let what = "a thread's name must not be blank";
+        return reply.error(WireError::Refused(what.into()));
+    }
+    let rename = Command::Rename(Rename {
+        name: Some(name.to_owned()),
+        principal: threads::principal(&session),
+    });
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let answer = move |done: Ordered<'_>| {
+            let named = done.map(|_| ThreadSetNameResponse {});
+            reply.finish(named.map_err(|error| threads::refused(id, error)));
+        };
+        rooms.threads.order(id, rename, answer).await;
+    });
+}

@@ -1,0 +1,63 @@
+//! `thread/settings/update`: change how later turns run. Subscribers hear of it if something changed.
+
+use std::sync::Arc;
+
+use raddle_agent::Ordered;
+use raddle_core::{ChangeSettings, Command, SettingsChange};
+use raddle_protocol::methods::ThreadSettingsUpdate;
+use raddle_protocol::{Maybe, ThreadSettingsUpdateParams, ThreadSettingsUpdateResponse};
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadSettingsUpdate>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    if params.permissions.is_some() {
+        let what = "there are no permission profiles here; say sandboxPolicy";
+        return reply.error(WireError::Refused(what.into()));
+    }
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let change = Command::ChangeSettings(Box::new(ChangeSettings {
+            change: change(&params),
+            principal: threads::principal(&session),
+        }));
+        let answer = move |done: Ordered<'_>| {
+            let changed = done.map(|_| ThreadSettingsUpdateResponse {});
+            reply.finish(changed.map_err(|error| threads::refused(id, error)));
+        };
+        rooms.threads.order(id, change, answer).await;
+    });
+}
+
+fn change(params: &ThreadSettingsUpdateParams) -> SettingsChange {
+    // A mode brings settings of its own, which give way to what is said beside it.
+    let mode = params.collaboration_mode.as_ref().map(|it| &it.settings);
+    let model = params.model.clone().or_else(|| Some(mode?.model.clone()));
+    let effort = params.effort.clone().map(Some);
+    let effort = effort.or_else(|| Some(mode?.reasoning_effort.clone()));
+    let summary = params.summary.as_ref();
+    let personality = params.personality.as_ref();
+    SettingsChange {
+        model: model.map(Some),
+        effort,
+        summary: summary.map(|it| Some(it.as_str().to_owned())),
+        cwd: params.cwd.clone(),
+        approval: params.approval_policy.as_ref().map(threads::approval),
+        reviewer: params.approvals_reviewer.as_ref().map(threads::reviewer),
+        sandbox: params.sandbox_policy.as_ref().map(threads::sandbox),
+        personality: personality.map(|it| Some(it.as_str().to_owned())),
+        tier: match &params.service_tier {
+            Maybe::Absent => None,
+            Maybe::Null => Some(None),
+            Maybe::Value(tier) => Some(Some(tier.clone())),
+        },
+        ..SettingsChange::default()
+    }
+}

@@ -1,0 +1,47 @@
+//! `turn/steer`: hand more input to the turn that runs.
+
+use std::sync::Arc;
+
+use raddle_agent::{AgentError, Ordered};
+use raddle_core::{Command, Outcome, Refusal, Steer};
+use raddle_protocol::TurnSteerResponse;
+use raddle_protocol::methods::TurnSteer;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnSteer>) {
+    let Call {
+        params,
+        mut reply,
+        session,
+    } = call;
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        // Until the thread's inbox has it: from there on the inbox keeps the order.
+        let _lane = reply.take_pass();
+        let id = params.thread_id;
+        let message = match threads::message(params.input, params.client_user_message_id) {
+            Ok(message) => message,
+            Err(error) => return reply.error(error),
+        };
+        let steer = Steer {
+            expected: params.expected_turn_id,
+            message,
+            principal: threads::principal(&session),
+        };
+        let answer = move |done: Ordered<'_>| match done.map(|it| it.outcome) {
+            Ok(Outcome::Started { turn } | Outcome::Joined { turn }) => {
+                reply.ok(&TurnSteerResponse { turn_id: turn });
+            }
+            Ok(Outcome::Done {}) => reply.error(WireError::Dropped),
+            Err(AgentError::Refused(Refusal::NoTurn)) => {
+                let what = "no active turn to steer; begin one with turn/start";
+                reply.error(WireError::Refused(what.into()));
+            }
+            Err(error) => reply.error(threads::refused(id, error)),
+        };
+        rooms.threads.order(id, Command::Steer(steer), answer).await;
+    });
+}

@@ -1,0 +1,156 @@
+//! What clients answer when a thread asks them something.
+
+use std::sync::Arc;
+
+use raddle_core::{Answer, AnswerRequest, Ask, Command, Image, Output, RequestNumber, ThreadId};
+use raddle_protocol as wire;
+use raddle_rpc::{Id, Response};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::rooms::Rooms;
+use crate::session::Session;
+
+/// Hands an answer to the thread that asked. The first one counts; what answers nothing is only noted.
+pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Response<'_>) {
+    let asked = named(&response.id).filter(|(id, _)| session.threads().contains(id));
+    let handle = asked.and_then(|(id, _)| rooms.threads.live(id));
+    let (Some((_, request)), Some(handle)) = (asked, handle) else {
+        session.counts.noise();
+        tracing::info!(connection = session.number, id = %response.id, "an answer to nothing");
+        return;
+    };
+    let said = response.outcome.map(RawValue::to_owned);
+    let said = said.map_err(|error| error.message.into_owned());
+    let session = session.clone();
+    tokio::spawn(async move {
+        let ask = handle.look(move |thread| {
+            let mut open = thread.requests();
+            open.find_map(|(number, open)| (number == request).then(|| open.ask.clone()))
+        });
+        // Someone else was faster, or nobody waits for it any more.
+        let Ok(Some(ask)) = ask.await else {
+            return tracing::info!(connection = session.number, %request, "an answer too late");
+        };
+        let command = Command::AnswerRequest(Box::new(AnswerRequest {
+            request,
+            by: who(&session),
+            answer: answer(&ask, said),
+        }));
+        let number = session.number;
+        let taken = move |outcome: Result<_, _>| {
+            if let Err(error) = outcome {
+                tracing::info!(connection = number, %request, %error, "an answer was not taken");
+            }
+        };
+        handle.order(command, taken).await;
+    });
+}
+
+/// The thread and the number that the id of a request names.
+fn named(id: &Id) -> Option<(ThreadId, RequestNumber)> {
+    let Id::String(id) = id else {
+        return None;
+    };
+    let (thread, number) = id.split_once(':')?;
+    Some((thread.parse().ok()?, RequestNumber(number.parse().ok()?)))
+}
+
+/// Who answers, for the record.
+fn who(session: &Session) -> String {
+    let client = session.client().map(|client| client.name.as_str());
+    let principal = session.peer.principal.as_deref();
+    principal.or(client).unwrap_or_default().to_owned()
+}
+
+/// What an answer on the wire means. One that cannot be read, or an error, is a no in the words of the
+/// question.
+fn answer(ask: &Ask, said: Result<Box<RawValue>, String>) -> Answer {
+    match ask {
+        Ask::Command(_) => read(said).map_or_else(failed, command),
+        Ask::Patch(_) => read(said).map_or_else(failed, patch),
+        Ask::ClientTool {} => read(said).map_or_else(failed, tool),
+        Ask::Permissions(_) => {
+            let granted: Result<wire::PermissionsRequestApprovalResponse, _> = read(said);
+            let granted = granted.map(|it| serde_json::to_value(it).unwrap_or_default());
+            Answer::Permissions {
+                granted: granted.unwrap_or_else(|_| serde_json::json!({ "permissions": {} })),
+            }
+        }
+        Ask::Questions(_) => {
+            let said: Result<wire::ToolRequestUserInputResponse, _> = read(said);
+            let answers = said.map(|it| it.answers).unwrap_or_default().into_iter();
+            Answer::Answers {
+                answers: answers
+                    .map(|(question, it)| (question, it.answers))
+                    .collect(),
+            }
+        }
+        Ask::Elicitation(_) => Answer::Elicitation {
+            body: read(said).unwrap_or_else(|_| serde_json::json!({ "action": "decline" })),
+        },
+    }
+}
+
+fn read<T: DeserializeOwned>(said: Result<Box<RawValue>, String>) -> Result<T, String> {
+    let said = said?;
+    serde_json::from_str(said.get()).map_err(|error| format!("the answer cannot be read: {error}"))
+}
+
+fn failed(message: String) -> Answer {
+    Answer::Failed { message }
+}
+
+fn command(said: wire::CommandExecutionRequestApprovalResponse) -> Answer {
+    use wire::CommandExecutionApprovalDecision as Decision;
+    let rule = |it: Value| Answer::AcceptWithRule { rule: it };
+    match &said.decision {
+        Decision::Accept => Answer::Accept {},
+        Decision::AcceptForSession => Answer::AcceptForSession {},
+        Decision::ApplyNetworkPolicyAmendment(it)
+            if it.network_policy_amendment.action != wire::NetworkPolicyRuleAction::Allow =>
+        {
+            Answer::Decline {}
+        }
+        Decision::AcceptWithExecpolicyAmendment(_) | Decision::ApplyNetworkPolicyAmendment(_) => {
+            rule(serde_json::to_value(&said.decision).unwrap_or_default())
+        }
+        Decision::Decline => Answer::Decline {},
+        Decision::Cancel => Answer::Cancel {},
+        Decision::Unrecognized(_) => failed("the decision is not one that is known".to_owned()),
+    }
+}
+
+fn patch(said: wire::FileChangeRequestApprovalResponse) -> Answer {
+    use wire::FileChangeApprovalDecision as Decision;
+    match said.decision {
+        Decision::Accept => Answer::Accept {},
+        Decision::AcceptForSession => Answer::AcceptForSession {},
+        Decision::Decline => Answer::Decline {},
+        Decision::Cancel => Answer::Cancel {},
+        Decision::Unrecognized(_) => failed("the decision is not one that is known".to_owned()),
+    }
+}
+
+fn tool(said: wire::DynamicToolCallResponse) -> Answer {
+    use wire::DynamicToolCallOutputContentItem as Content;
+    let mut output = Output {
+        failed: !said.success,
+        ..Output::default()
+    };
+    for content in &said.content_items {
+        match content {
+            Content::InputText(it) => output.text.push_str(&it.text),
+            Content::InputImage(it) => output.images.push(Image::Url {
+                url: it.image_url.clone(),
+            }),
+            // No model here hears, and what is not known cannot be shown to one.
+            Content::InputAudio(_) | Content::Unrecognized(_) => {}
+        }
+    }
+    Answer::Tool {
+        output,
+        content: serde_json::to_value(&said.content_items).unwrap_or_default(),
+    }
+}

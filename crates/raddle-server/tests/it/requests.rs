@@ -1,0 +1,169 @@
+//! What threads ask of clients, and what clients answer.
+
+use raddle_agent::Threads;
+use raddle_core::{
+    Admission, Ask, AskCommand, Call, CallTool, Command, CommandRun, ItemBody, ThreadId,
+};
+use raddle_server::Server;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::client::Client;
+use crate::player::Stage;
+use crate::script;
+
+/// A server, and the threads behind it.
+fn opened(stage: &Stage) -> (Server, Threads) {
+    let mut kept = None;
+    let server = Server::open(stage.options(), |providers| {
+        let threads = script::threads(&["hel…"])(providers);
+        kept = Some(threads.clone());
+        threads
+    });
+    (server.unwrap(), kept.unwrap())
+}
+
+/// A thread whose turn runs.
+async fn running(client: &mut Client) -> ThreadId {
+    let thread = client.start_thread().await;
+    let input = json!([{"type": "text", "text": "hi"}]);
+    let params = json!({"threadId": thread, "input": input});
+    client.ask("turn/start", params).await.expect("a turn");
+    while client.next().await["method"] != "item/agentMessage/delta" {}
+    thread.as_str().unwrap().parse().unwrap()
+}
+
+/// The model wants to run a command for which someone must say yes.
+async fn wants(threads: &Threads, thread: ThreadId) {
+    let command = "rm -rf build".to_owned();
+    let body: CommandRun = serde_json::from_value(json!({"command": command, "cwd": "/"})).unwrap();
+    let call = CallTool {
+        call: 1,
+        item: "i1".into(),
+        body: ItemBody::Command(body),
+        asked: Call {
+            id: "c1".to_owned(),
+            tool: "shell".to_owned(),
+            arguments: json!({"command": command}).to_string(),
+            alone: false,
+        },
+        admission: Admission::Ask {
+            ask: Ask::Command(AskCommand {
+                command,
+                cwd: "/".to_owned(),
+                ..AskCommand::default()
+            }),
+            expires_at: None,
+        },
+    };
+    let (reply, answer) = oneshot::channel();
+    let command = Command::CallTool(Box::new(call));
+    let handle = threads.get(thread).await.expect("the thread");
+    handle.order(command, |it| drop(reply.send(it))).await;
+    answer.await.unwrap().expect("a tool");
+}
+
+/// Hears a question, and returns it.
+async fn asked(client: &mut Client) -> Value {
+    assert_eq!(client.next().await["params"]["item"]["id"], "i1");
+    let status = client.next().await;
+    let flags = json!(["waitingOnApproval"]);
+    assert_eq!(status["params"]["status"]["activeFlags"], flags);
+    client.next().await
+}
+
+/// What is heard, in words.
+fn in_words(heard: &Value) -> String {
+    let method = heard["method"].as_str().unwrap_or_default();
+    match heard["params"]["item"]["status"].as_str() {
+        Some(status) => format!("{method} {status}"),
+        None => method.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_counts_by_what_it_says() {
+    const NO: [&str; 3] = [
+        "thread/status/changed",
+        "serverRequest/resolved",
+        "item/completed declined",
+    ];
+    const FAILED: [&str; 3] = [NO[0], NO[1], "item/completed failed"];
+    const END: [&str; 6] = [
+        NO[0],
+        NO[1],
+        NO[2],
+        "item/completed",
+        "thread/status/changed",
+        "turn/completed",
+    ];
+    for (answer, words) in [
+        (json!({"result": {"decision": "accept"}}), &NO[..2]),
+        (
+            json!({"result": {"decision": "acceptForSession"}}),
+            &NO[..2],
+        ),
+        (json!({"result": {"decision": "decline"}}), &NO[..]),
+        (json!({"result": {"decision": "cancel"}}), &END[..]),
+        (json!({"result": {"decision": "perhaps"}}), &FAILED[..]),
+        (json!({"result": {}}), &FAILED[..]),
+        (
+            json!({"error": {"code": -32601, "message": "no"}}),
+            &FAILED[..],
+        ),
+    ] {
+        let stage = Stage::new();
+        let (mut server, threads) = opened(&stage);
+        let mut client = Client::connect(&mut server).await;
+        let thread = running(&mut client).await;
+        wants(&threads, thread).await;
+        let question = asked(&mut client).await;
+        assert_eq!(question["method"], "item/commandExecution/requestApproval");
+        assert_eq!(question["params"]["command"], "rm -rf build");
+        assert_eq!(question["id"], format!("{thread}:0"));
+        let mut answer = answer.clone();
+        answer["id"] = question["id"].clone();
+        client.send(&answer);
+        for word in words {
+            let heard = client.next().await;
+            assert_eq!(in_words(&heard), *word, "{answer} {heard}");
+        }
+        // A second answer changes nothing.
+        client.send(&answer);
+        client.ask("account/read", json!({})).await.expect("served");
+    }
+}
+
+/// Only who was asked may answer, and what answers nothing is ignored.
+#[tokio::test]
+async fn an_answer_from_elsewhere_does_not_count() {
+    let stage = Stage::new();
+    let (mut server, threads) = opened(&stage);
+    let stranger = Client::connect(&mut server).await;
+    let mut client = Client::connect(&mut server).await;
+    let thread = running(&mut client).await;
+    wants(&threads, thread).await;
+    let question = asked(&mut client).await;
+    let yes = json!({"id": question["id"], "result": {"decision": "accept"}});
+    stranger.send(&yes);
+    for id in [
+        json!(0),
+        json!("0"),
+        json!("a:b"),
+        json!(format!("{thread}:7")),
+    ] {
+        client.send(&json!({"id": id, "result": {"decision": "accept"}}));
+    }
+    // Whatever came of these has come by now.
+    let looked = threads.get(thread).await.expect("the thread");
+    for _ in 0..10 {
+        client.ask("account/read", json!({})).await.expect("served");
+        let open = looked.look(|thread| thread.requests().count()).await;
+        assert_eq!(open, Ok(1));
+    }
+    client.send(&yes);
+    assert_eq!(client.next().await["method"], "thread/status/changed");
+    let resolved = client.next().await;
+    assert_eq!(resolved["method"], "serverRequest/resolved");
+    assert_eq!(resolved["params"]["requestId"], question["id"]);
+}

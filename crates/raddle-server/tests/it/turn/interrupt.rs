@@ -1,0 +1,8 @@
+//! `turn/interrupt`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("turn/interrupt").await;
+}

@@ -1,0 +1,38 @@
+//! `turn/steer`.
+
+use serde_json::json;
+
+use crate::client::{Client, play};
+use crate::player::Stage;
+
+#[tokio::test]
+async fn conversation() {
+    play("turn/steer").await;
+}
+
+/// Of what a turn takes there is a bound, and the error says which.
+#[tokio::test]
+async fn input_that_is_too_long_is_refused() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let thread = client.start_thread().await;
+    let half = "é".repeat(1 << 19);
+    let input = json!([{"type": "text", "text": half}, {"type": "text", "text": half + "x"}]);
+    let data = json!({
+        "input_error_code": "input_too_large",
+        "max_chars": 1_048_576,
+        "actual_chars": 1_048_577,
+    });
+    for (method, params) in [
+        ("turn/start", json!({"threadId": thread, "input": input})),
+        (
+            "turn/steer",
+            json!({"threadId": thread, "expectedTurnId": "a", "input": input}),
+        ),
+    ] {
+        let refused = client.ask(method, params).await.expect_err("too long");
+        assert_eq!(refused["code"], -32602);
+        assert_eq!(refused["data"], data);
+    }
+}
