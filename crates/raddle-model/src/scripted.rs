@@ -74,7 +74,8 @@ impl Server {
     pub async fn listen(address: SocketAddr, script: Script) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let base_url = format!("http://{}/v1", listener.local_addr()?);
-        Ok(Self::start(base_url, Door::Tcp(listener), script))
+        let room = Room::new(script, !address.ip().is_loopback());
+        Ok(Self::start(base_url, Door::Tcp(listener), room))
     }
 
     /// Listens in memory: whoever has the [`Dial`] is connected, whatever the address. Nothing here waits
@@ -82,12 +83,12 @@ impl Server {
     pub fn in_memory(script: Script) -> (Self, Arc<dyn Dial>) {
         let (sender, receiver) = mpsc::channel(1);
         let base_url = "http://memory/v1".to_owned();
-        let server = Self::start(base_url, Door::Memory(receiver), script);
+        let server = Self::start(base_url, Door::Memory(receiver), Room::new(script, true));
         (server, Arc::new(Memory(sender)))
     }
 
-    fn start(base_url: String, door: Door, script: Script) -> Self {
-        let room = Arc::new(Room::new(script));
+    fn start(base_url: String, door: Door, room: Room) -> Self {
+        let room = Arc::new(room);
         let serving = tokio::spawn(serve(door, room.clone())).abort_handle();
         Self {
             base_url,

@@ -45,11 +45,13 @@ pub(super) struct Events {
 }
 
 impl Events {
-    fn event(&mut self, kind: &str, mut members: Value) {
-        members["sequence_number"] = self.sequence.into();
-        members["type"] = kind.into();
+    fn event(&mut self, kind: &str, members: Value) {
+        let mut event = json!({ "type": kind, "sequence_number": self.sequence });
+        if let (Value::Object(event), Value::Object(members)) = (&mut event, members) {
+            event.extend(members);
+        }
         self.sequence += 1;
-        let _ = write!(self.buffer, "event: {kind}\ndata: {members}\n\n");
+        let _ = write!(self.buffer, "event: {kind}\ndata: {event}\n\n");
     }
 
     /// The same for the piece of a text, of which there can be very many.

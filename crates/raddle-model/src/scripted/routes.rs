@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +11,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{CONTENT_TYPE, ORIGIN};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
+use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -47,6 +49,8 @@ pub struct Seen {
 /// What all connections of a server share.
 #[derive(Debug)]
 pub(super) struct Room {
+    /// Whether it may be reached under any name.
+    any_host: bool,
     playing: Mutex<Playing>,
     seen: Mutex<VecDeque<Seen>>,
     released: Semaphore,
@@ -54,8 +58,9 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn new(script: Script) -> Self {
+    pub(super) fn new(script: Script, any_host: bool) -> Self {
         Self {
+            any_host,
             playing: Mutex::new(Playing::new(script)),
             seen: Mutex::default(),
             released: Semaphore::new(0),
@@ -219,6 +224,10 @@ async fn answer(
     if request.headers().contains_key(ORIGIN) {
         return Ok(refusal(403, "requests from web pages are not answered"));
     }
+    // Nor under a name of its own that leads here.
+    if !room.any_host && !names_loopback(request.headers()) {
+        return Ok(refusal(403, "write 127.0.0.1 or localhost as the host"));
+    }
     let path = request.uri().path().trim_end_matches('/').to_owned();
     match (request.method(), path.as_str()) {
         (&Method::POST, "/v1/responses") => call(request, room, resets).await,
@@ -242,6 +251,15 @@ async fn answer(
             "there are POST /v1/responses, GET /v1/models, GET /requests and POST /release",
         )),
     }
+}
+
+fn names_loopback(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|it| it.to_str().ok());
+    let authority = host.and_then(|it| it.parse::<Authority>().ok());
+    authority.is_some_and(|it| {
+        let host = it.host().trim_matches(['[', ']']);
+        host == "localhost" || host.parse::<IpAddr>().is_ok()
+    })
 }
 
 /// The calls that came, with what may be shown of their headers.

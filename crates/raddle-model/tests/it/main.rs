@@ -1,5 +1,7 @@
 //! The wire against the scripted vendor, and against bytes by hand.
 
+/// What the mock's page says.
+mod docs;
 /// What comes of a call that goes wrong.
 mod faults;
 /// Connections: kept, stale, dropped.

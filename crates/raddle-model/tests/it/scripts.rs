@@ -159,8 +159,13 @@ async fn fetch(vendor: &Vendor, head: &str, body: &str) -> (u16, Value) {
         .expect("a connection");
     let length = body.len();
     let (line, headers) = head.split_once('\n').unwrap_or((head, ""));
+    let named = if headers.contains("host:") {
+        String::new()
+    } else {
+        format!("host: {host}\r\n")
+    };
     let request = format!(
-        "{line} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        "{line} HTTP/1.1\r\n{named}connection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
     );
     stream
         .write_all(request.as_bytes())
@@ -191,6 +196,20 @@ async fn the_other_addresses() {
         ("POST /release?n=3", "", 200, "/released", json!(3)),
         ("POST /release?n=x", "", 400, "/error/type", json!("mock")),
         ("GET /", "", 404, "/error/type", json!("mock")),
+        (
+            "GET /requests\nhost: a.example:4010\r\n",
+            "",
+            403,
+            "/error/type",
+            json!("mock"),
+        ),
+        (
+            "GET /requests\nhost: localhost:4010\r\n",
+            "",
+            200,
+            "/calls",
+            json!(1),
+        ),
         (
             "GET /v1/models\norigin: http://a.example\r\n",
             "",

