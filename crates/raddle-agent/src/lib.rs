@@ -9,10 +9,12 @@ mod context;
 mod listener;
 mod nodes;
 mod open;
+mod pages;
 mod task;
 mod threads;
 mod work;
 
 pub use listener::{Heard, Listener};
 pub use nodes::{Alone, Nodes};
+pub use pages::{Listed, Peek};
 pub use threads::{AgentError, Handle, Options, Subscribed, Threads};

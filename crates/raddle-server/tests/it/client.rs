@@ -150,6 +150,14 @@ impl Client {
         }
     }
 
+    /// Begins a thread, and hears that it has begun.
+    pub async fn start_thread(&mut self) -> Value {
+        let begun = self.ask("thread/start", json!({})).await;
+        let id = begun.expect("a thread")["thread"]["id"].take();
+        assert_eq!(self.next().await["method"], "thread/started");
+        id
+    }
+
     /// Goes away without a word. When this returns, the server knows.
     pub async fn leave(self) -> Left {
         drop(self.connection);

@@ -1,32 +1,53 @@
 //! A model that follows a script, and the live threads that use it.
 
 use std::collections::VecDeque;
-use std::future::ready;
+use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
 use raddle_agent::Threads;
-use raddle_core::ports::{Answer, Journal, Model, Prompt, Said, Waiting};
+use raddle_core::ports::{Answer, Journal, Model, Pages, Prompt, Said, Waiting};
 use raddle_core::{
     AgentMessage, Failure, FailureKind, ItemBody, ItemId, ModelEnd, Part, Timestamp, Usage,
 };
 use raddle_server::Providers;
 use raddle_store::MemoryJournal;
 
-/// Live threads in memory, whose model says these messages, one in each call, and then fails.
+/// Live threads in memory, whose model says these messages, one in each call, and then fails. A message
+/// that ends in `…` is only begun: the call says no more and does not end.
 pub fn threads(says: &[&str]) -> impl FnOnce(Providers) -> Threads + use<> {
-    threads_in(Arc::new(MemoryJournal::new()), says)
+    threads_of(Arc::new(MemoryJournal::new()), says)
 }
 
-/// The same in a journal of one's own.
+/// The same in a journal that others may use after them.
+pub fn threads_of(
+    journal: Arc<MemoryJournal>,
+    says: &[&str],
+) -> impl FnOnce(Providers) -> Threads + use<> {
+    with_pages(journal.clone(), journal, says)
+}
+
+/// The same in a journal of one's own, which has no pages.
+#[allow(dead_code, reason = "the tests of the binary take this file too")]
 pub fn threads_in(
     journal: Arc<dyn Journal>,
     says: &[&str],
 ) -> impl FnOnce(Providers) -> Threads + use<> {
+    with_pages(journal, Arc::new(MemoryJournal::new()), says)
+}
+
+fn with_pages(
+    journal: Arc<dyn Journal>,
+    pages: Arc<dyn Pages>,
+    says: &[&str],
+) -> impl FnOnce(Providers) -> Threads + use<> {
     let says = says.iter().map(|it| (*it).to_owned()).collect();
     move |_| {
+        let memory = Arc::new(MemoryJournal::new());
         Threads::new(raddle_agent::Options {
             journal,
-            memory: Arc::new(MemoryJournal::new()),
+            pages,
+            memory: memory.clone(),
+            memory_pages: memory,
             model: Arc::new(Script(Mutex::new(says))),
             clock: || Timestamp(1_700_000_000_000),
             node: "test".to_owned(),
@@ -42,6 +63,19 @@ impl Model for Script {
     fn call(&self, _: Prompt) -> Box<dyn Answer> {
         let text = self.0.lock().expect("the script").pop_front();
         let said = match text {
+            Some(text) if text.ends_with('…') => {
+                let id = ItemId::mint();
+                let open = ItemBody::AgentMessage(AgentMessage::default());
+                let text = text.trim_end_matches('…').to_owned();
+                let said = [
+                    Said::Started(id.clone(), open),
+                    Said::Text(id, Part::Text, text),
+                ];
+                return Box::new(Lines {
+                    said: VecDeque::from(said),
+                    ends: false,
+                });
+            }
             Some(text) => {
                 let id = ItemId::mint();
                 let open = ItemBody::AgentMessage(AgentMessage::default());
@@ -65,15 +99,21 @@ impl Model for Script {
                 VecDeque::from([Said::Ended(ModelEnd::Failed { error }, None)])
             }
         };
-        Box::new(Lines(said))
+        Box::new(Lines { said, ends: true })
     }
 }
 
-struct Lines(VecDeque<Said>);
+struct Lines {
+    said: VecDeque<Said>,
+    ends: bool,
+}
 
 impl Answer for Lines {
     fn next(&mut self) -> Waiting<'_, Said> {
-        let said = self.0.pop_front();
-        Box::pin(ready(said.unwrap_or(Said::Ended(ModelEnd::Done {}, None))))
+        match self.said.pop_front() {
+            Some(said) => Box::pin(ready(said)),
+            None if self.ends => Box::pin(ready(Said::Ended(ModelEnd::Done {}, None))),
+            None => Box::pin(pending()),
+        }
     }
 }
