@@ -26,7 +26,20 @@ mod model {
     mod list;
 }
 mod thread {
+    mod items {
+        mod list;
+        mod read;
+    }
+    mod list;
+    mod loaded {
+        mod list;
+    }
+    mod read;
+    mod search;
     mod start;
+    mod turns {
+        mod list;
+    }
 }
 mod turn {
     mod start;
