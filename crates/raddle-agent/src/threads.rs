@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use raddle_core::ports::{Journal, Model, ReadError};
+use raddle_core::ports::{Journal, Model, Pages, ReadError};
 use raddle_core::{
     Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, Seq, Thread, ThreadId,
     ThreadStarted, Timestamp,
@@ -22,8 +22,12 @@ const INBOX: usize = 64;
 pub struct Options {
     /// Where records are kept.
     pub journal: Arc<dyn Journal>,
+    /// Lists and pages of these.
+    pub pages: Arc<dyn Pages>,
     /// Where those of threads are kept that need not outlive the process.
     pub memory: Arc<dyn Journal>,
+    /// Pages of these.
+    pub memory_pages: Arc<dyn Pages>,
     /// Who answers.
     pub model: Arc<dyn Model>,
     /// What time it is.
@@ -88,7 +92,7 @@ pub type Ordered<'a> = Result<Done<'a>, AgentError>;
 
 /// How long a thread's records are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+pub(crate) enum Kept {
     ForGood,
     InMemory,
 }
@@ -100,12 +104,14 @@ pub struct Threads {
 }
 
 pub(crate) struct Shared {
-    journal: Arc<dyn Journal>,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) pages: Arc<dyn Pages>,
     memory: Arc<dyn Journal>,
+    pub(crate) memory_pages: Arc<dyn Pages>,
     pub(crate) model: Arc<dyn Model>,
     clock: fn() -> Timestamp,
-    node: String,
-    nodes: Arc<dyn Nodes>,
+    pub(crate) node: String,
+    pub(crate) nodes: Arc<dyn Nodes>,
     recovery: Recovery,
     live: Mutex<HashMap<ThreadId, Handle>>,
     /// Woken when a thread is no longer live.
@@ -122,7 +128,9 @@ impl Threads {
     pub fn new(options: Options) -> Self {
         let Options {
             journal,
+            pages,
             memory,
+            memory_pages,
             model,
             clock,
             node,
@@ -132,7 +140,9 @@ impl Threads {
         Self {
             shared: Arc::new(Shared {
                 journal,
+                pages,
                 memory,
+                memory_pages,
                 model,
                 clock,
                 node,
@@ -257,7 +267,7 @@ impl Shared {
         starter: Option<Subscriber>,
     ) -> Handle {
         let (sender, inbox) = mpsc::channel(INBOX);
-        let handle = Handle { sender };
+        let handle = Handle { sender, kept };
         self.live().insert(id, handle.clone());
         let shared = self.clone();
         let journal = match kept {
@@ -327,6 +337,7 @@ impl Shared {
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(crate) sender: mpsc::Sender<Message>,
+    pub(crate) kept: Kept,
 }
 
 impl Handle {

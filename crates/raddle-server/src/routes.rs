@@ -45,6 +45,13 @@ const fn is_same(one: &str, other: &str) -> bool {
 routes! {
     "initialize" => initialize,
     "thread/start" => thread::start,
+    "thread/list" => thread::list,
+    "thread/loaded/list" => thread::loaded::list,
+    "thread/read" => thread::read,
+    "thread/turns/list" => thread::turns::list,
+    "thread/items/list" => thread::items::list,
+    "thread/items/read" => thread::items::read,
+    "thread/search" => thread::search,
     "thread/archive" => thread::archive,
     "thread/delete" => thread::delete,
     "thread/unsubscribe" => thread::unsubscribe,

@@ -27,6 +27,19 @@ mod model {
     mod list;
 }
 mod thread {
+    mod items {
+        mod list;
+        mod read;
+    }
+    mod list;
+    mod loaded {
+        mod list;
+    }
+    mod read;
+    mod search;
+    mod turns {
+        mod list;
+    }
     mod archive;
     mod compact {
         mod start;

@@ -1,12 +1,15 @@
 //! Lists and pages follow the records, in the transaction that stores them.
 
-use raddle_core::ports::Summary;
-use raddle_core::{Body, Event, Record, Seq, ThreadId, Timestamp};
+use raddle_core::ports::{Origin, ReadError, Summary};
+use raddle_core::{Body, Event, Git, Record, Seq, Source, ThreadId, Timestamp};
 use rusqlite::{Connection, Error, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
 
 use super::course::Course;
 use super::fence::as_i64;
+use super::files::Files;
 use super::key::{self, key};
+use super::{error, read};
 use crate::cuts::Cuts;
 use crate::records::item_of;
 
@@ -34,47 +37,13 @@ pub(super) fn follow(
         let Body::Event(event) = &record.body else {
             continue;
         };
-        listed |= is_listed(event);
+        listed |= event.is_change();
         follow_event(transaction, number, event, record)?;
     }
     if listed {
         follow_list(transaction, number, thread, records)?;
     }
     Ok(())
-}
-
-/// Whether a list may show something else after this. Most events are none of its business.
-fn is_listed(event: &Event) -> bool {
-    match event {
-        Event::ThreadStarted(_)
-        | Event::Forked(_)
-        | Event::Reverted(_)
-        | Event::SettingsChanged(_)
-        | Event::Renamed(_)
-        | Event::Archived { .. }
-        | Event::Unarchived { .. }
-        | Event::Deleted { .. }
-        | Event::TurnStarted(_)
-        | Event::InputAccepted(_) => true,
-        Event::Owned(_)
-        | Event::Reserved(_)
-        | Event::Released {}
-        | Event::ModelCalled(_)
-        | Event::ModelEnded(_)
-        | Event::ItemStarted(_)
-        | Event::ItemSaved(_)
-        | Event::ToolStarted(_)
-        | Event::ItemCompleted(_)
-        | Event::RequestOpened(_)
-        | Event::RequestResolved(_)
-        | Event::PlanUpdated(_)
-        | Event::DiffUpdated(_)
-        | Event::Warned(_)
-        | Event::InterruptAccepted(_)
-        | Event::TurnEnded(_)
-        | Event::Compacted(_)
-        | Event::Remembered(_) => false,
-    }
 }
 
 fn follow_list(
@@ -153,25 +122,104 @@ pub(super) fn cuts(connection: &Connection, course: &Course) -> Result<Cuts, Err
     Ok(cuts)
 }
 
-/// The columns that [`read_summary`] reads, of `summary`.
-pub(super) const SUMMARY: &str =
-    "number, id, shelf, recency_at, created_at, turns, cwd, name, preview";
+/// How much of a thread is read at a time to list it again.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Makes the list of threads again from their records. One that cannot be read is in no list; whoever opens
+/// it is told why.
+pub(super) fn list_again(transaction: &Connection, files: &Files) -> Result<(), Error> {
+    let mut statement = transaction.prepare("SELECT number, id FROM thread WHERE going = 0")?;
+    let threads = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let threads: Vec<(i64, [u8; 16])> = threads.collect::<Result<_, _>>()?;
+    for (number, id) in threads {
+        let thread = uuid::Uuid::from_bytes(id).into();
+        if let Ok(Some(summary)) = folded(transaction, files, thread) {
+            write_summary(transaction, number, thread, &summary)?;
+        }
+    }
+    Ok(())
+}
+
+fn folded(
+    connection: &Connection,
+    files: &Files,
+    thread: ThreadId,
+) -> Result<Option<Summary>, ReadError> {
+    let mut summary = None;
+    let mut after = Seq::ZERO;
+    loop {
+        let page = read::records(connection, files, thread, after, PAGE_BYTES)?;
+        for record in &page {
+            Summary::fold(&mut summary, record);
+        }
+        match page.last() {
+            Some(last) => after = last.seq,
+            None => return Ok(summary),
+        }
+    }
+}
+
+/// The columns of `summary`, in the order in which they are written and read.
+pub(super) const SUMMARY: &str = "number, id, shelf, recency_at, created_at, updated_at, turns, \
+                                  cwd, provider, source, originator, name, preview, rest";
+
+/// What a list shows of a thread, and is neither filtered nor ordered by.
+#[derive(Debug, Serialize, Deserialize)]
+struct Rest {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effort: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    version: String,
+    #[serde(default)]
+    paginated: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    git: Option<Git>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forked_from: Option<ThreadId>,
+}
 
 /// Reads a summary without its head, and the thread's number.
 pub(super) fn read_summary(row: &rusqlite::Row<'_>) -> Result<(i64, Summary), Error> {
     let id: [u8; 16] = row.get(1)?;
+    let rest: Rest = from_json(row.get_ref(13)?.as_str()?)?;
     let summary = Summary {
         thread: uuid::Uuid::from_bytes(id).into(),
         archived: row.get::<_, i64>(2)? == Shelf::Archived as i64,
         recency_at: Timestamp(row.get(3)?),
         created_at: Timestamp(row.get(4)?),
-        turns: row.get::<_, i64>(5)?.unsigned_abs(),
-        cwd: row.get(6)?,
-        name: row.get(7)?,
-        preview: row.get(8)?,
+        updated_at: Timestamp(row.get(5)?),
+        turns: row.get::<_, i64>(6)?.unsigned_abs(),
+        cwd: row.get(7)?,
+        provider: row.get(8)?,
+        model: rest.model,
+        effort: rest.effort,
+        origin: Origin {
+            source: from_json(row.get_ref(9)?.as_str()?)?,
+            originator: row.get(10)?,
+            label: rest.label,
+            version: rest.version,
+            paginated: rest.paginated,
+            git: rest.git,
+            forked_from: rest.forked_from,
+        },
+        name: row.get(11)?,
+        preview: row.get(12)?,
         head: Seq::ZERO,
     };
     Ok((row.get(0)?, summary))
+}
+
+fn from_json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|_| error::damaged("a row of the list of threads"))
+}
+
+/// What kind of client started a thread, as a column has it.
+pub(super) fn source(source: &Source) -> String {
+    // Names and text always make JSON.
+    serde_json::to_string(source).unwrap_or_default()
 }
 
 fn summary(connection: &Connection, number: i64) -> Result<Option<Summary>, Error> {
@@ -195,22 +243,35 @@ pub(super) fn write_summary(
     } else {
         Shelf::Open
     };
-    transaction
-        .prepare_cached(
-            "INSERT OR REPLACE INTO summary
-             (number, id, shelf, recency_at, created_at, turns, cwd, name, preview)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        )?
-        .execute(params![
-            number,
-            summary.thread.as_uuid().as_bytes(),
-            shelf as i64,
-            summary.recency_at.0,
-            summary.created_at.0,
-            i64::try_from(summary.turns).unwrap_or(i64::MAX),
-            summary.cwd,
-            summary.name,
-            summary.preview,
-        ])?;
+    let origin = &summary.origin;
+    let rest = Rest {
+        model: summary.model.clone(),
+        effort: summary.effort.clone(),
+        label: origin.label.clone(),
+        version: origin.version.clone(),
+        paginated: origin.paginated,
+        git: origin.git.clone(),
+        forked_from: origin.forked_from,
+    };
+    let sql = format!(
+        "INSERT OR REPLACE INTO summary ({SUMMARY})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+    );
+    transaction.prepare_cached(&sql)?.execute(params![
+        number,
+        summary.thread.as_uuid().as_bytes(),
+        shelf as i64,
+        summary.recency_at.0,
+        summary.created_at.0,
+        summary.updated_at.0,
+        i64::try_from(summary.turns).unwrap_or(i64::MAX),
+        summary.cwd,
+        summary.provider,
+        source(&origin.source),
+        origin.originator,
+        summary.name,
+        summary.preview,
+        serde_json::to_string(&rest).unwrap_or_default(),
+    ])?;
     Ok(())
 }

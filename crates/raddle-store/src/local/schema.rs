@@ -6,13 +6,14 @@ use std::time::Duration;
 use raddle_core::ports::ReadError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{error, home};
+use super::files::Files;
+use super::{error, home, project};
 
 /// The file's name in its folder.
 pub(super) const FILE: &str = "journal.sqlite";
 
 /// The layout that this version writes. A file with a higher one is refused whole.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// Small pages: an append changes two or three of them, and each is written whole to the log.
 pub(super) const PAGE_BYTES: u32 = 1024;
@@ -108,7 +109,37 @@ const STEPS: [&str; VERSION as usize] = ["
     CREATE TABLE item (at INTEGER PRIMARY KEY) STRICT;
     -- Records that cut turns away, and the first record that each cut.
     CREATE TABLE cut (at INTEGER PRIMARY KEY, since INTEGER NOT NULL) STRICT;
+", "
+    -- Lists are filtered and ordered by more; what they show is made again from the records.
+    DROP TABLE summary;
+    CREATE TABLE summary (
+        number     INTEGER PRIMARY KEY,
+        id         BLOB NOT NULL,
+        shelf      INTEGER NOT NULL,
+        recency_at INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        turns      INTEGER NOT NULL,
+        cwd        TEXT NOT NULL,
+        provider   TEXT,
+        source     TEXT NOT NULL,
+        originator TEXT,
+        name       TEXT,
+        preview    TEXT NOT NULL,
+        rest       TEXT NOT NULL            -- what no list is filtered or ordered by
+    ) STRICT;
+    -- What lists are filtered by stands behind what they are ordered by, so that a thread that is not wanted
+    -- costs no look at its row.
+    CREATE INDEX summary_recent ON summary (shelf, recency_at, id, source, provider, originator);
+    CREATE INDEX summary_made ON summary (shelf, created_at, id, source, provider, originator);
+    CREATE INDEX summary_changed ON summary (shelf, updated_at, id, source, provider, originator);
+    CREATE INDEX summary_folder ON summary (shelf, cwd, recency_at, id);
+    CREATE INDEX summary_folder_made ON summary (shelf, cwd, created_at, id);
+    CREATE INDEX summary_folder_changed ON summary (shelf, cwd, updated_at, id);
 "];
+
+/// The version whose step leaves the list of threads empty.
+const LISTED: i64 = 2;
 
 /// Opens the file for writing; makes it if it is not there, brings it up to date if it is old.
 ///
@@ -118,7 +149,7 @@ pub(super) fn open_or_create(folder: &Path) -> Result<Connection, ReadError> {
     let found = version(&connection).map_err(error::open)?;
     refuse_newer(found)?;
     if found < VERSION {
-        migrate(&mut connection, found).map_err(error::open)?;
+        migrate(&mut connection, &Files::new(folder), found).map_err(error::open)?;
         // The file's name must survive the power too.
         let synced = std::fs::File::open(folder).and_then(|folder| folder.sync_all());
         synced.map_err(|error| ReadError::Unavailable(error.to_string()))?;
@@ -160,9 +191,17 @@ fn guard(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// Refuses a file that a newer version wrote.
+/// Refuses a file that a newer version wrote, or an older one whose layout only a writer may change.
 pub(super) fn check_version(connection: &Connection) -> Result<(), ReadError> {
-    refuse_newer(version(connection).map_err(error::open)?)
+    let found = version(connection).map_err(error::open)?;
+    refuse_newer(found)?;
+    if found < VERSION {
+        let what = format!(
+            "it has the layout of an older version ({found}); a server that may write to its folder brings it up to date"
+        );
+        return Err(ReadError::Unavailable(what));
+    }
+    Ok(())
 }
 
 fn refuse_newer(found: i64) -> Result<(), ReadError> {
@@ -179,13 +218,17 @@ fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
         .query_row([], |row| row.get(0))
 }
 
-fn migrate(connection: &mut Connection, found: i64) -> Result<(), rusqlite::Error> {
+fn migrate(connection: &mut Connection, files: &Files, found: i64) -> Result<(), rusqlite::Error> {
     connection.pragma_update(None, "synchronous", "full")?;
     let done = usize::try_from(found).unwrap_or(0);
     for (at, step) in STEPS.iter().enumerate().skip(done) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let version = (at + 1) as i64;
         transaction.execute_batch(step)?;
-        transaction.pragma_update(None, "user_version", (at + 1) as i64)?;
+        if version == LISTED {
+            project::list_again(&transaction, files)?;
+        }
+        transaction.pragma_update(None, "user_version", version)?;
         transaction.commit()?;
     }
     connection.pragma_update(None, "synchronous", "normal")

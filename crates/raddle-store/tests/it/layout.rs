@@ -79,6 +79,51 @@ async fn a_file_that_becomes_newer_is_refused_whole_from_then_on() {
     assert_eq!(append, Ok(head.next()));
 }
 
+/// Brings a file back to the first layout, whose lists showed less.
+fn make_old(folder: &std::path::Path) {
+    let connection = Connection::open(folder.join("journal.sqlite")).unwrap();
+    let old = "DROP TABLE summary;
+        CREATE TABLE summary (number INTEGER PRIMARY KEY, id BLOB NOT NULL) STRICT;
+        PRAGMA user_version = 1;";
+    connection.execute_batch(old).unwrap();
+}
+
+#[tokio::test]
+async fn an_older_file_lists_what_it_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = local(folder.path());
+    let mut whole = Script::new();
+    whole.start(&journal, "/w").await;
+    whole.turn(&journal, "t1", "first words").await;
+    let named = vec![crate::records::renamed("a name")];
+    whole.append(&journal, named).await;
+    let mut fork = whole.fork(&journal, whole.head).await;
+    let forked = crate::records::forked(fork.thread, whole.thread, whole.head, 1);
+    fork.append(&journal, vec![forked]).await;
+    // A copy without a record of its own is in no list, before and after.
+    whole.fork(&journal, whole.head).await;
+    let query = ListQuery {
+        limit: 10,
+        ..ListQuery::default()
+    };
+    let before = journal.list(query.clone()).await.unwrap();
+    assert_eq!(before.entries.len(), 2);
+    drop(journal);
+    make_old(folder.path());
+    // Whoever may not write says who can help.
+    let options = Options {
+        folder: folder.path().to_owned(),
+    };
+    let refused = LocalJournal::open_to_read(&options);
+    assert!(
+        matches!(&refused, Err(ReadError::Unavailable(why)) if why.contains("brings it up to date")),
+        "{refused:?}"
+    );
+    let journal = local(folder.path());
+    assert_eq!(journal.list(query).await.unwrap(), before);
+    whole.turn(&journal, "t2", "more").await;
+}
+
 #[tokio::test]
 async fn what_is_no_journal_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
