@@ -6,6 +6,7 @@
 //! Below: `raddle-core`. Above: `raddle-server`.
 
 mod context;
+mod fork;
 mod listener;
 mod nodes;
 mod open;
@@ -15,6 +16,7 @@ mod task;
 mod threads;
 mod work;
 
+pub use fork::{Cut, Fork, Found};
 pub use listener::{Heard, Listener};
 pub use nodes::{Alone, Nodes};
 pub use orders::{Newcomer, Unsubscribed};

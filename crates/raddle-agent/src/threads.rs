@@ -251,7 +251,21 @@ impl Shared {
         }
     }
 
-    fn node(&self, epoch: Epoch) -> Node {
+    /// Where the records of such threads are.
+    pub(crate) fn journal(&self, kept: Kept) -> Arc<dyn Journal> {
+        match kept {
+            Kept::ForGood => self.journal.clone(),
+            Kept::InMemory => self.memory.clone(),
+        }
+    }
+
+    /// Where the records of a thread are. One in memory is live.
+    pub(crate) fn journal_of(&self, id: ThreadId) -> Arc<dyn Journal> {
+        let kept = self.live().get(&id).map(|handle| handle.kept);
+        self.journal(kept.unwrap_or(Kept::ForGood))
+    }
+
+    pub(crate) fn node(&self, epoch: Epoch) -> Node {
         Node {
             name: self.node.clone(),
             epoch,
@@ -259,7 +273,7 @@ impl Shared {
         }
     }
 
-    fn run(
+    pub(crate) fn run(
         self: &Arc<Self>,
         id: ThreadId,
         owner: Owner,
@@ -270,10 +284,7 @@ impl Shared {
         let handle = Handle { sender, kept };
         self.live().insert(id, handle.clone());
         let shared = self.clone();
-        let journal = match kept {
-            Kept::ForGood => self.journal.clone(),
-            Kept::InMemory => self.memory.clone(),
-        };
+        let journal = self.journal(kept);
         let task = Task::new(id, self.clone(), journal, owner, inbox, starter);
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
@@ -304,7 +315,7 @@ impl Shared {
 
     /// Removes what is left of a thread that was deleted. If that is cut short, whoever asks for the thread
     /// next does it.
-    async fn forget(&self, id: ThreadId) {
+    pub(crate) async fn forget(&self, id: ThreadId) {
         if let Err(error) = self.journal.delete(id).await {
             tracing::warn!(thread = %id, %error, "a deleted thread was not removed");
         }

@@ -27,7 +27,7 @@ macro_rules! settings_change {
 
         impl SettingsChange {
             /// The settings once this has changed them.
-            pub(crate) fn applied_to(self, settings: &Settings) -> Settings {
+            pub fn applied_to(self, settings: &Settings) -> Settings {
                 let mut settings = settings.clone();
                 $(
                     if let Some(value) = self.$member {

@@ -1,13 +1,16 @@
 //! The live threads, and how a client's words become theirs.
 
 pub(crate) mod answers;
+pub(crate) mod ends;
 mod input;
 pub(crate) mod items;
 pub(crate) mod lists;
+mod overrides;
 pub(crate) mod snippets;
 pub(crate) mod view;
 
 pub(crate) use self::input::message;
+pub(crate) use self::overrides::Overrides;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};

@@ -45,9 +45,12 @@ mod thread {
         mod start;
     }
     mod delete;
+    mod fork;
     mod name {
         mod set;
     }
+    mod resume;
+    mod revert;
     mod settings {
         mod update;
     }

@@ -49,7 +49,6 @@ pub(crate) enum Open {
     /// With the text they have: nothing more is told to whoever asks.
     SoFar,
     /// Without text: all of it is told to whoever asks, after the answer.
-    #[expect(dead_code, reason = "for `thread/resume`, which is not served yet")]
     Bare,
 }
 
