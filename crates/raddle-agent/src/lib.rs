@@ -6,18 +6,22 @@
 //! Below: `raddle-core`. Above: `raddle-server`.
 
 mod context;
+mod fork;
 mod instructions;
 mod listener;
 mod nodes;
 mod open;
 mod orders;
+mod pages;
 mod surroundings;
 mod task;
 mod threads;
 mod work;
 
+pub use fork::{Cut, Fork, Found};
 pub use listener::{Heard, Listener};
 pub use nodes::{Alone, Nodes};
 pub use orders::{Newcomer, Unsubscribed};
+pub use pages::{Listed, Peek};
 pub use surroundings::Instructions;
 pub use threads::{AgentError, Done, Handle, Options, Ordered, Subscribed, Threads};

@@ -75,7 +75,7 @@ impl Threads {
     /// is told what is open, then what is asked, and then hears what happens.
     pub async fn resume<F>(&self, id: ThreadId, newcomer: Newcomer, reply: F)
     where
-        F: FnOnce(Result<Subscribed, AgentError>) -> Waiting<'static, ()> + Send + 'static,
+        F: FnOnce(Result<Subscribed, AgentError>) -> Waiting<'static, bool> + Send + 'static,
     {
         let Newcomer {
             listener,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use raddle_core::ports::{Journal, Model, ReadError};
+use raddle_core::ports::{Journal, Model, Pages, ReadError};
 use raddle_core::{
     Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, Seq, Settings, Thread,
     ThreadId, ThreadStarted, Timestamp,
@@ -23,8 +23,12 @@ const INBOX: usize = 64;
 pub struct Options {
     /// Where records are kept.
     pub journal: Arc<dyn Journal>,
+    /// Lists and pages of these.
+    pub pages: Arc<dyn Pages>,
     /// Where those of threads are kept that need not outlive the process.
     pub memory: Arc<dyn Journal>,
+    /// Pages of these.
+    pub memory_pages: Arc<dyn Pages>,
     /// Who answers.
     pub model: Arc<dyn Model>,
     /// What time it is.
@@ -89,7 +93,7 @@ pub type Ordered<'a> = Result<Done<'a>, AgentError>;
 
 /// How long a thread's records are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+pub(crate) enum Kept {
     ForGood,
     InMemory,
 }
@@ -101,12 +105,14 @@ pub struct Threads {
 }
 
 pub(crate) struct Shared {
-    journal: Arc<dyn Journal>,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) pages: Arc<dyn Pages>,
     memory: Arc<dyn Journal>,
+    pub(crate) memory_pages: Arc<dyn Pages>,
     pub(crate) model: Arc<dyn Model>,
     clock: fn() -> Timestamp,
-    node: String,
-    nodes: Arc<dyn Nodes>,
+    pub(crate) node: String,
+    pub(crate) nodes: Arc<dyn Nodes>,
     recovery: Recovery,
     live: Mutex<HashMap<ThreadId, Handle>>,
     /// Woken when a thread is no longer live.
@@ -124,7 +130,9 @@ impl Threads {
     pub fn new(options: Options) -> Self {
         let Options {
             journal,
+            pages,
             memory,
+            memory_pages,
             model,
             clock,
             node,
@@ -134,7 +142,9 @@ impl Threads {
         Self {
             shared: Arc::new(Shared {
                 journal,
+                pages,
                 memory,
+                memory_pages,
                 model,
                 clock,
                 node,
@@ -253,7 +263,21 @@ impl Shared {
         }
     }
 
-    fn node(&self, epoch: Epoch) -> Node {
+    /// Where the records of such threads are.
+    pub(crate) fn journal(&self, kept: Kept) -> Arc<dyn Journal> {
+        match kept {
+            Kept::ForGood => self.journal.clone(),
+            Kept::InMemory => self.memory.clone(),
+        }
+    }
+
+    /// Where the records of a thread are. One in memory is live.
+    pub(crate) fn journal_of(&self, id: ThreadId) -> Arc<dyn Journal> {
+        let kept = self.live().get(&id).map(|handle| handle.kept);
+        self.journal(kept.unwrap_or(Kept::ForGood))
+    }
+
+    pub(crate) fn node(&self, epoch: Epoch) -> Node {
         Node {
             name: self.node.clone(),
             epoch,
@@ -261,7 +285,7 @@ impl Shared {
         }
     }
 
-    fn run(
+    pub(crate) fn run(
         self: &Arc<Self>,
         id: ThreadId,
         owner: Owner,
@@ -273,15 +297,13 @@ impl Shared {
         let (told, settings) = watch::channel(Arc::new(settings));
         let handle = Handle {
             sender,
+            kept,
             settings,
             shared: Arc::downgrade(self),
         };
         self.live().insert(id, handle.clone());
         let shared = self.clone();
-        let journal = match kept {
-            Kept::ForGood => self.journal.clone(),
-            Kept::InMemory => self.memory.clone(),
-        };
+        let journal = self.journal(kept);
         let task = Task::new(id, self.clone(), journal, owner, inbox, told, starter);
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
@@ -312,7 +334,7 @@ impl Shared {
 
     /// Removes what is left of a thread that was deleted. If that is cut short, whoever asks for the thread
     /// next does it.
-    async fn forget(&self, id: ThreadId) {
+    pub(crate) async fn forget(&self, id: ThreadId) {
         if let Err(error) = self.journal.delete(id).await {
             tracing::warn!(thread = %id, %error, "a deleted thread was not removed");
         }
@@ -345,6 +367,7 @@ impl Shared {
 #[derive(Clone, Debug)]
 pub struct Handle {
     pub(crate) sender: mpsc::Sender<Message>,
+    pub(crate) kept: Kept,
     /// How turns run, as far as it is stored.
     settings: watch::Receiver<Arc<Settings>>,
     shared: Weak<Shared>,

@@ -27,7 +27,10 @@ pub use owner::{Ended, Envelope, Inbox, Node, Out, Owner, Settled, Step, Tail, T
 pub use raddle_protocol::{ItemId, ThreadId, TurnId};
 pub use record::*;
 pub use refusal::{Refusal, Settlement};
-pub use tell::{ask, settings_view, tell, tell_again, tell_open, tell_usage, view};
+pub use tell::{
+    ask, item_view, list_view, open_item_view, settings_view, status_view, tell, tell_again,
+    tell_open, tell_usage, turn_view, view,
+};
 pub use thread::{
     Base, Cursor, Effect, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Status, Thread,
 };

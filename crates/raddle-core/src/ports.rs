@@ -1,17 +1,18 @@
 //! What the rules need from outside: small traits that every implementation honours in full.
 
 mod model;
+mod pages;
+mod summary;
 
 pub use model::{Answer, Model, Prompt, Said};
+pub use pages::{ItemEntry, ListOrder, ListQuery, Mark, Page, PageQuery, TurnEntry};
+pub(crate) use summary::preview;
+pub use summary::{Origin, Summary};
 
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::bugs::{Bug, planted};
-use crate::{
-    Base, Blob, Body, Class, Event, Input, Item, ItemBody, Record, Seq, ThreadId, Timestamp,
-    TurnEnd, TurnId, UserMessage,
-};
+use crate::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
 /// A future that owns nothing and can be sent.
 pub type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -65,7 +66,7 @@ pub trait Journal: Send + Sync {
 
 /// Lists and pages, made from the records and beside them. All of it can be dropped and made again.
 pub trait Pages: Send + Sync {
-    /// A page of threads, newest first.
+    /// A page of threads.
     fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>>;
 
     /// A page of a thread's turns that count, oldest or newest first.
@@ -76,14 +77,15 @@ pub trait Pages: Send + Sync {
     ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>>;
 
     /// A page of a thread's completed items that count, oldest or newest first; of one turn, if it is named.
+    /// It ends early where the items on it are long, with at least one.
     fn items(
         &self,
         thread: ThreadId,
         turn: Option<TurnId>,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<Item>, ReadError>>;
+    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>>;
 
-    /// A page of threads that hold a text, newest first. It may lag behind the records.
+    /// A page of threads that hold a text. It may lag behind the records.
     fn search(
         &self,
         text: String,
@@ -171,172 +173,4 @@ pub enum ReadError {
     /// It was written by a newer version.
     #[error("the journal was written by a newer version ({0}); upgrade to read it")]
     Newer(String),
-}
-
-/// Which threads to list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListQuery {
-    /// Archived ones instead of the others.
-    pub archived: bool,
-    /// Only those of this working folder.
-    pub cwd: Option<String>,
-    /// Where to go on, from the page before.
-    pub cursor: Option<String>,
-    /// How many.
-    pub limit: usize,
-}
-
-/// Which page of a thread's turns or items.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PageQuery {
-    /// Where to go on, from the page before.
-    pub cursor: Option<String>,
-    /// How many.
-    pub limit: usize,
-    /// Whether the newest come first.
-    pub newest_first: bool,
-}
-
-/// A turn as a page shows it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TurnEntry {
-    /// Its id.
-    pub turn: TurnId,
-    /// Its first record.
-    pub from: Seq,
-    /// When it began.
-    pub started_at: Timestamp,
-    /// How and when it ended; nothing while it runs.
-    pub ended: Option<(TurnEnd, Timestamp)>,
-}
-
-/// A page of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page<T> {
-    /// What is on it.
-    pub entries: Vec<T>,
-    /// Where the next one begins; nothing after the last.
-    pub next: Option<String>,
-}
-
-/// A thread as a list shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// Its id.
-    pub thread: ThreadId,
-    /// Its name.
-    pub name: Option<String>,
-    /// The first words of the user.
-    pub preview: String,
-    /// Its working folder.
-    pub cwd: String,
-    /// Whether it is hidden from ordinary lists.
-    pub archived: bool,
-    /// How many turns count.
-    pub turns: u64,
-    /// When it began.
-    pub created_at: Timestamp,
-    /// When a turn last began, or else when it was made.
-    pub recency_at: Timestamp,
-    /// Its newest record.
-    pub head: Seq,
-}
-
-impl Summary {
-    /// A thread as a list shows it; nothing before it was started or after it was deleted.
-    pub fn of(thread: &crate::Thread) -> Option<Self> {
-        let id = thread.id().filter(|_| !thread.is_deleted())?;
-        Some(Self {
-            thread: id,
-            name: thread.name().map(str::to_owned),
-            preview: thread.preview().to_owned(),
-            cwd: thread.settings().cwd.clone(),
-            archived: thread.is_archived(),
-            turns: thread.turns(),
-            created_at: thread.created_at(),
-            recency_at: thread.recency_at.unwrap_or(thread.created_at()),
-            head: thread.head(),
-        })
-    }
-
-    /// Folds a record into what a list shows, for stores that keep lists without keeping threads.
-    /// It agrees with [`Summary::of`] after every record.
-    pub fn fold(summary: &mut Option<Self>, record: &Record) {
-        let Body::Event(event) = &record.body else {
-            if let Some(summary) = summary {
-                summary.head = record.seq;
-            }
-            return;
-        };
-        match (summary.as_mut(), &**event) {
-            (_, Event::ThreadStarted(it)) => {
-                *summary = Some(Self {
-                    thread: it.thread,
-                    name: None,
-                    preview: String::new(),
-                    cwd: it.settings.cwd.clone(),
-                    archived: false,
-                    turns: 0,
-                    created_at: record.at,
-                    recency_at: record.at,
-                    head: record.seq,
-                });
-                return;
-            }
-            (Some(_), Event::Deleted { .. }) => {
-                *summary = None;
-                return;
-            }
-            (None, _) => return,
-            (Some(it), event) => it.change(event, record.at),
-        }
-        if let Some(summary) = summary {
-            summary.head = record.seq;
-        }
-    }
-
-    fn change(&mut self, event: &Event, at: Timestamp) {
-        match event {
-            Event::Forked(it) => {
-                // A fork is as new as its own first record, whatever it took over.
-                self.thread = it.thread;
-                self.created_at = at;
-                self.recency_at = at;
-                self.turns = it.turns;
-                self.cwd.clone_from(&it.settings.cwd);
-                self.archived = false;
-            }
-            Event::Reverted(it) => self.turns = it.turns,
-            Event::SettingsChanged(it) => self.cwd.clone_from(&it.settings.cwd),
-            Event::Renamed(_) if planted(Bug::StaleProjection) => {}
-            Event::Renamed(it) => self.name.clone_from(&it.name),
-            Event::Archived { .. } => self.archived = true,
-            Event::Unarchived { .. } => self.archived = false,
-            Event::TurnStarted(_) => {
-                self.turns += 1;
-                self.recency_at = at;
-            }
-            Event::InputAccepted(it) if self.preview.is_empty() => {
-                if let ItemBody::UserMessage(message) = &it.item.body {
-                    self.preview = preview(message);
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// How much of the first words is kept for lists.
-const PREVIEW_CHARS_MAX: usize = 400;
-
-/// The first words of a message.
-pub(crate) fn preview(message: &UserMessage) -> String {
-    let text = message.input.iter().find_map(|input| match input {
-        Input::Text { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    text.unwrap_or_default()
-        .chars()
-        .take(PREVIEW_CHARS_MAX)
-        .collect()
 }

@@ -9,7 +9,7 @@ mod view;
 
 pub use ask::ask;
 pub use open::{tell_open, tell_usage};
-pub use view::view;
+pub use view::{item_view, list_view, open_item_view, status as status_view, turn_view, view};
 
 use raddle_protocol as wire;
 use raddle_protocol::Notification;

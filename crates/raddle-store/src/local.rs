@@ -47,10 +47,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use raddle_core::ports::{
-    AppendError, Blobs, ForkError, Journal, ListQuery, Page, PageQuery, Pages, ReadError, Summary,
-    TurnEntry, Waiting,
+    AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
+    ReadError, Summary, TurnEntry, Waiting,
 };
-use raddle_core::{Base, Blob, Class, Item, Record, Seq, ThreadId, TurnId};
+use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
 use crate::blob;
 use append::Append;
@@ -183,7 +183,7 @@ impl LocalJournal {
             from,
             at,
             to,
-            summary,
+            summary: summary.map(Box::new),
         };
         self.writer
             .write(|answer| Write::Fork(fork, answer))
@@ -335,7 +335,7 @@ impl Pages for LocalJournal {
         thread: ThreadId,
         turn: Option<TurnId>,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<Item>, ReadError>> {
+    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
         let files = self.files.clone();
         let items = self.readers.read(move |connection| {
             pages::items(connection, &files, thread, turn.as_ref(), &query)

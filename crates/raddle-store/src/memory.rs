@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use raddle_core::ports::{
-    AppendError, Blobs, ForkError, Journal, ListQuery, Page, PageQuery, Pages, ReadError, Summary,
-    TurnEntry, Waiting,
+    AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Mark, Page, PageQuery, Pages,
+    ReadError, Summary, TurnEntry, Waiting,
 };
-use raddle_core::{Base, Blob, Body, Class, Event, Item, ItemId, Record, Seq, ThreadId, TurnId};
+use raddle_core::{Base, Blob, Body, Class, Event, ItemId, Record, Seq, ThreadId, TurnId};
 
 use crate::blob::{self, Hash};
 use crate::cuts::Cuts;
-use crate::page::{self, ListCursor};
+use crate::page::{self, ListCursor, Numbered};
 use crate::records::{item_of, rise};
 use crate::text::searchable;
 
@@ -177,6 +177,7 @@ impl Log {
             Event::TurnStarted(it) => {
                 let entry = TurnEntry {
                     turn: it.turn.clone(),
+                    root: it.root.clone(),
                     from: record.seq,
                     started_at: record.at,
                     ended: None,
@@ -194,7 +195,7 @@ impl Log {
         }
     }
 
-    fn items(&self, turn: Option<&TurnId>) -> Vec<(Seq, Item)> {
+    fn items(&self, turn: Option<&TurnId>) -> Vec<ItemEntry> {
         let records = self.records.values();
         let items = records.filter_map(|record| {
             let Body::Event(event) = &record.body else {
@@ -202,7 +203,11 @@ impl Log {
             };
             let (of, item) = item_of(event)?;
             let counts = turn.is_none_or(|turn| turn == of) && !self.cuts.holds(record.seq);
-            counts.then(|| (record.seq, item.clone()))
+            counts.then(|| ItemEntry {
+                turn: of.clone(),
+                seq: record.seq,
+                item: item.clone(),
+            })
         });
         items.collect()
     }
@@ -213,19 +218,31 @@ fn weight(record: &Record) -> usize {
     serde_json::to_vec(record).map_or(0, |bytes| bytes.len())
 }
 
-fn numbered<T>(mut all: Vec<(Seq, T)>, query: &PageQuery) -> Result<Page<T>, ReadError> {
-    let cursor = page::seq_cursor(query.cursor.as_deref())?;
+/// A page of what there is. It ends early where what is on it weighs too much.
+fn numbered<T: Numbered>(
+    mut all: Vec<T>,
+    query: &PageQuery,
+    weight: impl Fn(&T) -> usize,
+) -> Result<Page<T>, ReadError> {
+    let mark = page::mark(query.cursor.as_deref())?;
     if query.newest_first {
         all.reverse();
     }
-    all.retain(|(seq, _)| match cursor {
-        Some(cursor) if query.newest_first => *seq < cursor,
-        Some(cursor) => *seq > cursor,
+    all.retain(|it| match mark {
+        Some(Mark { seq, included }) if it.seq() == seq => included,
+        Some(Mark { seq, .. }) => (it.seq() < seq) == query.newest_first,
         None => true,
     });
-    let limit = page::limit(query.limit);
-    all.truncate(limit + 1);
-    Ok(page::of_numbered(all, limit))
+    let mut bytes = 0;
+    let fits = all.iter().take(page::limit(query.limit)).take_while(|it| {
+        let fits = bytes < page::ITEMS_BYTES_MAX;
+        bytes += weight(it);
+        fits
+    });
+    let fits = fits.count();
+    let more = all.len() > fits;
+    all.truncate(fits);
+    Ok(page::of_numbered(all, more))
 }
 
 impl Kept {
@@ -254,7 +271,11 @@ impl Kept {
         query: &ListQuery,
         wanted: impl Fn(&Log) -> bool,
     ) -> Result<Page<Summary>, ReadError> {
-        let cursor = ListCursor::parse(query.cursor.as_deref())?;
+        let cursor = ListCursor::parse(query)?;
+        let leads_to = |it: &Summary| {
+            let place = page::place(it, query.order);
+            cursor.is_none_or(|cursor| cursor.leads_to(place, query.oldest_first))
+        };
         let threads = self.threads.iter().filter(|(_, log)| wanted(log));
         let summaries = threads.filter_map(|(id, log)| {
             let summary = log.summary.as_ref()?;
@@ -262,15 +283,11 @@ impl Kept {
             (summary.thread == *id).then_some(summary)
         });
         let mut found: Vec<Summary> = summaries
-            .filter(|it| it.archived == query.archived)
-            .filter(|it| query.cwd.as_ref().is_none_or(|cwd| *cwd == it.cwd))
-            .filter(|it| cursor.is_none_or(|cursor| ListCursor::of(it) < cursor))
+            .filter(|it| query.takes(it) && leads_to(it))
             .cloned()
             .collect();
-        found.sort_by_key(|it| std::cmp::Reverse(ListCursor::of(it)));
-        let limit = page::limit(query.limit);
-        found.truncate(limit + 1);
-        Ok(page::of_threads(found, limit))
+        page::arrange(&mut found, query);
+        Ok(page::of_threads(found, query))
     }
 }
 
@@ -369,10 +386,7 @@ impl Pages for MemoryJournal {
         let kept = self.kept();
         let page = kept.log(thread).and_then(|log| {
             let turns = log.turns.iter().filter(|(from, _)| !log.cuts.holds(**from));
-            numbered(
-                turns.map(|(from, it)| (*from, it.clone())).collect(),
-                &query,
-            )
+            numbered(turns.map(|(_, it)| it.clone()).collect(), &query, |_| 0)
         });
         Box::pin(ready(page))
     }
@@ -382,10 +396,13 @@ impl Pages for MemoryJournal {
         thread: ThreadId,
         turn: Option<TurnId>,
         query: PageQuery,
-    ) -> Waiting<'_, Result<Page<Item>, ReadError>> {
+    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
         let kept = self.kept();
         let log = kept.log(thread);
-        let page = log.and_then(|log| numbered(log.items(turn.as_ref()), &query));
+        let page = log.and_then(|log| {
+            let weigh = |it: &ItemEntry| log.records.get(&it.seq).map_or(0, weight);
+            numbered(log.items(turn.as_ref()), &query, weigh)
+        });
         Box::pin(ready(page))
     }
 

@@ -1,10 +1,15 @@
 //! Cursors of pages, as text that clients hand back.
 
-use raddle_core::ports::{Page, ReadError, Summary};
+use raddle_core::ports::{
+    ItemEntry, ListOrder, ListQuery, Mark, Page, ReadError, Summary, TurnEntry,
+};
 use raddle_core::{Seq, ThreadId, Timestamp};
 
 /// The largest page. A caller that asks for more gets this many.
 pub(crate) const LIMIT_MAX: usize = 1000;
+
+/// A page of items with this many bytes of records gets no further one.
+pub(crate) const ITEMS_BYTES_MAX: usize = 8 << 20;
 
 /// A text with fewer letters than this is not searched for.
 pub(crate) const LETTERS_MIN: usize = 3;
@@ -14,61 +19,121 @@ pub(crate) fn limit(asked: usize) -> usize {
     asked.clamp(1, LIMIT_MAX)
 }
 
-/// Where a list of threads goes on: after this one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A thread's place in a list.
+pub(crate) type Place = (Timestamp, ThreadId);
+
+/// Where a thread stands in a list of an order.
+pub(crate) fn place(summary: &Summary, order: ListOrder) -> Place {
+    (summary.time(order), summary.thread)
+}
+
+/// Where a list of threads goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListCursor {
-    pub(crate) recency: Timestamp,
-    pub(crate) thread: ThreadId,
+    pub(crate) place: Place,
+    /// Whether the thread that stands there is on the page.
+    pub(crate) included: bool,
 }
 
 impl ListCursor {
-    pub(crate) fn of(summary: &Summary) -> Self {
-        Self {
-            recency: summary.recency_at,
-            thread: summary.thread,
-        }
-    }
-
-    pub(crate) fn parse(text: Option<&str>) -> Result<Option<Self>, ReadError> {
-        let Some(text) = text else { return Ok(None) };
-        let parsed = text.split_once('.').and_then(|(recency, thread)| {
+    pub(crate) fn parse(query: &ListQuery) -> Result<Option<Self>, ReadError> {
+        let Some(text) = &query.cursor else {
+            return Ok(None);
+        };
+        let rest = text.strip_prefix('=');
+        let place = rest.unwrap_or(text).strip_prefix(sign(query.order));
+        let parsed = place.and_then(|place| place.split_once('.'));
+        let parsed = parsed.and_then(|(time, thread)| {
             Some(Self {
-                recency: Timestamp(recency.parse().ok()?),
-                thread: thread.parse().ok()?,
+                place: (Timestamp(time.parse().ok()?), thread.parse().ok()?),
+                included: rest.is_some(),
             })
         });
         parsed.map(Some).ok_or(ReadError::BadCursor)
     }
 
-    fn text(self) -> String {
-        format!("{}.{}", self.recency.0, self.thread)
+    /// Whether a thread comes on a page that goes on from here.
+    pub(crate) fn leads_to(&self, place: Place, oldest_first: bool) -> bool {
+        let further = if oldest_first {
+            place > self.place
+        } else {
+            place < self.place
+        };
+        further || (self.included && place == self.place)
+    }
+
+    fn text(self, order: ListOrder) -> String {
+        let included = if self.included { "=" } else { "" };
+        let (time, thread) = self.place;
+        format!("{included}{}{}.{thread}", sign(order), time.0)
     }
 }
 
-/// Where a thread's turns or items go on: after this record.
-pub(crate) fn seq_cursor(text: Option<&str>) -> Result<Option<Seq>, ReadError> {
-    let Some(text) = text else { return Ok(None) };
-    let seq = text.parse().map_err(|_| ReadError::BadCursor)?;
-    Ok(Some(Seq(seq)))
+/// What tells a cursor of one order from that of another.
+fn sign(order: ListOrder) -> char {
+    match order {
+        ListOrder::Recency => 'r',
+        ListOrder::Created => 'c',
+        ListOrder::Updated => 'u',
+    }
+}
+
+/// Puts threads in the order of a list, and leaves as many as fit on a page and one more.
+pub(crate) fn arrange(threads: &mut Vec<Summary>, query: &ListQuery) {
+    threads.sort_by_key(|it| place(it, query.order));
+    if !query.oldest_first {
+        threads.reverse();
+    }
+    threads.truncate(limit(query.limit) + 1);
 }
 
 /// A page of threads from one more than fit on it, if there were more.
-pub(crate) fn of_threads(mut entries: Vec<Summary>, limit: usize) -> Page<Summary> {
+pub(crate) fn of_threads(mut entries: Vec<Summary>, query: &ListQuery) -> Page<Summary> {
+    let limit = limit(query.limit);
     let more = entries.len() > limit;
     entries.truncate(limit);
-    let last = entries.last().filter(|_| more);
-    let next = last.map(|summary| ListCursor::of(summary).text());
-    Page { entries, next }
+    let cursor = |it: &Summary, included| {
+        let place = place(it, query.order);
+        ListCursor { place, included }.text(query.order)
+    };
+    Page {
+        next: entries.last().filter(|_| more).map(|it| cursor(it, false)),
+        back: entries.first().map(|it| cursor(it, true)),
+        entries,
+    }
 }
 
-/// A page of numbered things from one more than fit on it, if there were more.
-pub(crate) fn of_numbered<T>(mut entries: Vec<(Seq, T)>, limit: usize) -> Page<T> {
-    let more = entries.len() > limit;
-    entries.truncate(limit);
-    let last = entries.last().filter(|_| more);
-    let next = last.map(|(seq, _)| seq.to_string());
+/// Where a thread's turns or items go on.
+pub(crate) fn mark(text: Option<&str>) -> Result<Option<Mark>, ReadError> {
+    text.map(str::parse).transpose()
+}
+
+/// What stands at a record.
+pub(crate) trait Numbered {
+    fn seq(&self) -> Seq;
+}
+
+impl Numbered for TurnEntry {
+    fn seq(&self) -> Seq {
+        self.from
+    }
+}
+
+impl Numbered for ItemEntry {
+    fn seq(&self) -> Seq {
+        self.seq
+    }
+}
+
+/// A page of turns or items, after which there are more or not.
+pub(crate) fn of_numbered<T: Numbered>(entries: Vec<T>, more: bool) -> Page<T> {
+    let cursor = |it: &T, included| {
+        let seq = it.seq();
+        Mark { seq, included }.to_string()
+    };
     Page {
-        entries: entries.into_iter().map(|(_, entry)| entry).collect(),
-        next,
+        next: entries.last().filter(|_| more).map(|it| cursor(it, false)),
+        back: entries.first().map(|it| cursor(it, true)),
+        entries,
     }
 }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use raddle_agent::{Nodes, Options, Threads};
-use raddle_core::ports::{AppendError, ForkError, Journal, ReadError, Waiting};
-use raddle_core::{Base, Class, Record, Recovery, Seq, ThreadId, Timestamp};
+use raddle_core::ports::{
+    AppendError, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages, ReadError,
+    Summary, TurnEntry, Waiting,
+};
+use raddle_core::{Base, Class, Record, Recovery, Seq, ThreadId, Timestamp, TurnId};
 use raddle_server::Providers;
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use tokio::sync::OnceCell;
@@ -18,9 +21,13 @@ pub(crate) fn open(home: &Path, providers: Providers, recovery: Recovery) -> Thr
     let folder = home.join("threads");
     // Never the name of another process, also not of a dead one.
     let node = ThreadId::mint().to_string();
+    let journal = Arc::new(Later::new(folder.clone(), node.clone()));
+    let memory = Arc::new(MemoryJournal::new());
     Threads::new(Options {
-        journal: Arc::new(Later::new(folder.clone(), node.clone())),
-        memory: Arc::new(MemoryJournal::new()),
+        journal: journal.clone(),
+        pages: journal,
+        memory: memory.clone(),
+        memory_pages: memory,
         model: Arc::new(Configured::new(providers)),
         clock: now,
         node,
@@ -167,5 +174,36 @@ impl Journal for Later {
             let journal = self.get().await.map_err(closed)?;
             journal.delete(thread).await
         })
+    }
+}
+
+impl Pages for Later {
+    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+        Box::pin(async move { self.get().await?.list(query).await })
+    }
+
+    fn turns(
+        &self,
+        thread: ThreadId,
+        query: PageQuery,
+    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
+        Box::pin(async move { self.get().await?.turns(thread, query).await })
+    }
+
+    fn items(
+        &self,
+        thread: ThreadId,
+        turn: Option<TurnId>,
+        query: PageQuery,
+    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
+        Box::pin(async move { self.get().await?.items(thread, turn, query).await })
+    }
+
+    fn search(
+        &self,
+        text: String,
+        query: ListQuery,
+    ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+        Box::pin(async move { self.get().await?.search(text, query).await })
     }
 }

@@ -21,9 +21,9 @@ pub(crate) struct Subscriber {
 }
 
 /// Answers a new subscriber. What it returns is waited for before anything else happens in the thread, so
-/// that the answer may be read from the journal and be exact.
+/// that the answer may be read from the journal and be exact; it says whether there was an answer.
 pub(crate) type SubscribeReply =
-    Box<dyn FnOnce(Result<Subscribed, AgentError>) -> Option<Waiting<'static, ()>> + Send>;
+    Box<dyn FnOnce(Result<Subscribed, AgentError>) -> Option<Waiting<'static, bool>> + Send>;
 
 /// Whether a new subscriber is told what the model has used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) enum Usage {
 pub(super) struct Joining {
     listener: Arc<dyn Listener>,
     usage: Usage,
-    answer: Waiting<'static, ()>,
+    answer: Waiting<'static, bool>,
 }
 
 impl Task {
@@ -79,22 +79,19 @@ impl Task {
                 answer,
             } = joining;
             let mut answer = pin!(timeout(PATIENCE, answer));
-            loop {
+            let answered = loop {
                 tokio::select! {
                     biased;
-                    done = &mut answer => {
-                        if done.is_err() {
-                            tracing::warn!(thread = %self.id, "a subscriber was not answered in time");
-                        }
-                        break;
-                    }
+                    answered = &mut answer => break answered.unwrap_or(false),
                     message = self.inbox.recv(), if !self.forsaken => {
                         self.came(message);
                         self.show_to_lookers();
                     }
                 }
+            };
+            if answered {
+                self.welcome(listener, usage);
             }
-            self.welcome(listener, usage);
         }
         let held = std::mem::take(&mut self.held);
         self.act(held);

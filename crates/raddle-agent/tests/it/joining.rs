@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use raddle_agent::{Heard, Listener, Newcomer};
+use raddle_agent::{Heard, Listener, Newcomer, Unsubscribed};
 use raddle_core::{ChangeSettings, SettingsChange, ThreadId};
 use raddle_protocol::Notification;
 use tokio::sync::{mpsc, oneshot};
@@ -74,7 +74,8 @@ async fn what_is_open_is_told_after_the_answer() {
             .turn()
             .map(|turn| turn.id.clone());
         drop(asked.send(turn));
-        Box::pin(async move { drop(answering.await) }) as raddle_core::ports::Waiting<'static, ()>
+        Box::pin(async move { answering.await.is_ok() })
+            as raddle_core::ports::Waiting<'static, bool>
     };
     threads
         .resume(id, newcomer(reader.clone(), Some("big")), reply)
@@ -126,7 +127,7 @@ async fn a_newcomer_to_an_empty_thread_may_change_it() {
                     .clone(),
             ),
         );
-        Box::pin(std::future::ready(())) as raddle_core::ports::Waiting<'static, ()>
+        Box::pin(std::future::ready(true)) as raddle_core::ports::Waiting<'static, bool>
     };
     threads
         .resume(id, newcomer(me.clone(), Some("big")), reply)
@@ -139,4 +140,24 @@ async fn a_newcomer_to_an_empty_thread_may_change_it() {
         until(&mut hears, "thread/name").await,
         ["thread/name/updated #"]
     );
+}
+
+/// Whoever cannot be answered does not hear either.
+#[tokio::test]
+async fn who_is_not_answered_hears_nothing() {
+    let journal = journal();
+    let (threads, _) = threads(&journal, &[]);
+    let id = ThreadId::mint();
+    let thread = begin(&threads, id, client().0).await;
+    let (me, mut hears) = client();
+    let reply = |_: Result<raddle_agent::Subscribed, _>| {
+        Box::pin(std::future::ready(false)) as raddle_core::ports::Waiting<'static, bool>
+    };
+    threads.resume(id, newcomer(me.clone(), None), reply).await;
+    order(&thread, rename(Some("a"))).await.expect("stored");
+    assert_eq!(
+        threads.unsubscribe(id, me).await,
+        Unsubscribed::NotSubscribed
+    );
+    assert!(hears.try_recv().is_err());
 }

@@ -4,6 +4,7 @@ mod faulty;
 mod joining;
 mod leaving;
 mod owners;
+mod peek;
 mod script;
 
 use std::sync::Arc;
@@ -70,7 +71,9 @@ fn threads(journal: &Arc<dyn Journal>, script: &[&[Line]]) -> (Threads, Arc<Scri
     let script = Arc::new(Script::new(script));
     let threads = Threads::new(Options {
         journal: journal.clone(),
+        pages: Arc::new(MemoryJournal::new()),
         memory: Arc::new(MemoryJournal::new()),
+        memory_pages: Arc::new(MemoryJournal::new()),
         model: script.clone(),
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),

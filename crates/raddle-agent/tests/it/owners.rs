@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use raddle_agent::{AgentError, Nodes, Options, Threads};
-use raddle_core::ports::{Journal, ReadError, Waiting};
+use raddle_core::ports::{ReadError, Waiting};
 use raddle_core::{Recovery, ThreadId, Timestamp};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 
@@ -23,15 +23,17 @@ impl Nodes for Locks {
 }
 
 /// A node with its own journal on a folder. It is alive as long as its lock is.
-fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
+pub fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
     let options = raddle_store::Options {
         folder: folder.to_owned(),
     };
-    let journal: Arc<dyn Journal> = Arc::new(LocalJournal::open(&options).expect("a journal"));
+    let journal = Arc::new(LocalJournal::open(&options).expect("a journal"));
     let lock = NodeLock::take(folder, name).expect("a lock");
     let threads = Threads::new(Options {
-        journal,
+        journal: journal.clone(),
+        pages: journal,
         memory: Arc::new(MemoryJournal::new()),
+        memory_pages: Arc::new(MemoryJournal::new()),
         model: Arc::new(Script::new(&[])),
         clock: || Timestamp(1_000_000),
         node: name.to_owned(),

@@ -4,8 +4,10 @@ use raddle_protocol as wire;
 
 use super::failure;
 use super::item;
+use crate::ports::{Summary, TurnEntry};
 use crate::{
-    ApprovalPolicy, LastTurn, OpenTurn, Reviewer, Sandbox, Source, Status, Thread, TurnEnd,
+    ApprovalPolicy, Item, LastTurn, OpenItem, OpenTurn, Reviewer, Sandbox, Seq, Source, Status,
+    Thread, TurnEnd,
 };
 
 /// A thread without its turns, as the wire shows it.
@@ -15,53 +17,64 @@ use crate::{
 /// When the thread was never started: there is nothing to show then, and nobody to show it to.
 pub fn view(thread: &Thread) -> wire::Thread {
     let identity = thread.identity.as_ref().expect("the thread was started");
-    let settings = &thread.settings;
-    let git = identity.git.as_ref().map(|git| wire::GitInfo {
+    let summary = Summary::shown(thread).expect("the thread was started");
+    wire::Thread {
+        ephemeral: identity.ephemeral,
+        status: status(thread.status()),
+        ..list_view(&summary)
+    }
+}
+
+/// A thread in a list, as the wire shows it while it is not loaded.
+pub fn list_view(summary: &Summary) -> wire::Thread {
+    let origin = &summary.origin;
+    let git = origin.git.as_ref().map(|git| wire::GitInfo {
         branch: git.branch.clone(),
         origin_url: git.origin.clone(),
         sha: git.sha.clone(),
     });
     wire::Thread {
-        id: identity.thread,
-        session_id: identity.thread,
-        cli_version: identity.version.clone(),
-        created_at: identity.created_at.seconds(),
-        cwd: settings.cwd.clone(),
-        ephemeral: identity.ephemeral,
-        model_provider: settings.provider.clone().unwrap_or_default(),
-        preview: thread.preview.clone(),
+        id: summary.thread,
+        session_id: summary.thread,
+        cli_version: origin.version.clone(),
+        created_at: summary.created_at.seconds(),
+        cwd: summary.cwd.clone(),
+        ephemeral: false,
+        model_provider: summary.provider.clone().unwrap_or_default(),
+        preview: summary.preview.clone(),
         project_id: None,
-        source: source(&identity.source),
-        status: status(thread.status()),
+        source: source(&origin.source),
+        status: wire::ThreadStatus::NotLoaded,
         turns: Vec::new(),
-        updated_at: thread.updated_at.seconds(),
+        updated_at: summary.updated_at.seconds(),
         agent_nickname: None,
         agent_role: None,
         can_accept_direct_input: None,
         daybreak_enabled: None,
         environments: None,
         extra: None,
-        forked_from_id: identity.forked_from,
+        forked_from_id: origin.forked_from,
         git_info: git,
-        history_mode: if identity.paginated {
+        history_mode: if origin.paginated {
             wire::ThreadHistoryMode::Paginated
         } else {
             wire::ThreadHistoryMode::Legacy
         },
-        model: settings.model.clone(),
-        name: thread.name.clone(),
-        originator: identity.originator.clone(),
+        model: summary.model.clone(),
+        name: summary.name.clone(),
+        originator: origin.originator.clone(),
         parent_thread_id: None,
         path: None,
-        reasoning_effort: settings.effort.clone(),
-        recency_at: thread.recency_at.map(|at| at.seconds()),
+        reasoning_effort: summary.effort.clone(),
+        recency_at: Some(summary.recency_at.seconds()),
         section: None,
         section_entered_at: None,
-        thread_source: identity.label.clone(),
+        thread_source: origin.label.clone(),
     }
 }
 
-pub(super) fn status(status: Status) -> wire::ThreadStatus {
+/// What a thread is doing, as the wire says it.
+pub fn status(status: Status) -> wire::ThreadStatus {
     match status {
         Status::Idle => wire::ThreadStatus::Idle,
         Status::Failed => wire::ThreadStatus::SystemError,
@@ -83,39 +96,62 @@ pub(super) fn status(status: Status) -> wire::ThreadStatus {
 
 /// A turn that runs, without its items.
 pub(super) fn open_turn(turn: &OpenTurn) -> wire::Turn {
-    wire::Turn {
-        id: turn.id.clone(),
-        items: Vec::new(),
-        status: wire::TurnStatus::InProgress,
-        completed_at: None,
-        duration_ms: None,
-        error: None,
-        items_view: wire::TurnItemsView::NotLoaded,
-        root_turn_id: Some(turn.root.clone().unwrap_or_else(|| turn.id.clone())),
-        started_at: Some(turn.started_at.seconds()),
-    }
+    turn_view(&TurnEntry {
+        turn: turn.id.clone(),
+        root: turn.root.clone(),
+        from: Seq::ZERO,
+        started_at: turn.started_at,
+        ended: None,
+    })
 }
 
 /// A turn that ended, with its last message if it ended well.
 pub(super) fn last_turn(turn: &LastTurn) -> wire::Turn {
-    let (status, error) = match &turn.end {
-        TurnEnd::Completed {} => (wire::TurnStatus::Completed, None),
-        TurnEnd::Interrupted(_) => (wire::TurnStatus::Interrupted, None),
-        TurnEnd::Failed(why) => (wire::TurnStatus::Failed, Some(failure(why))),
-    };
     let well = matches!(turn.end, TurnEnd::Completed {});
     let answer = turn.answer.as_deref().filter(|_| well);
     wire::Turn {
-        id: turn.id.clone(),
         items: answer.map(item::whole).into_iter().collect(),
-        status,
-        completed_at: Some(turn.ended_at.seconds()),
-        duration_ms: Some(turn.ended_at.since(turn.started_at)),
-        error,
         items_view: wire::TurnItemsView::Summary,
-        root_turn_id: Some(turn.root.clone().unwrap_or_else(|| turn.id.clone())),
+        ..turn_view(&TurnEntry {
+            turn: turn.id.clone(),
+            root: turn.root.clone(),
+            from: Seq::ZERO,
+            started_at: turn.started_at,
+            ended: Some((turn.end.clone(), turn.ended_at)),
+        })
+    }
+}
+
+/// A turn on a page, without its items. One that has not ended runs.
+pub fn turn_view(turn: &TurnEntry) -> wire::Turn {
+    let ended = turn.ended.as_ref();
+    let (status, error) = match ended.map(|(end, _)| end) {
+        None => (wire::TurnStatus::InProgress, None),
+        Some(TurnEnd::Completed {}) => (wire::TurnStatus::Completed, None),
+        Some(TurnEnd::Interrupted(_)) => (wire::TurnStatus::Interrupted, None),
+        Some(TurnEnd::Failed(why)) => (wire::TurnStatus::Failed, Some(failure(why))),
+    };
+    wire::Turn {
+        id: turn.turn.clone(),
+        items: Vec::new(),
+        status,
+        completed_at: ended.map(|(_, at)| at.seconds()),
+        duration_ms: ended.map(|(_, at)| at.since(turn.started_at)),
+        error,
+        items_view: wire::TurnItemsView::NotLoaded,
+        root_turn_id: Some(turn.root.clone().unwrap_or_else(|| turn.turn.clone())),
         started_at: Some(turn.started_at.seconds()),
     }
+}
+
+/// An item, as the wire shows it.
+pub fn item_view(item: &Item) -> wire::ThreadItem {
+    item::whole(item)
+}
+
+/// An item that is open, without the text that is told of it.
+pub fn open_item_view(open: &OpenItem) -> wire::ThreadItem {
+    item::open(&open.item)
 }
 
 fn source(source: &Source) -> wire::SessionSource {

@@ -23,7 +23,9 @@ impl Thread {
         match body {
             Body::Delta(delta) => self.grow(delta),
             Body::Event(event) => {
-                self.updated_at = *at;
+                if event.is_change() {
+                    self.updated_at = *at;
+                }
                 self.happen(event, *seq, *at);
             }
         }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Ask, Cause, Epoch, Failure, Gate, Git, Item, ItemId, Key, Part, Purpose, RequestNumber, Seq,
-    Settings, Settlement, Source, Span, ThreadId, Timestamp, Topic, TurnEnd, TurnId, TurnKind,
-    Usage,
+    Ask, Cause, Epoch, Failure, Gate, Git, Item, ItemId, ItemStatus, Key, Part, Purpose,
+    RequestNumber, Seq, Settings, Settlement, Source, Span, ThreadId, Timestamp, Topic, TurnEnd,
+    TurnId, TurnKind, Usage,
 };
 
 /// How many settled requests are remembered.
@@ -262,6 +262,14 @@ impl OpenItem {
         self.item.call.is_some()
     }
 
+    /// The item with the text it has so far.
+    pub fn so_far(&self) -> Item {
+        let mut item =
+            super::closing::last_form(self, ItemStatus::InProgress, self.item.started_at);
+        item.completed_at = None;
+        item
+    }
+
     /// Bytes of all its texts.
     pub fn bytes(&self) -> u64 {
         self.texts.values().map(|text| text.len() as u64).sum()
@@ -428,7 +436,7 @@ impl Thread {
             .map_or(Timestamp(0), |it| it.created_at)
     }
 
-    /// When something last happened.
+    /// When it last changed: see [`Event::is_change`](crate::Event::is_change).
     pub fn updated_at(&self) -> Timestamp {
         self.updated_at
     }

@@ -1,8 +1,17 @@
 pub(crate) mod archive;
 pub(crate) mod compact;
 pub(crate) mod delete;
+pub(crate) mod fork;
+pub(crate) mod items;
+pub(crate) mod list;
+pub(crate) mod loaded;
 pub(crate) mod name;
+pub(crate) mod read;
+pub(crate) mod resume;
+pub(crate) mod revert;
+pub(crate) mod search;
 pub(crate) mod settings;
 pub(crate) mod start;
+pub(crate) mod turns;
 pub(crate) mod unarchive;
 pub(crate) mod unsubscribe;

@@ -1,9 +1,16 @@
 //! The live threads, and how a client's words become theirs.
 
 pub(crate) mod answers;
+pub(crate) mod ends;
 mod input;
+pub(crate) mod items;
+pub(crate) mod lists;
+mod overrides;
+pub(crate) mod snippets;
+pub(crate) mod view;
 
 pub(crate) use self::input::message;
+pub(crate) use self::overrides::Overrides;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
@@ -64,12 +71,22 @@ pub(crate) fn refused(id: ThreadId, error: AgentError) -> WireError {
         AgentError::Read(ReadError::NotFound) | AgentError::Refused(Refusal::Deleted) => {
             WireError::Refused(format!("thread not found: {id}").into())
         }
+        error => failed(error),
+    }
+}
+
+/// The same where no thread was named.
+pub(crate) fn failed(error: AgentError) -> WireError {
+    match error {
         AgentError::Refused(Refusal::Busy) => WireError::Overloaded,
         AgentError::Refused(Refusal::NotSteerable { kind }) => WireError::NotSteerable(kind),
         AgentError::Refused(refusal) => WireError::Refused(refusal.to_string().into()),
         AgentError::Unavailable | AgentError::Read(ReadError::Unavailable(_)) => {
             WireError::StorageAway
         }
+        AgentError::Read(ReadError::BadCursor) => WireError::Refused(
+            "invalid cursor: no page of this list gave it; leave it out to begin anew".into(),
+        ),
         AgentError::Read(error) => WireError::Storage(error.to_string()),
         error @ AgentError::OwnedBy { .. } => WireError::Refused(error.to_string().into()),
         AgentError::Ended => WireError::Overloaded,

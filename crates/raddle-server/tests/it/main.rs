@@ -27,14 +27,30 @@ mod model {
     mod list;
 }
 mod thread {
+    mod items {
+        mod list;
+        mod read;
+    }
+    mod list;
+    mod loaded {
+        mod list;
+    }
+    mod read;
+    mod search;
+    mod turns {
+        mod list;
+    }
     mod archive;
     mod compact {
         mod start;
     }
     mod delete;
+    mod fork;
     mod name {
         mod set;
     }
+    mod resume;
+    mod revert;
     mod settings {
         mod update;
     }

@@ -167,3 +167,29 @@ async fn an_answer_from_elsewhere_does_not_count() {
     assert_eq!(resolved["method"], "serverRequest/resolved");
     assert_eq!(resolved["params"]["requestId"], question["id"]);
 }
+
+/// A question outlives who was asked: whoever comes next gets it under the same id.
+#[tokio::test]
+async fn whoever_comes_later_is_asked_too() {
+    let stage = Stage::new();
+    let (mut server, threads) = opened(&stage);
+    let mut client = Client::connect(&mut server).await;
+    let thread = running(&mut client).await;
+    wants(&threads, thread).await;
+    let question = asked(&mut client).await;
+    client.leave().await.when_ended().await;
+
+    let mut other = Client::connect(&mut server).await;
+    let params = json!({"threadId": thread, "excludeTurns": true});
+    let resumed = other.ask("thread/resume", params).await.expect("a thread");
+    let flags = json!(["waitingOnApproval"]);
+    assert_eq!(resumed["thread"]["status"]["activeFlags"], flags);
+    for word in ["item/started", "item/agentMessage/delta", "item/started"] {
+        assert_eq!(other.next().await["method"], word);
+    }
+    let again = other.next().await;
+    assert_eq!(again, question);
+    other.send(&json!({"id": again["id"], "result": {"decision": "accept"}}));
+    assert_eq!(other.next().await["method"], "thread/status/changed");
+    assert_eq!(other.next().await["method"], "serverRequest/resolved");
+}

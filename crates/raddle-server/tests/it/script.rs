@@ -5,7 +5,7 @@ use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
 use raddle_agent::Threads;
-use raddle_core::ports::{Answer, Journal, Model, Prompt, Said, Waiting};
+use raddle_core::ports::{Answer, Journal, Model, Pages, Prompt, Said, Waiting};
 use raddle_core::{
     AgentMessage, Failure, FailureKind, ItemBody, ItemId, ModelEnd, Part, Timestamp, Usage,
 };
@@ -15,19 +15,39 @@ use raddle_store::MemoryJournal;
 /// Live threads in memory, whose model says these messages, one in each call, and then fails. A message
 /// that ends in `…` is only begun: the call says no more and does not end.
 pub fn threads(says: &[&str]) -> impl FnOnce(Providers) -> Threads + use<> {
-    threads_in(Arc::new(MemoryJournal::new()), says)
+    threads_of(Arc::new(MemoryJournal::new()), says)
 }
 
-/// The same in a journal of one's own.
+/// The same in a journal that others may use after them.
+pub fn threads_of(
+    journal: Arc<MemoryJournal>,
+    says: &[&str],
+) -> impl FnOnce(Providers) -> Threads + use<> {
+    with_pages(journal.clone(), journal, says)
+}
+
+/// The same in a journal of one's own, which has no pages.
+#[allow(dead_code, reason = "the tests of the binary take this file too")]
 pub fn threads_in(
     journal: Arc<dyn Journal>,
     says: &[&str],
 ) -> impl FnOnce(Providers) -> Threads + use<> {
+    with_pages(journal, Arc::new(MemoryJournal::new()), says)
+}
+
+fn with_pages(
+    journal: Arc<dyn Journal>,
+    pages: Arc<dyn Pages>,
+    says: &[&str],
+) -> impl FnOnce(Providers) -> Threads + use<> {
     let says = says.iter().map(|it| (*it).to_owned()).collect();
     move |_| {
+        let memory = Arc::new(MemoryJournal::new());
         Threads::new(raddle_agent::Options {
             journal,
-            memory: Arc::new(MemoryJournal::new()),
+            pages,
+            memory: memory.clone(),
+            memory_pages: memory,
             model: Arc::new(Script(Mutex::new(says))),
             clock: || Timestamp(1_700_000_000_000),
             node: "test".to_owned(),

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use raddle_core::ports::{ListQuery, Page, PageQuery, ReadError, Summary, TurnEntry};
-use raddle_core::{Base, Item, Record, Seq, ThreadId, TurnId};
+use raddle_core::ports::{ItemEntry, ListQuery, Page, PageQuery, ReadError, Summary, TurnEntry};
+use raddle_core::{Base, Record, Seq, ThreadId, TurnId};
 use rusqlite::{Connection, Transaction};
 
 use super::fence::{self, Found};
@@ -55,12 +55,12 @@ impl Archive {
         Ok(ids(&transaction, found).take(2).collect())
     }
 
-    /// A page of threads, newest first.
+    /// A page of threads.
     pub fn list(&self, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
         pages::list(&*self.begin()?, query)
     }
 
-    /// A page of threads that hold a text, newest first, as far as the index of words has come.
+    /// A page of threads that hold a text, as far as the index of words has come.
     pub fn search(&self, text: &str, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
         search::search(&*self.begin()?, &self.folder, text, query)
     }
@@ -82,7 +82,7 @@ impl Archive {
         thread: ThreadId,
         turn: Option<&TurnId>,
         query: &PageQuery,
-    ) -> Result<Page<Item>, ReadError> {
+    ) -> Result<Page<ItemEntry>, ReadError> {
         pages::items(&*self.begin()?, &self.files, thread, turn, query)
     }
 

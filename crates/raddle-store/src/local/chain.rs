@@ -82,18 +82,39 @@ pub(super) fn sum_of_thread(thread: ThreadId, row: &Row) -> Sum {
 
 /// The checksum of what lists show of a thread.
 pub(super) fn sum_of_summary(number: i64, shelf: Shelf, summary: &Summary) -> Sum {
+    let origin = &summary.origin;
     let mut hash = Sha256::new()
         .chain_update(number.to_le_bytes())
         .chain_update(summary.thread.as_uuid().as_bytes())
         .chain_update((shelf as i64).to_le_bytes())
         .chain_update(summary.recency_at.0.to_le_bytes())
         .chain_update(summary.created_at.0.to_le_bytes())
+        .chain_update(summary.updated_at.0.to_le_bytes())
         .chain_update(summary.turns.to_le_bytes())
-        .chain_update([u8::from(summary.name.is_some())]);
-    let name = summary.name.as_deref().unwrap_or_default();
-    for text in [summary.cwd.as_str(), name, summary.preview.as_str()] {
-        hash.update((text.len() as u64).to_le_bytes());
-        hash.update(text);
+        .chain_update([u8::from(origin.paginated)]);
+    let source = project::source(&origin.source);
+    let forked_from = origin.forked_from.map(|it| it.to_string());
+    let git = origin.git.as_ref();
+    for text in [
+        Some(&summary.cwd),
+        Some(&summary.preview),
+        summary.name.as_ref(),
+        summary.provider.as_ref(),
+        summary.model.as_ref(),
+        summary.effort.as_ref(),
+        Some(&source),
+        origin.originator.as_ref(),
+        origin.label.as_ref(),
+        Some(&origin.version),
+        forked_from.as_ref(),
+        git.and_then(|it| it.branch.as_ref()),
+        git.and_then(|it| it.origin.as_ref()),
+        git.and_then(|it| it.sha.as_ref()),
+    ] {
+        // What is not there is another thing than an empty text.
+        let length = text.map_or(u64::MAX, |text| text.len() as u64);
+        hash.update(length.to_le_bytes());
+        hash.update(text.map_or("", String::as_str));
     }
     short(hash)
 }

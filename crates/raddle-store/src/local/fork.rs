@@ -17,7 +17,7 @@ pub(super) struct Fork {
     pub(super) at: Seq,
     pub(super) to: ThreadId,
     /// What a list would show of `from` at that record.
-    pub(super) summary: Option<Summary>,
+    pub(super) summary: Option<Box<Summary>>,
 }
 
 impl Fork {

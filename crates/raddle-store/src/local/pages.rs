@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use raddle_core::ports::{ListQuery, Page, PageQuery, ReadError, Summary, TurnEntry};
-use raddle_core::{Event, Item, Seq, ThreadId, TurnId};
+use raddle_core::ports::{
+    ItemEntry, ListOrder, ListQuery, Mark, Page, PageQuery, ReadError, Summary, TurnEntry,
+};
+use raddle_core::{Event, Seq, ThreadId, TurnId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
 use super::course::{Course, Order};
@@ -16,12 +18,11 @@ use super::{error, read};
 use crate::page::{self, ListCursor};
 use crate::records::item_of;
 
-/// A page of threads, newest first.
+/// A page of threads.
 pub(super) fn list(connection: &Connection, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
-    let cursor = ListCursor::parse(query.cursor.as_deref())?;
-    let limit = page::limit(query.limit);
-    let threads = threads(connection, query, cursor, limit, |_| true).map_err(error::open)?;
-    Ok(page::of_threads(threads, limit))
+    let cursor = ListCursor::parse(query)?;
+    let threads = threads(connection, query, cursor, |_| true).map_err(error::open)?;
+    Ok(page::of_threads(threads, query))
 }
 
 /// As many threads as fit on a page, and one more if there are more.
@@ -29,61 +30,102 @@ pub(super) fn threads(
     connection: &Connection,
     query: &ListQuery,
     cursor: Option<ListCursor>,
-    limit: usize,
     wanted: impl Fn(i64) -> bool,
 ) -> Result<Vec<Summary>, Error> {
+    let mut threads = Vec::new();
+    if query.cwds.is_empty() {
+        walk(connection, query, cursor, None, &wanted, &mut threads)?;
+    }
+    // Each folder has its own place in the index.
+    let folders: BTreeSet<&String> = query.cwds.iter().collect();
+    for folder in folders {
+        let folder = Some(folder.as_str());
+        walk(connection, query, cursor, folder, &wanted, &mut threads)?;
+    }
+    page::arrange(&mut threads, query);
+    Ok(threads)
+}
+
+/// Looks for threads of a folder, or of all, in the order of the list until a page is full.
+fn walk(
+    connection: &Connection,
+    query: &ListQuery,
+    cursor: Option<ListCursor>,
+    folder: Option<&str>,
+    wanted: &impl Fn(i64) -> bool,
+    threads: &mut Vec<Summary>,
+) -> Result<(), Error> {
     let shelf = if query.archived {
         Shelf::Archived
     } else {
         Shelf::Open
     };
-    let (index, folder) = match &query.cwd {
-        Some(_) => ("summary_folder", "AND cwd = ?4"),
-        None => ("summary_recent", "AND ?4 IS NULL"),
+    let column = match query.order {
+        ListOrder::Recency => "recency_at",
+        ListOrder::Created => "created_at",
+        ListOrder::Updated => "updated_at",
     };
-    let select = |columns: &str, index: &str| {
-        format!(
-            "SELECT {columns} FROM summary INDEXED BY {index}
-             WHERE shelf = ?1 {folder} AND (recency_at, id) < (?2, ?3)
-             ORDER BY recency_at DESC, id DESC"
-        )
+    let (further, direction) = if query.oldest_first {
+        (">", "ASC")
+    } else {
+        ("<", "DESC")
     };
-    let (recency, id) = match cursor {
-        Some(cursor) => (
-            cursor.recency.0,
-            cursor.thread.as_uuid().as_bytes().to_vec(),
-        ),
-        // Nothing comes after these: no id has 17 bytes.
+    let included = cursor.is_some_and(|cursor| cursor.included);
+    let equal = if included { "=" } else { "" };
+    let in_folder = if folder.is_some() {
+        "cwd = ?4"
+    } else {
+        "?4 IS NULL"
+    };
+    let sql = format!(
+        "SELECT {SUMMARY} FROM summary
+         WHERE shelf = ?1 AND ({column}, id) {further}{equal} (?2, ?3) AND {in_folder}
+             AND (?5 IS NULL OR provider IN (SELECT value FROM json_each(?5)))
+             AND (?6 IS NULL OR source IN (SELECT value FROM json_each(?6)))
+             AND (?7 IS NULL OR originator IN (SELECT value FROM json_each(?7)))
+         ORDER BY {column} {direction}, id {direction}"
+    );
+    let (time, id) = match cursor {
+        Some(ListCursor { place, .. }) => (place.0.0, place.1.as_uuid().as_bytes().to_vec()),
+        // Nothing comes before these or after these: every id has 16 bytes.
+        None if query.oldest_first => (i64::MIN, Vec::new()),
         None => (i64::MAX, vec![0xff; 17]),
     };
-    let values = params![shelf as i64, recency, id, query.cwd];
-    let mut statement = connection.prepare_cached(&select(SUMMARY, index))?;
-    let mut rows = statement.query(values)?;
-    let again = format!("{index}_again");
-    let mut witness = connection.prepare_cached(&select("number", &again))?;
-    let mut witness = witness.query(values)?;
-    let mut threads = Vec::new();
-    loop {
-        let next = rows.next()?;
-        let number: Option<i64> = next.map(|row| row.get(0)).transpose()?;
-        let seen: Option<i64> = witness.next()?.map(|row| row.get(0)).transpose()?;
-        if number != seen {
-            return Err(error::damaged("the two indexes of the list do not agree"));
-        }
-        let (Some(row), Some(number)) = (next, number) else {
-            break;
-        };
+    let sources = query.sources.as_ref();
+    let sources = sources.map(|them| them.iter().map(project::source).collect::<Vec<_>>());
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![
+        shelf as i64,
+        time,
+        id,
+        folder,
+        list_of(&query.providers),
+        sources.and_then(|sources| serde_json::to_string(&sources).ok()),
+        list_of(&query.originators),
+    ])?;
+    let room = page::limit(query.limit) + 1;
+    let mut found = 0;
+    while found < room
+        && let Some(row) = rows.next()?
+    {
+        let number = row.get(0)?;
         if wanted(number) {
             let thread = fence::of_number(connection, number)?;
             let (id, thread) = thread.ok_or_else(|| nameless(number))?;
             let listed = Listed::read(row, &thread)?;
-            threads.push(with_head(connection, id, &thread, listed)?);
-            if threads.len() > limit {
-                break;
+            if query.takes(&listed.summary) {
+                threads.push(with_head(connection, id, &thread, listed)?);
+                found += 1;
             }
         }
     }
-    Ok(threads)
+    Ok(())
+}
+
+/// A filter, as one value; nothing if it lets all pass.
+fn list_of(wanted: &[String]) -> Option<String> {
+    let some = (!wanted.is_empty()).then_some(wanted)?;
+    serde_json::to_string(some).ok()
 }
 
 fn nameless(number: i64) -> Error {
@@ -134,9 +176,8 @@ pub(super) fn shown(
 
 /// Whether a thread belongs on a page.
 pub(super) fn wanted(it: &Summary, query: &ListQuery, cursor: Option<ListCursor>) -> bool {
-    it.archived == query.archived
-        && query.cwd.as_ref().is_none_or(|cwd| *cwd == it.cwd)
-        && cursor.is_none_or(|cursor| ListCursor::of(it) < cursor)
+    let place = page::place(it, query.order);
+    query.takes(it) && cursor.is_none_or(|cursor| cursor.leads_to(place, query.oldest_first))
 }
 
 /// A page of turns.
@@ -151,10 +192,10 @@ pub(super) fn turns(
     let entries = scan.entries(connection, Trail::Turn);
     let entries = entries.map_err(error::open)?;
     let mut turns = Vec::with_capacity(entries.len());
-    for it in entries {
-        turns.push((it.seq(), turn(connection, files, &scan.course, it)?));
+    for it in entries.iter().take(scan.limit) {
+        turns.push(turn(connection, files, &scan.course, *it)?);
     }
-    Ok(page::of_numbered(turns, scan.limit))
+    Ok(page::of_numbered(turns, entries.len() > scan.limit))
 }
 
 fn turn(
@@ -164,14 +205,15 @@ fn turn(
     entry: Entry,
 ) -> Result<TurnEntry, ReadError> {
     let from = entry.seq();
-    let (started_at, event) = read::event(connection, files, course, entry.at)?;
-    let Event::TurnStarted(started) = *event else {
+    let found = read::event(connection, files, course, entry.at)?;
+    let Event::TurnStarted(started) = *found.event else {
         return Err(read::corrupt(from, "it begins no turn".to_owned()));
     };
     let mut entry = TurnEntry {
         turn: started.turn,
+        root: started.root,
         from,
-        started_at,
+        started_at: found.at,
         ended: None,
     };
     let fail = |error| error::read(error, from);
@@ -183,10 +225,10 @@ fn turn(
     let mut end = last_end(before(until))?;
     // It ends once. Should another end lie there, it is some other turn's.
     while end > from {
-        let (ended_at, event) = read::event(connection, files, course, course.key_of(end))?;
-        match *event {
+        let found = read::event(connection, files, course, course.key_of(end))?;
+        match *found.event {
             Event::TurnEnded(ended) if ended.turn == entry.turn => {
-                entry.ended = Some((ended.end, ended_at));
+                entry.ended = Some((ended.end, found.at));
                 break;
             }
             Event::TurnEnded(_) => end = last_end(before(end))?,
@@ -213,7 +255,7 @@ pub(super) fn items(
     thread: ThreadId,
     turn: Option<&TurnId>,
     query: &PageQuery,
-) -> Result<Page<Item>, ReadError> {
+) -> Result<Page<ItemEntry>, ReadError> {
     let row = read::thread(connection, thread)?.ok_or(ReadError::NotFound)?;
     let mut scan = Scan::new(connection, &row, query)?;
     if let Some(turn) = turn {
@@ -224,15 +266,26 @@ pub(super) fn items(
     let entries = scan.entries(connection, Trail::Item);
     let entries = entries.map_err(error::open)?;
     let mut items = Vec::with_capacity(entries.len());
+    let mut bytes = 0;
     for it in entries {
+        // What no longer fits is not read; one that is only known to be there leads to the next page.
+        let full = items.len() == scan.limit || bytes >= page::ITEMS_BYTES_MAX;
+        if full {
+            return Ok(page::of_numbered(items, true));
+        }
         let seq = it.seq();
-        let (_, event) = read::event(connection, files, &scan.course, it.at)?;
-        let Some((_, item)) = item_of(&event) else {
+        let found = read::event(connection, files, &scan.course, it.at)?;
+        bytes += found.bytes;
+        let Some((turn, item)) = item_of(&found.event) else {
             return Err(read::corrupt(seq, "it is no item".to_owned()));
         };
-        items.push((seq, item.clone()));
+        items.push(ItemEntry {
+            turn: turn.clone(),
+            seq,
+            item: item.clone(),
+        });
     }
-    Ok(page::of_numbered(items, scan.limit))
+    Ok(page::of_numbered(items, false))
 }
 
 /// Where a turn's records lie: turns follow one another, so it reaches to the next.
@@ -246,8 +299,8 @@ fn span(
         return Ok(None);
     };
     let from = key::seq(at);
-    let (_, event) = read::event(connection, files, course, at)?;
-    match &*event {
+    let found = read::event(connection, files, course, at)?;
+    match &*found.event {
         Event::TurnStarted(it) if it.turn == *turn => {}
         _ => return Err(read::corrupt(from, "it does not begin the turn".to_owned())),
     }
@@ -305,10 +358,14 @@ impl Scan {
             scan.spans.reverse();
             scan.order = Order::NewestFirst;
         }
-        match page::seq_cursor(query.cursor.as_deref())? {
-            Some(cursor) if query.newest_first => scan.clip((Seq::ZERO, cursor)),
-            Some(cursor) => scan.clip((Seq(cursor.0.saturating_add(1)), Seq(u64::MAX))),
-            None => {}
+        if let Some(Mark { seq, included }) = page::mark(query.cursor.as_deref())? {
+            let after = Seq(seq.0.saturating_add(1));
+            scan.clip(match (query.newest_first, included) {
+                (true, true) => (Seq::ZERO, after),
+                (true, false) => (Seq::ZERO, seq),
+                (false, true) => (seq, Seq(u64::MAX)),
+                (false, false) => (after, Seq(u64::MAX)),
+            });
         }
         Ok(scan)
     }

@@ -1,15 +1,16 @@
 //! Lists and pages follow the records, in the transaction that stores them.
 
-use raddle_core::ports::Summary;
-use raddle_core::{Body, Event, Record, Seq, ThreadId, Timestamp};
+use raddle_core::ports::{Origin, Summary};
+use raddle_core::{Body, Event, Git, Record, Seq, Source, ThreadId, Timestamp};
 use rusqlite::{Connection, Error, params};
+use serde::{Deserialize, Serialize};
 
 use super::chain::{self, Sum};
 use super::course::{Course, Order};
-use super::error;
 use super::fence::{Row, as_i64};
 use super::key;
 use super::trail::Trail;
+use super::error;
 use crate::cuts::Cuts;
 use crate::records::item_of;
 
@@ -45,48 +46,13 @@ pub(super) fn follow(
         let Body::Event(event) = &record.body else {
             continue;
         };
-        listed |= is_listed(event);
+        listed |= event.is_change();
         follow_event(transaction, row, event, record)?;
     }
     if listed {
         follow_list(transaction, row, thread, records)?;
     }
     Ok(())
-}
-
-/// Whether a list may show something else after this. Most events are none of its business.
-fn is_listed(event: &Event) -> bool {
-    match event {
-        Event::ThreadStarted(_)
-        | Event::Forked(_)
-        | Event::Reverted(_)
-        | Event::SettingsChanged(_)
-        | Event::Renamed(_)
-        | Event::Archived { .. }
-        | Event::Unarchived { .. }
-        | Event::Deleted { .. }
-        | Event::TurnStarted(_)
-        | Event::InputAccepted(_) => true,
-        Event::Owned(_)
-        | Event::Briefed(_)
-        | Event::Reserved(_)
-        | Event::Released {}
-        | Event::ModelCalled(_)
-        | Event::ModelEnded(_)
-        | Event::ItemStarted(_)
-        | Event::ItemSaved(_)
-        | Event::ToolStarted(_)
-        | Event::ItemCompleted(_)
-        | Event::RequestOpened(_)
-        | Event::RequestResolved(_)
-        | Event::PlanUpdated(_)
-        | Event::DiffUpdated(_)
-        | Event::Warned(_)
-        | Event::InterruptAccepted(_)
-        | Event::TurnEnded(_)
-        | Event::Compacted(_)
-        | Event::Remembered(_) => false,
-    }
 }
 
 fn follow_list(
@@ -171,6 +137,28 @@ pub(super) fn cuts(connection: &Connection, course: &Course) -> Result<Cuts, Err
     Ok(cuts)
 }
 
+/// The columns of `summary`, in the order in which they are written and read.
+pub(super) const SUMMARY: &str = "number, id, shelf, recency_at, created_at, updated_at, turns, \
+                                  cwd, provider, source, originator, name, preview, rest";
+
+/// What a list shows of a thread, and is neither filtered nor ordered by.
+#[derive(Debug, Serialize, Deserialize)]
+struct Rest {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effort: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    version: String,
+    #[serde(default)]
+    paginated: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    git: Option<Git>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forked_from: Option<ThreadId>,
+}
+
 /// What lists show of a thread, without its head.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
@@ -178,24 +166,34 @@ pub(super) struct Listed {
     pub(super) summary: Summary,
 }
 
-/// The columns that [`Listed::read`] reads, of `summary`.
-pub(super) const SUMMARY: &str =
-    "number, id, shelf, recency_at, created_at, turns, cwd, name, preview";
-
 impl Listed {
     /// Reads a summary, and holds it against what the thread's row says of it.
     pub(super) fn read(found: &rusqlite::Row<'_>, row: &Row) -> Result<Self, Error> {
         let id: [u8; 16] = found.get(1)?;
         let shelf = Shelf::of(found.get(2)?).ok_or_else(changed)?;
+        let rest: Rest = from_json(found.get_ref(13)?.as_str()?)?;
         let summary = Summary {
             thread: uuid::Uuid::from_bytes(id).into(),
             archived: shelf == Shelf::Archived,
             recency_at: Timestamp(found.get(3)?),
             created_at: Timestamp(found.get(4)?),
-            turns: found.get::<_, i64>(5)?.unsigned_abs(),
-            cwd: found.get(6)?,
-            name: found.get(7)?,
-            preview: found.get(8)?,
+            updated_at: Timestamp(found.get(5)?),
+            turns: found.get::<_, i64>(6)?.unsigned_abs(),
+            cwd: found.get(7)?,
+            provider: found.get(8)?,
+            model: rest.model,
+            effort: rest.effort,
+            origin: Origin {
+                source: from_json(found.get_ref(9)?.as_str()?)?,
+                originator: found.get(10)?,
+                label: rest.label,
+                version: rest.version,
+                paginated: rest.paginated,
+                git: rest.git,
+                forked_from: rest.forked_from,
+            },
+            name: found.get(11)?,
+            preview: found.get(12)?,
             head: Seq::ZERO,
         };
         if row.listed != Some(chain::sum_of_summary(row.number, shelf, &summary)) {
@@ -207,6 +205,16 @@ impl Listed {
 
 fn changed() -> Error {
     error::damaged("what lists show of a thread is not what was written")
+}
+
+fn from_json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|_| changed())
+}
+
+/// What kind of client started a thread, as a column has it.
+pub(super) fn source(source: &Source) -> String {
+    // Names and text always make JSON.
+    serde_json::to_string(source).unwrap_or_default()
 }
 
 /// What lists show of a thread, if there is something.
@@ -235,22 +243,35 @@ pub(super) fn write_summary(
     } else {
         Shelf::Open
     };
-    transaction
-        .prepare_cached(
-            "INSERT OR REPLACE INTO summary
-             (number, id, shelf, recency_at, created_at, turns, cwd, name, preview)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        )?
-        .execute(params![
-            number,
-            summary.thread.as_uuid().as_bytes(),
-            shelf as i64,
-            summary.recency_at.0,
-            summary.created_at.0,
-            i64::try_from(summary.turns).unwrap_or(i64::MAX),
-            summary.cwd,
-            summary.name,
-            summary.preview,
-        ])?;
+    let origin = &summary.origin;
+    let rest = Rest {
+        model: summary.model.clone(),
+        effort: summary.effort.clone(),
+        label: origin.label.clone(),
+        version: origin.version.clone(),
+        paginated: origin.paginated,
+        git: origin.git.clone(),
+        forked_from: origin.forked_from,
+    };
+    let sql = format!(
+        "INSERT OR REPLACE INTO summary ({SUMMARY})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+    );
+    transaction.prepare_cached(&sql)?.execute(params![
+        number,
+        summary.thread.as_uuid().as_bytes(),
+        shelf as i64,
+        summary.recency_at.0,
+        summary.created_at.0,
+        summary.updated_at.0,
+        i64::try_from(summary.turns).unwrap_or(i64::MAX),
+        summary.cwd,
+        summary.provider,
+        source(&origin.source),
+        origin.originator,
+        summary.name,
+        summary.preview,
+        serde_json::to_string(&rest).unwrap_or_default(),
+    ])?;
     Ok(chain::sum_of_summary(number, shelf, summary))
 }

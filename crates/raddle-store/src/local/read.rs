@@ -191,13 +191,21 @@ impl Row {
     }
 }
 
+/// An event by itself.
+pub(super) struct Found {
+    pub(super) at: Timestamp,
+    /// About how much it weighs.
+    pub(super) bytes: usize,
+    pub(super) event: Box<Event>,
+}
+
 /// One event, held against the chain.
 pub(super) fn event(
     connection: &Connection,
     files: &Files,
     course: &Course,
     at: i64,
-) -> Result<(Timestamp, Box<Event>), ReadError> {
+) -> Result<Found, ReadError> {
     let seq = key::seq(at);
     let fail = |error| error::read(error, seq);
     let row = connection
@@ -208,7 +216,11 @@ pub(super) fn event(
     let upto = Seq(seq.0.saturating_sub(1));
     let before = course.event_upto(connection, upto).map_err(fail)?;
     match row.open(&before.link, files)?.body {
-        Body::Event(event) => Ok((row.at, event)),
+        Body::Event(event) => Ok(Found {
+            at: row.at,
+            bytes: row.bytes(),
+            event,
+        }),
         Body::Delta(_) => Err(corrupt(seq, "it is no event".to_owned())),
     }
 }

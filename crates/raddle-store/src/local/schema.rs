@@ -6,7 +6,8 @@ use std::time::Duration;
 use raddle_core::ports::ReadError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{error, home};
+use super::files::Files;
+use super::{error, home, project};
 
 /// The file's name in its folder.
 pub(super) const FILE: &str = "journal.sqlite";
@@ -43,8 +44,8 @@ const STEPS: [&str; VERSION as usize] = ["
         listed   BLOB,                        -- the checksum of its summary, if it has one
         sum      BLOB NOT NULL                -- over all the others
     ) STRICT;
-    -- What decides whether a thread is found or listed is there twice, each in pages of its own: an
-    -- entry that vanished from one of them leaves no other mark.
+    -- What decides whether a thread is found is there twice, each in pages of its own: an entry that
+    -- vanished from one of them leaves no other mark.
     CREATE UNIQUE INDEX thread_id ON thread (id);
     CREATE INDEX thread_id_again ON thread (id);
     CREATE INDEX thread_going ON thread (number) WHERE going = 444250812007;
@@ -109,15 +110,24 @@ const STEPS: [&str; VERSION as usize] = ["
         shelf      INTEGER NOT NULL,
         recency_at INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
         turns      INTEGER NOT NULL,
         cwd        TEXT NOT NULL,
+        provider   TEXT,
+        source     TEXT NOT NULL,
+        originator TEXT,
         name       TEXT,
-        preview    TEXT NOT NULL
+        preview    TEXT NOT NULL,
+        rest       TEXT NOT NULL            -- what no list is filtered or ordered by
     ) STRICT;
-    CREATE INDEX summary_recent ON summary (shelf, recency_at, id);
-    CREATE INDEX summary_recent_again ON summary (shelf, recency_at, id);
+    -- What lists are filtered by stands behind what they are ordered by, so that a thread that is not wanted
+    -- costs no look at its row.
+    CREATE INDEX summary_recent ON summary (shelf, recency_at, id, source, provider, originator);
+    CREATE INDEX summary_made ON summary (shelf, created_at, id, source, provider, originator);
+    CREATE INDEX summary_changed ON summary (shelf, updated_at, id, source, provider, originator);
     CREATE INDEX summary_folder ON summary (shelf, cwd, recency_at, id);
-    CREATE INDEX summary_folder_again ON summary (shelf, cwd, recency_at, id);
+    CREATE INDEX summary_folder_made ON summary (shelf, cwd, created_at, id);
+    CREATE INDEX summary_folder_changed ON summary (shelf, cwd, updated_at, id);
     -- Trails: each row names the record of the one before it.
     CREATE TABLE turn (
         at     INTEGER PRIMARY KEY,
@@ -195,9 +205,17 @@ fn guard(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// Refuses a file that a newer version wrote.
+/// Refuses a file that a newer version wrote, or an older one whose layout only a writer may change.
 pub(super) fn check_version(connection: &Connection) -> Result<(), ReadError> {
-    refuse_newer(version(connection).map_err(error::open)?)
+    let found = version(connection).map_err(error::open)?;
+    refuse_newer(found)?;
+    if found < VERSION {
+        let what = format!(
+            "it has the layout of an older version ({found}); a server that may write to its folder brings it up to date"
+        );
+        return Err(ReadError::Unavailable(what));
+    }
+    Ok(())
 }
 
 fn refuse_newer(found: i64) -> Result<(), ReadError> {
@@ -217,6 +235,10 @@ fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
     };
     let found = number("PRAGMA user_version")?;
     let again = number("PRAGMA application_id")?;
+    if again == 0 && found == VERSION {
+        let before = "it was written before the first release and cannot be read; move the folder away";
+        return Err(error::damaged(before));
+    }
     let agree = again == MARK + found || (found == 0 && again == 0);
     agree
         .then_some(found)
@@ -228,8 +250,8 @@ fn migrate(connection: &mut Connection, found: i64) -> Result<(), rusqlite::Erro
     let done = usize::try_from(found).unwrap_or(0);
     for (at, step) in STEPS.iter().enumerate().skip(done) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        transaction.execute_batch(step)?;
         let version = (at + 1) as i64;
+        transaction.execute_batch(step)?;
         transaction.pragma_update(None, "user_version", version)?;
         transaction.pragma_update(None, "application_id", MARK + version)?;
         transaction.commit()?;

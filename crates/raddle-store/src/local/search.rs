@@ -349,15 +349,14 @@ fn open_index(folder: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// A page of threads that hold a text, newest first. `connection` reads the journal.
+/// A page of threads that hold a text. `connection` reads the journal.
 pub(super) fn search(
     connection: &Connection,
     folder: &Path,
     text: &str,
     query: &ListQuery,
 ) -> Result<Page<Summary>, ReadError> {
-    let cursor = page::ListCursor::parse(query.cursor.as_deref())?;
-    let limit = page::limit(query.limit);
+    let cursor = page::ListCursor::parse(query)?;
     let short = text.chars().count() < LETTERS_MIN;
     let found = if short {
         BTreeSet::new()
@@ -368,14 +367,13 @@ pub(super) fn search(
     let threads = if found.len() <= FINDS_MAX {
         let mut threads = pages::of_numbers(connection, &found).map_err(error::open)?;
         threads.retain(|it| pages::wanted(it, query, cursor));
-        threads.sort_by_key(|it| std::cmp::Reverse(page::ListCursor::of(it)));
-        threads.truncate(limit + 1);
+        page::arrange(&mut threads, query);
         threads
     } else {
         let wanted = |number| found.contains(&number);
-        pages::threads(connection, query, cursor, limit, wanted).map_err(error::open)?
+        pages::threads(connection, query, cursor, wanted).map_err(error::open)?
     };
-    Ok(page::of_threads(threads, limit))
+    Ok(page::of_threads(threads, query))
 }
 
 /// The threads that have what was found: its own, and those that took it over.

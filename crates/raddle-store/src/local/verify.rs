@@ -214,6 +214,7 @@ impl Walk<'_> {
         match event {
             Event::TurnStarted(it) => self.turns.push(TurnEntry {
                 turn: it.turn.clone(),
+                root: it.root.clone(),
                 from: record.seq,
                 started_at: record.at,
                 ended: None,
@@ -306,7 +307,7 @@ impl Walk<'_> {
             let agree = page
                 .entries
                 .iter()
-                .all(|it| expected.next().as_ref() == Some(&it.id));
+                .all(|it| expected.next().as_ref() == Some(&it.item.id));
             query.cursor = page.next;
             if !agree || query.cursor.is_none() {
                 return Ok(agree && expected.next().is_none());

@@ -1,7 +1,7 @@
 //! Whatever is done to both, the local journal says what the one in memory says.
 
 use proptest::prelude::*;
-use raddle_core::ports::{Journal, ListQuery, PageQuery, Pages};
+use raddle_core::ports::{Journal, ListOrder, ListQuery, PageQuery, Pages};
 use raddle_core::{Base, Body, Event, Record, Seq, Thread, ThreadId};
 use raddle_store::{LocalJournal, MemoryJournal};
 
@@ -279,13 +279,17 @@ impl Both {
             }
         }
         for archived in [false, true] {
-            let query = ListQuery {
-                archived,
-                limit: 10,
-                ..ListQuery::default()
-            };
-            let listed = self.local().list(query.clone()).await;
-            assert_eq!(listed, self.memory.list(query).await);
+            for order in [ListOrder::Recency, ListOrder::Created, ListOrder::Updated] {
+                let query = ListQuery {
+                    archived,
+                    order,
+                    oldest_first: archived,
+                    limit: 10,
+                    ..ListQuery::default()
+                };
+                let listed = self.local().list(query.clone()).await;
+                assert_eq!(listed, self.memory.list(query).await);
+            }
         }
     }
 }

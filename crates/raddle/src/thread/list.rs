@@ -27,19 +27,17 @@ pub(super) fn run(folder: &Path, args: &ThreadList) -> Result<ExitCode> {
     });
     let query = ListQuery {
         archived: args.archived,
-        cwd: cwd.transpose()?,
+        cwds: cwd.transpose()?.into_iter().collect(),
         cursor: args.cursor.clone(),
         limit: args.limit.into(),
+        ..ListQuery::default()
     };
     let search = args.search.as_deref();
     if search.is_some_and(|text| text.chars().count() < LETTERS_MIN) {
         return Ok(usage("--search needs at least 3 letters"));
     }
     let page = match (open(folder)?, search) {
-        (None, _) => Ok(Page {
-            entries: Vec::new(),
-            next: None,
-        }),
+        (None, _) => Ok(Page::empty()),
         (Some(archive), None) => archive.list(&query),
         (Some(archive), Some(text)) => archive.search(text, &query),
     };

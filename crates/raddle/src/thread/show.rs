@@ -123,7 +123,8 @@ impl Show {
         loop {
             let page = self.archive.items(self.thread, Some(&turn.turn), &query);
             let page = page.map_err(|error| damaged(self.thread, error))?;
-            for item in &page.entries {
+            for entry in &page.entries {
+                let item = &entry.item;
                 if self.json {
                     let line: Value = json!({ "item": item, "turn": turn.turn });
                     self.printer.line(&line.to_string())?;

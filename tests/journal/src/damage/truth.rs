@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use raddle_core::ports::{Blobs, Journal, PageQuery, Pages, Summary, TurnEntry};
-use raddle_core::{Body, Class, Event, Item, Record, Seq, ThreadId};
+use raddle_core::ports::{Blobs, ItemEntry, Journal, PageQuery, Pages, Summary, TurnEntry};
+use raddle_core::{Body, Class, Event, Record, Seq, ThreadId};
 use raddle_store::{Archive, LocalJournal, MemoryJournal, Options};
 
 use crate::ledger::{blobs_of, listed, read_all};
@@ -94,7 +94,7 @@ impl Truth {
 pub struct Views {
     summary: Option<Summary>,
     turns: Vec<TurnEntry>,
-    items: Vec<Item>,
+    items: Vec<ItemEntry>,
 }
 
 impl Views {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use raddle_core::{Source, Thread, ThreadStarted, settings_view, view};
+use raddle_core::{Source, ThreadStarted};
 use raddle_protocol::methods::ThreadStart;
-use raddle_protocol::{ThreadHistoryMode, ThreadId, ThreadStartResponse};
+use raddle_protocol::{ThreadHistoryMode, ThreadId};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::rooms::Rooms;
+use crate::rooms::threads::{self, view};
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
     let Call {
@@ -40,27 +41,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
         let ear = threads::subscriber(&session, id);
         rooms.threads.start(started, ear, move |subscribed| {
             let thread = subscribed.map_err(|error| threads::refused(id, error));
-            reply.finish(thread.map(|subscribed| begun(&subscribed.thread, sources)));
+            reply.finish(thread.map(|subscribed| view::head(&subscribed.thread, sources)));
         });
     });
-}
-
-fn begun(thread: &Thread, sources: Vec<String>) -> ThreadStartResponse {
-    let settings = settings_view(thread.settings());
-    ThreadStartResponse {
-        approval_policy: settings.approval_policy,
-        approvals_reviewer: settings.approvals_reviewer,
-        cwd: settings.cwd,
-        model: settings.model,
-        model_provider: settings.model_provider,
-        sandbox: settings.sandbox_policy,
-        thread: view(thread),
-        active_permission_profile: None,
-        disabled_plugin_ids: settings.disabled_plugin_ids,
-        instruction_sources: sources,
-        multi_agent_mode: settings.multi_agent_mode,
-        reasoning_effort: settings.effort,
-        runtime_workspace_roots: thread.settings().roots.clone(),
-        service_tier: settings.service_tier,
-    }
 }

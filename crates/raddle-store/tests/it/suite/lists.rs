@@ -1,13 +1,18 @@
 //! Lists of threads follow the records.
 
-use raddle_core::ports::{Journal, ListQuery, Page, Pages, ReadError, Summary};
-use raddle_core::{Event, Seq, Thread, ThreadId};
+use raddle_core::ports::{Journal, ListOrder, ListQuery, Page, Pages, ReadError, Summary};
+use raddle_core::{Body, Event, Seq, Source, Thread, ThreadId};
 
-use crate::records::{Script, delta, forked, item_started, renamed};
+use crate::records::{
+    Script, begin_turn, delta, forked, item_started, owned, renamed, started, turn_ended,
+};
 
 super::for_each_journal!(
     newest_first,
+    in_every_order,
     pages_of_a_list_meet,
+    the_way_back_begins_where_the_page_did,
+    every_filter,
     archived_threads_have_their_own_list,
     only_those_of_a_folder,
     a_summary_is_that_of_the_thread,
@@ -54,6 +59,202 @@ async fn newest_first(journal: impl Journal + Pages) {
     assert_eq!(ids(&page)[0], scripts[0].thread);
 }
 
+async fn in_every_order(journal: impl Journal + Pages) {
+    let mut scripts = threads(&journal, 3).await;
+    // Made as 0 1 2; turns began as 2 0 1; something last happened as 1 2 0.
+    for (which, began, ended) in [
+        (2, 10_000, 50_000),
+        (0, 20_000, 60_000),
+        (1, 30_000, 40_000),
+    ] {
+        let script = &mut scripts[which];
+        script.now = began;
+        script.append(&journal, begin_turn("t", "go")).await;
+        script.now = ended;
+        script.append(&journal, vec![turn_ended("t")]).await;
+        // What happens inside a turn, or to its owner, is no change.
+        script.now = 70_000;
+        script.append(&journal, vec![owned()]).await;
+    }
+    for (order, oldest_first) in [
+        (ListOrder::Created, [0, 1, 2]),
+        (ListOrder::Recency, [2, 0, 1]),
+        (ListOrder::Updated, [1, 2, 0]),
+    ] {
+        let mut expected = oldest_first.map(|which| scripts[which].thread);
+        let mut query = ListQuery {
+            order,
+            oldest_first: true,
+            ..query(10)
+        };
+        let page = journal.list(query.clone()).await.unwrap();
+        assert_eq!(ids(&page), expected, "{order:?}");
+        expected.reverse();
+        query.oldest_first = false;
+        let page = journal.list(query.clone()).await.unwrap();
+        assert_eq!(ids(&page), expected, "{order:?}");
+        // A cursor of another order leads nowhere.
+        query.cursor = page.back;
+        query.order = match order {
+            ListOrder::Created => ListOrder::Recency,
+            _ => ListOrder::Created,
+        };
+        assert_eq!(journal.list(query).await, Err(ReadError::BadCursor));
+    }
+}
+
+async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
+    let scripts = threads(&journal, 7).await;
+    assert_eq!(
+        journal
+            .list(ListQuery {
+                archived: true,
+                ..query(1)
+            })
+            .await,
+        Ok(Page::empty())
+    );
+    let mut query = query(2);
+    query.cursor = journal.list(query.clone()).await.unwrap().next;
+    let page = journal.list(query.clone()).await.unwrap();
+    assert_eq!(ids(&page), [scripts[4].thread, scripts[3].thread]);
+    query.cursor = page.back.clone();
+    // The same page again, or the other way.
+    let again = journal.list(query.clone()).await.unwrap();
+    assert_eq!(ids(&again), ids(&page));
+    query.oldest_first = true;
+    let back = journal.list(query).await.unwrap();
+    assert_eq!(ids(&back), [scripts[4].thread, scripts[5].thread]);
+}
+
+async fn every_filter(journal: impl Journal + Pages) {
+    let mut scripts = Vec::new();
+    for (provider, source, originator, name) in [
+        ("one", Source::Cli, "tui", "Ägäis"),
+        ("two", Source::Editor, "ide", "other"),
+        ("one", Source::Exec, "ide", "other"),
+        ("one", Source::Other("mine".to_owned()), "", "other"),
+    ] {
+        let mut script = Script::new();
+        script.now = 1_000 * scripts.len() as i64;
+        let mut body = started(script.thread, &format!("/w{}", scripts.len()));
+        if let Body::Event(event) = &mut body
+            && let Event::ThreadStarted(it) = &mut **event
+        {
+            it.settings.provider = Some(provider.to_owned());
+            it.source = source;
+            it.originator = (!originator.is_empty()).then(|| originator.to_owned());
+        }
+        let bodies = vec![body, owned(), renamed(name)];
+        script.append(&journal, bodies).await;
+        script.turn(&journal, "t", "first Words").await;
+        scripts.push(script);
+    }
+    let texts = |texts: &[&str]| texts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let all = query(10);
+    let mine = Source::Other("mine".to_owned());
+    for (query, expected) in [
+        (
+            ListQuery {
+                cwds: texts(&["/w2", "/w0", "/w2", "/none"]),
+                ..all.clone()
+            },
+            vec![2, 0],
+        ),
+        (
+            ListQuery {
+                providers: texts(&["one"]),
+                ..all.clone()
+            },
+            vec![3, 2, 0],
+        ),
+        (
+            ListQuery {
+                providers: texts(&["two", "none"]),
+                ..all.clone()
+            },
+            vec![1],
+        ),
+        (
+            ListQuery {
+                originators: texts(&["ide"]),
+                ..all.clone()
+            },
+            vec![2, 1],
+        ),
+        (
+            ListQuery {
+                sources: Some(vec![Source::Cli, Source::Editor]),
+                ..all.clone()
+            },
+            vec![1, 0],
+        ),
+        (
+            ListQuery {
+                sources: Some(vec![mine]),
+                ..all.clone()
+            },
+            vec![3],
+        ),
+        (
+            ListQuery {
+                sources: Some(vec![]),
+                ..all.clone()
+            },
+            vec![],
+        ),
+        (
+            ListQuery {
+                title: Some("äGä".to_owned()),
+                ..all.clone()
+            },
+            vec![0],
+        ),
+        (
+            ListQuery {
+                title: Some("t w".to_owned()),
+                ..all.clone()
+            },
+            vec![3, 2, 1, 0],
+        ),
+        (
+            ListQuery {
+                title: Some("so be it".to_owned()),
+                ..all.clone()
+            },
+            vec![],
+        ),
+        (
+            ListQuery {
+                except: vec![scripts[1].thread],
+                ..all.clone()
+            },
+            vec![3, 2, 0],
+        ),
+    ] {
+        let expected: Vec<ThreadId> = expected
+            .iter()
+            .map(|at: &usize| scripts[*at].thread)
+            .collect();
+        for limit in [1, 2, 10] {
+            let mut query = ListQuery {
+                limit,
+                ..query.clone()
+            };
+            let mut found = Vec::new();
+            loop {
+                let page = journal.list(query.clone()).await.unwrap();
+                found.extend(ids(&page));
+                query.cursor = page.next;
+                if query.cursor.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(found, expected, "{query:?}");
+        }
+    }
+}
+
 async fn pages_of_a_list_meet(journal: impl Journal + Pages) {
     let scripts = threads(&journal, 11).await;
     let order: Vec<ThreadId> = scripts.iter().rev().map(|it| it.thread).collect();
@@ -96,7 +297,7 @@ async fn archived_threads_have_their_own_list(journal: impl Journal + Pages) {
 async fn only_those_of_a_folder(journal: impl Journal + Pages) {
     let scripts = threads(&journal, 7).await;
     let mut query = ListQuery {
-        cwd: Some("/w0".to_owned()),
+        cwds: vec!["/w0".to_owned()],
         ..query(2)
     };
     let first = journal.list(query.clone()).await.unwrap();
@@ -165,7 +366,7 @@ async fn a_copy_is_listed_once_it_is_its_own(journal: impl Journal + Pages) {
 }
 
 async fn a_cursor_that_no_page_gave_is_refused(journal: impl Journal + Pages) {
-    for cursor in ["", "x", "1.x", "x.y", "99999999999999999999.1"] {
+    for cursor in ["", "x", "r1.x", "rx.y", "r99999999999999999999.1", "==r1"] {
         let query = ListQuery {
             cursor: Some(cursor.to_owned()),
             ..query(1)

@@ -1,14 +1,16 @@
 //! Pages of turns and items show what counts.
 
-use raddle_core::ports::{Journal, Page, PageQuery, Pages, ReadError, TurnEntry};
-use raddle_core::{Item, Seq, ThreadId, TurnEnd, TurnId};
+use raddle_core::ports::{ItemEntry, Journal, Mark, Page, PageQuery, Pages, ReadError, TurnEntry};
+use raddle_core::{Seq, ThreadId, TurnEnd, TurnId};
 
-use crate::records::{Script, begin_turn, reverted};
+use crate::records::{Script, begin_turn, completed, reverted};
 
 super::for_each_journal!(
     turns_in_both_directions,
     items_in_both_directions,
     items_of_one_turn,
+    the_way_back_begins_where_the_page_did,
+    a_page_of_long_items_ends_early,
     what_was_reverted_does_not_count,
     reverting_twice,
     a_thread_that_is_not_there_has_no_pages,
@@ -47,7 +49,7 @@ async fn all_items(
     turn: Option<&str>,
     limit: usize,
     newest_first: bool,
-) -> Vec<Item> {
+) -> Vec<ItemEntry> {
     let mut found = Vec::new();
     let mut query = pages(limit, newest_first);
     loop {
@@ -66,8 +68,8 @@ fn names(turns: &[TurnEntry]) -> Vec<&str> {
     turns.iter().map(|entry| entry.turn.as_str()).collect()
 }
 
-fn items(items: &[Item]) -> Vec<&str> {
-    items.iter().map(|item| item.id.as_str()).collect()
+fn items(items: &[ItemEntry]) -> Vec<&str> {
+    items.iter().map(|entry| entry.item.id.as_str()).collect()
 }
 
 async fn thread(journal: &impl Journal, turns: usize) -> Script {
@@ -123,6 +125,72 @@ async fn items_of_one_turn(journal: impl Journal + Pages) {
     assert_eq!(items(&found), ["t3-answer", "t3-input"]);
     let found = all_items(&journal, script.thread, Some("t9"), 1, true).await;
     assert_eq!(items(&found), [""; 0]);
+}
+
+async fn the_way_back_begins_where_the_page_did(journal: impl Journal + Pages) {
+    let script = thread(&journal, 4).await;
+    let mut query = pages(2, true);
+    query.cursor = journal
+        .turns(script.thread, query.clone())
+        .await
+        .unwrap()
+        .next;
+    let page = journal.turns(script.thread, query.clone()).await.unwrap();
+    assert_eq!(names(&page.entries), ["t2", "t1"]);
+    let mark: Mark = page.back.as_deref().unwrap().parse().unwrap();
+    assert_eq!((mark.seq, mark.included), (page.entries[0].from, true));
+    query.cursor = page.back;
+    let again = journal.turns(script.thread, query.clone()).await.unwrap();
+    assert_eq!(names(&again.entries), ["t2", "t1"]);
+    query.newest_first = false;
+    let back = journal.turns(script.thread, query.clone()).await.unwrap();
+    assert_eq!(names(&back.entries), ["t2", "t3"]);
+
+    // Items know their turn and their record, from which a page goes on as well.
+    let page = journal
+        .items(script.thread, None, pages(3, false))
+        .await
+        .unwrap();
+    let third = &page.entries[2];
+    assert_eq!(
+        (third.turn.as_str(), third.item.id.as_str()),
+        ("t2", "t2-input")
+    );
+    for (included, newest_first, expected) in [
+        (true, true, ["t2-input", "t1-answer"]),
+        (false, true, ["t1-answer", "t1-input"]),
+        (true, false, ["t2-input", "t2-answer"]),
+        (false, false, ["t2-answer", "t3-input"]),
+    ] {
+        let mark = Mark {
+            seq: third.seq,
+            included,
+        };
+        let query = PageQuery {
+            cursor: Some(mark.to_string()),
+            ..pages(2, newest_first)
+        };
+        let page = journal.items(script.thread, None, query).await.unwrap();
+        assert_eq!(items(&page.entries), expected);
+    }
+}
+
+async fn a_page_of_long_items_ends_early(journal: impl Journal + Pages) {
+    let mut script = thread(&journal, 0).await;
+    script.append(&journal, begin_turn("t1", "go")).await;
+    let long = "0123456789abcdef".repeat(3 << 16);
+    for item in ["a", "b", "c", "d"] {
+        script
+            .append(&journal, vec![completed("t1", item, &long)])
+            .await;
+    }
+    let page = journal
+        .items(script.thread, None, pages(100, false))
+        .await
+        .unwrap();
+    assert_eq!(items(&page.entries), ["t1-input", "a", "b", "c"]);
+    let all = all_items(&journal, script.thread, None, 100, false).await;
+    assert_eq!(items(&all), ["t1-input", "a", "b", "c", "d"]);
 }
 
 async fn revert(journal: &(impl Journal + Pages), script: &mut Script, turn: &str, turns: u64) {

@@ -1,0 +1,242 @@
+//! Threads that begin with another's history, and threads that go back in their own.
+
+use std::sync::Arc;
+
+use raddle_core::ports::{
+    AppendError, ForkError, Journal, PageQuery, ReadError, TurnEntry, Waiting,
+};
+use raddle_core::{
+    Base, Class, Command, Epoch, Forked, Owner, Past, Refusal, Revert, Seq, SettingsChange, Thread,
+    ThreadId, TurnId,
+};
+
+use crate::open::{PAGE_BYTES, open};
+use crate::task::{Subscriber, Usage};
+use crate::threads::Kept;
+use crate::{AgentError, Listener, Ordered, Subscribed, Threads};
+
+/// How many turns are looked at at a time.
+const TURNS: usize = 100;
+
+/// A thread that is to begin with another's history.
+#[derive(Debug)]
+pub struct Fork {
+    /// The other.
+    pub from: ThreadId,
+    /// How much of its history.
+    pub cut: Cut,
+    /// The new one.
+    pub to: ThreadId,
+    /// What is otherwise there.
+    pub change: SettingsChange,
+    /// Whether it lives in memory only.
+    pub ephemeral: bool,
+    /// Who asks.
+    pub principal: Option<String>,
+}
+
+/// Where a fork leaves its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Where that is now. A turn that runs there ends here.
+    Now,
+    /// After this turn, which must have ended.
+    After(TurnId),
+    /// Before this turn.
+    Before(TurnId),
+}
+
+/// A turn among its neighbours.
+#[derive(Debug)]
+pub struct Found {
+    /// The turn.
+    pub turn: TurnEntry,
+    /// The one before it.
+    pub before: Option<TurnEntry>,
+    /// The one after it.
+    pub after: Option<TurnEntry>,
+}
+
+impl Threads {
+    /// Begins a thread with another's history. Once that is stored the listener is answered, and then hears
+    /// of it. The source is only read, and need not be live.
+    pub async fn fork<F>(&self, fork: Fork, listener: Arc<dyn Listener>, reply: F)
+    where
+        F: FnOnce(Result<Subscribed, AgentError>) -> Waiting<'static, bool> + Send + 'static,
+    {
+        let kept = match fork.ephemeral {
+            true => Kept::InMemory,
+            false => Kept::ForGood,
+        };
+        let to = fork.to;
+        let owner = match self.copy(fork, kept).await {
+            Ok(owner) => owner,
+            Err(error) => return drop(reply(Err(error))),
+        };
+        let starter = Subscriber {
+            listener,
+            reply: Box::new(|subscribed| Some(reply(subscribed))),
+            usage: Usage::NotTold,
+        };
+        self.shared.run(to, owner, kept, Some(starter));
+    }
+
+    async fn copy(&self, fork: Fork, kept: Kept) -> Result<Owner, AgentError> {
+        let Fork { from, to, .. } = fork;
+        let source = self.shared.journal_of(from);
+        let journal = self.shared.journal(kept);
+        let at = match fork.cut {
+            Cut::Now => source.head(from).await?,
+            Cut::Before(turn) => before(self.find(from, &turn).await?.turn.from),
+            Cut::After(turn) => {
+                let found = self.find(from, &turn).await?;
+                if found.turn.ended.is_none() {
+                    return Err(Refusal::TurnRunning.into());
+                }
+                match found.after {
+                    Some(after) => before(after.from),
+                    None => source.head(from).await?,
+                }
+            }
+        };
+        if at == Seq::ZERO {
+            return Err(ReadError::NotFound.into());
+        }
+        if Arc::ptr_eq(&source, &journal) {
+            journal.fork(from, at, to).await.map_err(not_forked)?;
+        } else {
+            take_over(&*source, from, at, &*journal, to).await?;
+        }
+        let (thread, tail) = open(&*journal, to).await?;
+        if thread.is_deleted() {
+            self.shared.forget(to).await;
+            return Err(Refusal::Deleted.into());
+        }
+        let forked = Forked {
+            thread: to,
+            from,
+            at: thread.head(),
+            principal: fork.principal,
+            lineage: thread.lineage().to_vec(),
+            turns: thread.turns(),
+            settings: fork.change.applied_to(thread.settings()),
+            ephemeral: fork.ephemeral,
+        };
+        let node = self.shared.node(Epoch(thread.epoch().0 + 1));
+        Ok(Owner::fork(thread, forked, node, self.shared.now()).since_base(tail))
+    }
+
+    /// Takes back a turn and those after it. Nothing may run in the thread.
+    pub async fn revert<F>(
+        &self,
+        id: ThreadId,
+        turn: TurnEntry,
+        principal: Option<String>,
+        reply: F,
+    ) where
+        F: FnOnce(Ordered<'_>) + Send + 'static,
+    {
+        let past = match past(&*self.shared.journal_of(id), id, turn.from).await {
+            Ok(past) => past,
+            Err(error) => return reply(Err(error.into())),
+        };
+        let revert = Revert {
+            turn: turn.turn,
+            at: turn.from,
+            past,
+            principal,
+        };
+        self.order(id, Command::Revert(revert), reply).await;
+    }
+
+    /// A turn that counts, among its neighbours.
+    pub async fn find(&self, id: ThreadId, turn: &TurnId) -> Result<Found, AgentError> {
+        let mut query = PageQuery {
+            limit: TURNS,
+            newest_first: true,
+            cursor: None,
+        };
+        let mut newer: Option<TurnEntry> = None;
+        let mut found: Option<Found> = None;
+        loop {
+            let page = self.turns(id, query.clone()).await?;
+            for entry in page.entries {
+                if let Some(mut found) = found.take() {
+                    found.before = Some(entry);
+                    return Ok(found);
+                }
+                if entry.turn == *turn {
+                    found = Some(Found {
+                        turn: entry,
+                        before: None,
+                        after: newer.take(),
+                    });
+                } else {
+                    newer = Some(entry);
+                }
+            }
+            query.cursor = page.next;
+            if query.cursor.is_none() {
+                return found.ok_or(Refusal::NoSuchTurn.into());
+            }
+        }
+    }
+}
+
+fn before(seq: Seq) -> Seq {
+    Seq(seq.0.saturating_sub(1))
+}
+
+/// Takes over records into a journal that does not have them.
+async fn take_over(
+    source: &dyn Journal,
+    from: ThreadId,
+    at: Seq,
+    journal: &dyn Journal,
+    to: ThreadId,
+) -> Result<(), AgentError> {
+    let mut after = Seq::ZERO;
+    while after < at {
+        let mut page = source.read(from, after, PAGE_BYTES).await?;
+        page.retain(|record| record.seq <= at);
+        if page.is_empty() {
+            break;
+        }
+        let taken = journal.append(to, after, &page, Class::Power).await;
+        after = taken.map_err(not_appended)?;
+    }
+    Ok(())
+}
+
+/// The thread as it was just before a record.
+async fn past(journal: &dyn Journal, id: ThreadId, at: Seq) -> Result<Past, ReadError> {
+    let base = journal.base(id, Some(before(at))).await?;
+    let mut thread = base
+        .filter(|base| base.version == Base::VERSION)
+        .map_or_else(Thread::new, |base| base.thread);
+    loop {
+        let page = journal.read(id, thread.head(), PAGE_BYTES).await?;
+        let mut earlier = page.iter().take_while(|record| record.seq < at).peekable();
+        if earlier.peek().is_none() {
+            return Ok(thread.past());
+        }
+        earlier.for_each(|record| thread.apply(record));
+    }
+}
+
+fn not_forked(error: ForkError) -> AgentError {
+    match error {
+        ForkError::Read(error) => error.into(),
+        ForkError::Append(error) => not_appended(error),
+        error @ (ForkError::Taken | ForkError::Beyond { .. }) => {
+            Refusal::NotStored(error.to_string()).into()
+        }
+    }
+}
+
+fn not_appended(error: AppendError) -> AgentError {
+    match error {
+        AppendError::Unavailable(_) => AgentError::Unavailable,
+        error => Refusal::NotStored(error.to_string()).into(),
+    }
+}

@@ -1,0 +1,141 @@
+//! Looking at threads without taking them: lists, pages, and a thread as it is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use raddle_core::ports::{
+    ItemEntry, ListQuery, Page, PageQuery, Pages, ReadError, Summary, TurnEntry,
+};
+use raddle_core::{Refusal, Status, Thread, ThreadId, TurnId};
+use tokio::task::JoinSet;
+
+use crate::open::open;
+use crate::threads::Kept;
+use crate::{AgentError, Threads};
+
+/// A thread as it was when someone looked.
+#[derive(Debug)]
+pub struct Peek {
+    /// The thread.
+    pub thread: Box<Thread>,
+    /// Whether it is live here.
+    pub live: bool,
+    /// Whether a process that is alive has it, so that a turn that has not ended goes on.
+    pub owned: bool,
+}
+
+/// A thread of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// What is stored of it.
+    pub summary: Summary,
+    /// What it is doing, if it is live here.
+    pub status: Option<Status>,
+}
+
+impl Threads {
+    /// The thread as it is, without taking it or keeping it open.
+    pub async fn peek(&self, id: ThreadId) -> Result<Peek, AgentError> {
+        let live = self.shared.live().get(&id).cloned();
+        if let Some(handle) = live
+            && let Ok(thread) = handle.look(|thread| Box::new(thread.clone())).await
+        {
+            return Ok(Peek {
+                thread,
+                live: true,
+                owned: true,
+            });
+        }
+        let (thread, _) = open(&*self.shared.journal, id).await?;
+        // A copy that has not its own first record yet is nobody's thread.
+        if thread.id() != Some(id) {
+            return Err(ReadError::NotFound.into());
+        }
+        if thread.is_deleted() {
+            return Err(Refusal::Deleted.into());
+        }
+        let owned = match thread.owner() {
+            // It is not live here, so what we had we no longer have.
+            Some(node) if node != self.shared.node => self.shared.nodes.is_alive(node).await?,
+            Some(_) | None => false,
+        };
+        Ok(Peek {
+            thread: Box::new(thread),
+            live: false,
+            owned,
+        })
+    }
+
+    /// The threads that are live, in the order of their ids.
+    pub fn loaded(&self) -> Vec<ThreadId> {
+        let mut loaded: Vec<ThreadId> = self.shared.live().keys().copied().collect();
+        loaded.sort();
+        loaded
+    }
+
+    /// A page of threads.
+    pub async fn list(&self, query: ListQuery) -> Result<Page<Listed>, AgentError> {
+        let page = self.shared.pages.list(query).await?;
+        Ok(self.with_status(page).await)
+    }
+
+    /// A page of threads that hold a text.
+    pub async fn search(&self, text: String, query: ListQuery) -> Result<Page<Listed>, AgentError> {
+        let page = self.shared.pages.search(text, query).await?;
+        Ok(self.with_status(page).await)
+    }
+
+    /// A page of a thread's turns that count.
+    pub async fn turns(
+        &self,
+        id: ThreadId,
+        query: PageQuery,
+    ) -> Result<Page<TurnEntry>, AgentError> {
+        Ok(self.pages_of(id).turns(id, query).await?)
+    }
+
+    /// A page of a thread's completed items that count; of one turn, if it is named.
+    pub async fn items(
+        &self,
+        id: ThreadId,
+        turn: Option<TurnId>,
+        query: PageQuery,
+    ) -> Result<Page<ItemEntry>, AgentError> {
+        Ok(self.pages_of(id).items(id, turn, query).await?)
+    }
+
+    fn pages_of(&self, id: ThreadId) -> Arc<dyn Pages> {
+        let kept = self.shared.live().get(&id).map(|handle| handle.kept);
+        match kept {
+            Some(Kept::InMemory) => self.shared.memory_pages.clone(),
+            Some(Kept::ForGood) | None => self.shared.pages.clone(),
+        }
+    }
+
+    /// Adds what those are doing that are live. All are asked at once, because each answers only when it
+    /// has stored what it is about.
+    async fn with_status(&self, page: Page<Summary>) -> Page<Listed> {
+        let mut looks = JoinSet::new();
+        for summary in &page.entries {
+            let id = summary.thread;
+            if let Some(handle) = self.shared.live().get(&id).cloned() {
+                looks.spawn(async move { (id, handle.look(Thread::status).await) });
+            }
+        }
+        let mut found = HashMap::new();
+        while let Some(looked) = looks.join_next().await {
+            if let Ok((id, Ok(status))) = looked {
+                found.insert(id, status);
+            }
+        }
+        let listed = page.entries.into_iter().map(|summary| Listed {
+            status: found.get(&summary.thread).copied(),
+            summary,
+        });
+        Page {
+            entries: listed.collect(),
+            next: page.next,
+            back: page.back,
+        }
+    }
+}

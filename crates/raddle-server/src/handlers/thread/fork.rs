@@ -1,0 +1,106 @@
+//! `thread/fork`: begin a thread with another's history. The caller hears of it from its first record on.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use raddle_agent::{AgentError, Cut, Fork, Peek, Subscribed, Threads};
+use raddle_core::ports::Waiting;
+use raddle_protocol::methods::ThreadFork;
+use raddle_protocol::{ThreadForkParams, ThreadForkResponse, ThreadId};
+
+use crate::call::Call;
+use crate::rooms::threads::view::{self, Open};
+use crate::rooms::{Rooms, threads};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadFork>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let cut = match cut(&params) {
+        Ok(cut) => cut,
+        Err(what) => return reply.error(WireError::Refused(what.into())),
+    };
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let from = params.thread_id;
+        let to = ThreadId::mint();
+        let fork = Fork {
+            from,
+            cut,
+            to,
+            change: threads::Overrides::from(&params).change(),
+            ephemeral: params.ephemeral,
+            principal: threads::principal(&session),
+        };
+        let listener = threads::subscriber(&session, to);
+        let all = rooms.threads.clone();
+        let answer = move |subscribed: Result<Subscribed, AgentError>| {
+            let thread = match subscribed {
+                Ok(subscribed) => subscribed.thread,
+                Err(error) => {
+                    session.threads().remove(&to);
+                    reply.error(threads::refused(from, error));
+                    return Box::pin(ready(false)) as Waiting<'static, bool>;
+                }
+            };
+            let peek = Peek {
+                thread,
+                live: true,
+                owned: true,
+            };
+            Box::pin(async move {
+                let answer = shown(&all, &peek, params.exclude_turns).await;
+                let is_well = answer.is_ok();
+                reply.finish(answer.map_err(|error| threads::refused(to, error)));
+                is_well
+            })
+        };
+        rooms.threads.fork(fork, listener, answer).await;
+    });
+}
+
+fn cut(params: &ThreadForkParams) -> Result<Cut, &'static str> {
+    if params.path.as_ref().is_some_and(|path| !path.is_empty()) {
+        return Err("a thread is forked by its id here; leave out path");
+    }
+    if params.attach_to_source || params.experimental_prediction_mode {
+        return Err("a fork stands on its own here; leave out attachToSource and prediction modes");
+    }
+    match (&params.last_turn_id, &params.before_turn_id) {
+        (None, None) => Ok(Cut::Now),
+        (Some(turn), None) => Ok(Cut::After(turn.clone())),
+        (None, Some(turn)) => Ok(Cut::Before(turn.clone())),
+        (Some(_), Some(_)) => Err("say lastTurnId or beforeTurnId, not both"),
+    }
+}
+
+async fn shown(
+    all: &Threads,
+    peek: &Peek,
+    exclude_turns: bool,
+) -> Result<ThreadForkResponse, AgentError> {
+    let asked = all.instructions(&peek.thread.settings().cwd).await;
+    let mut head = view::head(&peek.thread, asked.sources);
+    if !exclude_turns {
+        head.thread.turns = view::turns(all, peek, Open::Bare).await?.turns;
+    }
+    Ok(ThreadForkResponse {
+        approval_policy: head.approval_policy,
+        approvals_reviewer: head.approvals_reviewer,
+        cwd: head.cwd,
+        model: head.model,
+        model_provider: head.model_provider,
+        sandbox: head.sandbox,
+        thread: head.thread,
+        active_permission_profile: head.active_permission_profile,
+        disabled_plugin_ids: head.disabled_plugin_ids,
+        instruction_sources: head.instruction_sources,
+        multi_agent_mode: head.multi_agent_mode,
+        reasoning_effort: head.reasoning_effort,
+        runtime_workspace_roots: head.runtime_workspace_roots,
+        service_tier: head.service_tier,
+    })
+}

@@ -1,0 +1,75 @@
+//! `thread/items/list`: a thread's completed items, page by page.
+
+use std::sync::Arc;
+
+use raddle_agent::Threads;
+use raddle_core::ports::{Mark, PageQuery};
+use raddle_protocol::methods::ThreadItemsList;
+use raddle_protocol::{
+    ThreadItemsListAnchor, ThreadItemsListCursor, ThreadItemsListParams, ThreadItemsListResponse,
+};
+
+use crate::call::Call;
+use crate::rooms::Rooms;
+use crate::rooms::threads::{self, items, lists};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadItemsList>) {
+    let Call { params, reply, .. } = call;
+    let threads = rooms.threads.clone();
+    tokio::spawn(async move { reply.finish(list(&threads, params).await) });
+}
+
+async fn list(
+    threads: &Threads,
+    params: ThreadItemsListParams,
+) -> Result<ThreadItemsListResponse, WireError> {
+    let newest_first = lists::newest_first(params.sort_direction.as_ref(), false)?;
+    let query = PageQuery {
+        cursor: cursor(threads, &params).await?,
+        limit: lists::limit(params.limit),
+        newest_first,
+    };
+    let id = params.thread_id;
+    let page = threads.items(id, params.turn_id, query).await;
+    let page = page.map_err(|error| threads::refused(id, error))?;
+    Ok(ThreadItemsListResponse {
+        data: page.entries.iter().map(items::entry).collect(),
+        backwards_cursor: page.back,
+        next_cursor: page.next,
+    })
+}
+
+/// Where the page begins. An item stands for the place next to it.
+async fn cursor(
+    threads: &Threads,
+    params: &ThreadItemsListParams,
+) -> Result<Option<String>, WireError> {
+    let item = match &params.cursor {
+        None => return Ok(None),
+        Some(ThreadItemsListCursor::Cursor(cursor)) => return Ok(Some(cursor.clone())),
+        Some(ThreadItemsListCursor::Anchor(ThreadItemsListAnchor::Item(it))) => &it.item_id,
+        Some(ThreadItemsListCursor::Anchor(ThreadItemsListAnchor::Unrecognized(_))) => {
+            return Err(WireError::Refused(
+                "unknown type of cursor; use item, or a cursor of an earlier answer".into(),
+            ));
+        }
+    };
+    let Some(turn) = &params.turn_id else {
+        return Err(WireError::Refused(
+            "an item as cursor needs turnId: the turn that the item is in".into(),
+        ));
+    };
+    let id = params.thread_id;
+    let found = items::find(threads, id, turn, std::slice::from_ref(item)).await;
+    let found = found.map_err(|error| threads::refused(id, error))?;
+    let Some(entry) = found.first() else {
+        let what = format!("item not found: {item} is no completed item of turn {turn}");
+        return Err(WireError::Refused(what.into()));
+    };
+    let mark = Mark {
+        seq: entry.seq,
+        included: false,
+    };
+    Ok(Some(mark.to_string()))
+}

@@ -1,0 +1,30 @@
+//! `thread/items/read`: completed items of a turn by their ids.
+
+use std::sync::Arc;
+
+use raddle_protocol::ThreadItemsReadResponse;
+use raddle_protocol::methods::ThreadItemsRead;
+
+use crate::call::Call;
+use crate::rooms::Rooms;
+use crate::rooms::threads::{self, items};
+use crate::wire_error::WireError;
+
+/// How many items one request may ask for.
+const ITEMS_MAX: usize = 100;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadItemsRead>) {
+    let Call { params, reply, .. } = call;
+    if params.item_ids.is_empty() || params.item_ids.len() > ITEMS_MAX {
+        let what = format!("itemIds must name 1 to {ITEMS_MAX} items");
+        return reply.error(WireError::Refused(what.into()));
+    }
+    let (id, threads) = (params.thread_id, rooms.threads.clone());
+    tokio::spawn(async move {
+        let found = items::find(&threads, id, &params.turn_id, &params.item_ids).await;
+        let answer = found.map(|found| ThreadItemsReadResponse {
+            data: found.iter().map(items::entry).collect(),
+        });
+        reply.finish(answer.map_err(|error| threads::refused(id, error)));
+    });
+}

@@ -1,0 +1,92 @@
+//! `thread/list`: the stored threads, page by page.
+
+use std::sync::Arc;
+
+use raddle_core::ports::{ListOrder, ListQuery, Page};
+use raddle_protocol::methods::ThreadList;
+use raddle_protocol::{
+    Maybe, ThreadListCwdFilter, ThreadListParams, ThreadListResponse, ThreadSortKey,
+};
+
+use crate::call::Call;
+use crate::rooms::Rooms;
+use crate::rooms::threads::{self, lists};
+use crate::wire_error::WireError;
+
+/// How many folders one request may name.
+const FOLDERS_MAX: usize = 64;
+
+/// How many threads one request may leave out.
+const EXCLUDED_MAX: usize = 100;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadList>) {
+    let Call { params, reply, .. } = call;
+    // Threads are in no section or project, and no thread has spawned another.
+    let nothing = matches!(params.section_id, Maybe::Value(_))
+        || matches!(params.project_id, Maybe::Value(_))
+        || params.parent_thread_id.is_some()
+        || params.ancestor_thread_id.is_some()
+        || params.attached_to_thread_id.is_some();
+    let query = match query(params) {
+        Ok(query) => query,
+        Err(error) => return reply.error(error),
+    };
+    let threads = rooms.threads.clone();
+    tokio::spawn(async move {
+        let page = match nothing {
+            true => Ok(Page::empty()),
+            false => threads.list(query).await,
+        };
+        let answer = page.map(|page| ThreadListResponse {
+            data: page.entries.iter().map(lists::listed).collect(),
+            backwards_cursor: page.back,
+            next_cursor: page.next,
+            read_states: None,
+        });
+        reply.finish(answer.map_err(threads::failed));
+    });
+}
+
+/// The list is always that of the journal itself, so `useStateDbOnly` changes nothing.
+fn query(params: ThreadListParams) -> Result<ListQuery, WireError> {
+    let cwds = match params.cwd {
+        None => Vec::new(),
+        Some(ThreadListCwdFilter::One(cwd)) => vec![cwd],
+        Some(ThreadListCwdFilter::Many(cwds)) => cwds,
+    };
+    if cwds.len() > FOLDERS_MAX {
+        return Err(too_many("cwd", FOLDERS_MAX));
+    }
+    let except = params.excluded_thread_ids.unwrap_or_default();
+    if except.len() > EXCLUDED_MAX {
+        return Err(too_many("excludedThreadIds", EXCLUDED_MAX));
+    }
+    let order = match params.sort_key {
+        // Where there are no sections, nothing has a place in one.
+        None | Some(ThreadSortKey::CreatedAt | ThreadSortKey::SectionPosition) => {
+            ListOrder::Created
+        }
+        Some(ThreadSortKey::UpdatedAt) => ListOrder::Updated,
+        Some(ThreadSortKey::RecencyAt) => ListOrder::Recency,
+        Some(ThreadSortKey::Unrecognized(key)) => {
+            return Err(lists::unknown("sortKey", &key, ThreadSortKey::KNOWN));
+        }
+    };
+    Ok(ListQuery {
+        archived: params.archived.unwrap_or_default(),
+        cwds,
+        providers: params.model_providers.unwrap_or_default(),
+        sources: Some(lists::sources(params.source_kinds)),
+        originators: params.originators.unwrap_or_default(),
+        title: params.search_term,
+        except,
+        order,
+        oldest_first: !lists::newest_first(params.sort_direction.as_ref(), true)?,
+        cursor: params.cursor,
+        limit: lists::limit(params.limit),
+    })
+}
+
+fn too_many(member: &str, max: usize) -> WireError {
+    WireError::Refused(format!("{member} names more than {max}; ask for fewer at a time").into())
+}

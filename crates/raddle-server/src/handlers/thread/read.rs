@@ -1,0 +1,48 @@
+//! `thread/read`: look at a thread without taking it or hearing of it.
+
+use std::sync::Arc;
+
+use raddle_core::view;
+use raddle_protocol::methods::ThreadRead;
+use raddle_protocol::{ThreadReadResponse, ThreadStatus};
+
+use crate::call::Call;
+use crate::rooms::Rooms;
+use crate::rooms::threads;
+use crate::rooms::threads::view::{Open, turns};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadRead>) {
+    let Call {
+        params, mut reply, ..
+    } = call;
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        // What was asked of the thread before has happened; what comes later need not wait for the pages.
+        let lane = reply.take_pass();
+        let id = params.thread_id;
+        let peek = match rooms.threads.peek(id).await {
+            Ok(peek) => peek,
+            Err(error) => return reply.error(threads::refused(id, error)),
+        };
+        drop(lane);
+        let mut thread = view(&peek.thread);
+        if !peek.live {
+            thread.status = ThreadStatus::NotLoaded;
+        }
+        if params.include_turns {
+            if thread.ephemeral {
+                let what = "ephemeral threads do not support includeTurns; use thread/turns/list";
+                return reply.error(WireError::Refused(what.into()));
+            }
+            match turns(&rooms.threads, &peek, Open::SoFar).await {
+                Ok(shown) => thread.turns = shown.turns,
+                Err(error) => return reply.error(threads::refused(id, error)),
+            }
+        }
+        reply.ok(&ThreadReadResponse {
+            thread,
+            read_state: None,
+        });
+    });
+}

@@ -1,0 +1,123 @@
+//! `thread/resume`: open a thread, or come back to it, and hear of it from here on.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use raddle_agent::{AgentError, Newcomer, Peek, Threads};
+use raddle_core::ports::PageQuery;
+use raddle_core::{ChangeSettings, settings_view};
+use raddle_protocol::methods::ThreadResume;
+use raddle_protocol::{
+    SortDirection, ThreadId, ThreadResumeInitialTurnsPageParams, ThreadResumeParams,
+    ThreadResumeResponse, ThreadStartResponse, TurnItemsView, TurnsPage,
+};
+
+use crate::call::Call;
+use crate::rooms::threads::ends::ends;
+use crate::rooms::threads::lists;
+use crate::rooms::threads::view::{self, Open};
+use crate::rooms::{Rooms, threads};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    if params.history.is_some() || params.path.as_ref().is_some_and(|path| !path.is_empty()) {
+        let what = "a thread is resumed by its id here; leave out history and path";
+        return reply.error(WireError::Refused(what.into()));
+    }
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let is_new = !session.threads().contains(&id);
+        let newcomer = Newcomer {
+            listener: threads::subscriber(&session, id),
+            change: ChangeSettings {
+                change: threads::Overrides::from(&params).change(),
+                principal: threads::principal(&session),
+            },
+            with_usage: !params.exclude_turns,
+        };
+        let all = rooms.threads.clone();
+        let answer = move |subscribed: Result<raddle_agent::Subscribed, AgentError>| {
+            let thread = match subscribed {
+                Ok(subscribed) => subscribed.thread,
+                Err(error) => {
+                    if is_new {
+                        session.threads().remove(&id);
+                    }
+                    reply.error(threads::refused(id, error));
+                    return Box::pin(ready(false)) as raddle_core::ports::Waiting<'static, bool>;
+                }
+            };
+            let peek = Peek {
+                thread,
+                live: true,
+                owned: true,
+            };
+            Box::pin(async move {
+                let answer = shown(&all, &peek, &params).await;
+                let is_well = answer.is_ok();
+                reply.finish(answer.map_err(|error| threads::refused(id, error)));
+                is_well
+            })
+        };
+        rooms.threads.resume(id, newcomer, answer).await;
+    });
+}
+
+async fn shown(
+    all: &Threads,
+    peek: &Peek,
+    params: &ThreadResumeParams,
+) -> Result<ThreadResumeResponse, AgentError> {
+    let id = params.thread_id;
+    let asked = all.instructions(&peek.thread.settings().cwd).await;
+    let mut head: ThreadStartResponse = view::head(&peek.thread, asked.sources);
+    let ends = ends(all, id, None).await?;
+    if !params.exclude_turns {
+        head.thread.turns = view::turns(all, peek, Open::Bare).await?.turns;
+    }
+    let initial_turns_page = match &params.initial_turns_page {
+        Some(page) => Some(first_page(all, id, page).await?),
+        None => None,
+    };
+    Ok(ThreadResumeResponse {
+        approval_policy: head.approval_policy,
+        approvals_reviewer: head.approvals_reviewer,
+        cwd: head.cwd,
+        model: head.model,
+        model_provider: head.model_provider,
+        sandbox: head.sandbox,
+        thread: head.thread,
+        active_permission_profile: head.active_permission_profile,
+        collaboration_mode: Some(settings_view(peek.thread.settings()).collaboration_mode),
+        disabled_plugin_ids: head.disabled_plugin_ids,
+        initial_turns_page,
+        instruction_sources: head.instruction_sources,
+        items_backwards_cursor: ends.items,
+        multi_agent_mode: head.multi_agent_mode,
+        reasoning_effort: head.reasoning_effort,
+        runtime_workspace_roots: head.runtime_workspace_roots,
+        service_tier: head.service_tier,
+        turns_backwards_cursor: ends.turns,
+    })
+}
+
+/// The page of turns that the answer brings along.
+async fn first_page(
+    all: &Threads,
+    id: ThreadId,
+    page: &ThreadResumeInitialTurnsPageParams,
+) -> Result<TurnsPage, AgentError> {
+    let query = PageQuery {
+        cursor: None,
+        limit: lists::limit(page.limit),
+        newest_first: page.sort_direction != Some(SortDirection::Asc),
+    };
+    let items = page.items_view.clone().unwrap_or(TurnItemsView::Summary);
+    view::turns_page(all, id, query, &items).await
+}

@@ -1,0 +1,46 @@
+//! `thread/revert`: take back a turn and those after it. What runs is stopped first; files stay as they are.
+
+use std::sync::Arc;
+
+use raddle_agent::{AgentError, Ordered};
+use raddle_core::view;
+use raddle_protocol::ThreadRevertResponse;
+use raddle_protocol::methods::ThreadRevert;
+
+use crate::call::Call;
+use crate::rooms::threads::ends::ends;
+use crate::rooms::{Rooms, threads};
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadRevert>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let principal = threads::principal(&session);
+        let all = &rooms.threads;
+        let prepared = async {
+            // A turn that is not there stops nothing.
+            let turn = all.find(id, &params.before_turn_id).await?.turn;
+            threads::stop(all, id, principal.clone()).await?;
+            let left = ends(all, id, Some(turn.from)).await?;
+            Ok::<_, AgentError>((turn, left))
+        };
+        let (turn, left) = match prepared.await {
+            Ok(prepared) => prepared,
+            Err(error) => return reply.error(threads::refused(id, error)),
+        };
+        let answer = move |done: Ordered<'_>| {
+            let reverted = done.map(|done| ThreadRevertResponse {
+                thread: view(done.thread),
+                items_backwards_cursor: left.items,
+                turns_backwards_cursor: left.turns,
+            });
+            reply.finish(reverted.map_err(|error| threads::refused(id, error)));
+        };
+        all.revert(id, turn, principal, answer).await;
+    });
+}

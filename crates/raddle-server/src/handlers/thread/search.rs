@@ -1,0 +1,76 @@
+//! `thread/search`: the stored threads that hold a text.
+
+use std::sync::Arc;
+
+use raddle_agent::{AgentError, Threads};
+use raddle_core::ports::{ListOrder, ListQuery};
+use raddle_protocol::methods::ThreadSearch;
+use raddle_protocol::{
+    ThreadSearchParams, ThreadSearchResponse, ThreadSearchResult, ThreadSearchSortKey,
+};
+
+use crate::call::Call;
+use crate::rooms::Rooms;
+use crate::rooms::threads::{self, lists, snippets};
+use crate::wire_error::WireError;
+
+/// The shortest text that can be searched for, in letters.
+const LETTERS_MIN: usize = 3;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadSearch>) {
+    let Call { params, reply, .. } = call;
+    let text = params.search_term.clone();
+    if text.chars().count() < LETTERS_MIN {
+        let what = format!("searchTerm needs at least {LETTERS_MIN} letters");
+        return reply.error(WireError::Refused(what.into()));
+    }
+    let query = match query(params) {
+        Ok(query) => query,
+        Err(error) => return reply.error(error),
+    };
+    let threads = rooms.threads.clone();
+    tokio::spawn(async move {
+        let found = search(&threads, text, query).await;
+        reply.finish(found.map_err(threads::failed));
+    });
+}
+
+async fn search(
+    threads: &Threads,
+    text: String,
+    query: ListQuery,
+) -> Result<ThreadSearchResponse, AgentError> {
+    let page = threads.search(text.clone(), query).await?;
+    let mut data = Vec::with_capacity(page.entries.len());
+    for found in &page.entries {
+        data.push(ThreadSearchResult {
+            snippet: snippets::snippet(threads, &found.summary, &text).await?,
+            thread: lists::listed(found),
+        });
+    }
+    Ok(ThreadSearchResponse {
+        data,
+        backwards_cursor: page.back,
+        next_cursor: page.next,
+    })
+}
+
+fn query(params: ThreadSearchParams) -> Result<ListQuery, WireError> {
+    let order = match params.sort_key {
+        None | Some(ThreadSearchSortKey::CreatedAt) => ListOrder::Created,
+        Some(ThreadSearchSortKey::UpdatedAt) => ListOrder::Updated,
+        Some(ThreadSearchSortKey::RecencyAt) => ListOrder::Recency,
+        Some(ThreadSearchSortKey::Unrecognized(key)) => {
+            return Err(lists::unknown("sortKey", &key, ThreadSearchSortKey::KNOWN));
+        }
+    };
+    Ok(ListQuery {
+        archived: params.archived.unwrap_or_default(),
+        sources: Some(lists::sources(params.source_kinds)),
+        order,
+        oldest_first: !lists::newest_first(params.sort_direction.as_ref(), true)?,
+        cursor: params.cursor,
+        limit: lists::limit(params.limit),
+        ..ListQuery::default()
+    })
+}

@@ -1,0 +1,41 @@
+//! `thread/turns/list`: a thread's turns, page by page.
+
+use std::sync::Arc;
+
+use raddle_core::ports::PageQuery;
+use raddle_protocol::methods::ThreadTurnsList;
+use raddle_protocol::{ThreadTurnsListResponse, TurnItemsView};
+
+use crate::call::Call;
+use crate::rooms::Rooms;
+use crate::rooms::threads::{self, lists, view};
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadTurnsList>) {
+    let Call { params, reply, .. } = call;
+    let items = match params.items_view {
+        None => TurnItemsView::Summary,
+        Some(TurnItemsView::Unrecognized(it)) => {
+            return reply.error(lists::unknown("itemsView", &it, TurnItemsView::KNOWN));
+        }
+        Some(items) => items,
+    };
+    let newest_first = match lists::newest_first(params.sort_direction.as_ref(), true) {
+        Ok(newest_first) => newest_first,
+        Err(error) => return reply.error(error),
+    };
+    let query = PageQuery {
+        cursor: params.cursor,
+        limit: lists::limit(params.limit),
+        newest_first,
+    };
+    let (id, threads) = (params.thread_id, rooms.threads.clone());
+    tokio::spawn(async move {
+        let page = view::turns_page(&threads, id, query, &items).await;
+        let answer = page.map(|page| ThreadTurnsListResponse {
+            data: page.data,
+            backwards_cursor: page.backwards_cursor,
+            next_cursor: page.next_cursor,
+        });
+        reply.finish(answer.map_err(|error| threads::refused(id, error)));
+    });
+}

@@ -1,0 +1,71 @@
+//! What clients ask of lists, in the words of the journal.
+
+use raddle_core::Source;
+use raddle_protocol as wire;
+
+use crate::wire_error::{WireError, shown};
+
+/// How many entries a page has if the client does not say, and at most.
+const LIMIT: u32 = 25;
+const LIMIT_MAX: u32 = 100;
+
+/// How many entries a page has.
+pub(crate) fn limit(asked: Option<u32>) -> usize {
+    asked.unwrap_or(LIMIT).clamp(1, LIMIT_MAX) as usize
+}
+
+/// Whether a list begins with the newest.
+pub(crate) fn newest_first(
+    asked: Option<&wire::SortDirection>,
+    default: bool,
+) -> Result<bool, WireError> {
+    match asked {
+        None => Ok(default),
+        Some(wire::SortDirection::Desc) => Ok(true),
+        Some(wire::SortDirection::Asc) => Ok(false),
+        Some(wire::SortDirection::Unrecognized(it)) => {
+            Err(unknown("sortDirection", it, wire::SortDirection::KNOWN))
+        }
+    }
+}
+
+/// A word that this version does not know, where it would have to act on it.
+pub(crate) fn unknown(member: &str, word: &str, known: &[&str]) -> WireError {
+    let what = format!(
+        "unknown {member}: {}; use {}",
+        shown(word),
+        known.join(" or ")
+    );
+    WireError::Refused(what.into())
+}
+
+/// The kinds of client whose threads are listed: those of people, if nothing is said. Agents start no
+/// threads here, so nothing is listed for them.
+pub(crate) fn sources(asked: Option<Vec<wire::ThreadSourceKind>>) -> Vec<Source> {
+    use wire::ThreadSourceKind as Kind;
+    let asked = asked.filter(|kinds| !kinds.is_empty());
+    let kinds = asked.unwrap_or_else(|| vec![Kind::Cli, Kind::Vscode]);
+    let sources = kinds.into_iter().filter_map(|kind| match kind {
+        Kind::Cli => Some(Source::Cli),
+        Kind::Vscode => Some(Source::Editor),
+        Kind::Exec => Some(Source::Exec),
+        Kind::AppServer => Some(Source::AppServer),
+        Kind::Unrecognized(name) => Some(Source::Other(name.into())),
+        Kind::SubAgent
+        | Kind::SubAgentReview
+        | Kind::SubAgentCompact
+        | Kind::SubAgentThreadSpawn
+        | Kind::SubAgentOther
+        | Kind::Unknown => None,
+    });
+    sources.collect()
+}
+
+/// A thread of a list. One that is not live here is not loaded.
+pub(crate) fn listed(it: &raddle_agent::Listed) -> wire::Thread {
+    let mut thread = raddle_core::list_view(&it.summary);
+    if let Some(status) = it.status {
+        thread.status = raddle_core::status_view(status);
+    }
+    thread
+}

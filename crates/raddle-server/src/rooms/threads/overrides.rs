@@ -1,0 +1,80 @@
+//! What `thread/resume` and `thread/fork` may want otherwise than it is stored.
+
+use raddle_core::SettingsChange;
+use raddle_protocol as wire;
+
+/// The settings that both may name.
+pub(crate) struct Overrides<'a> {
+    model: &'a Option<String>,
+    provider: &'a Option<String>,
+    cwd: &'a Option<String>,
+    roots: &'a Option<Vec<String>>,
+    approval: &'a Option<wire::AskForApproval>,
+    reviewer: &'a Option<wire::ApprovalsReviewer>,
+    sandbox: &'a Option<wire::SandboxMode>,
+    tier: &'a wire::Maybe<String>,
+    personality: Option<&'a wire::Personality>,
+    base_instructions: &'a Option<String>,
+    developer_instructions: &'a Option<String>,
+}
+
+impl<'a> From<&'a wire::ThreadResumeParams> for Overrides<'a> {
+    fn from(params: &'a wire::ThreadResumeParams) -> Self {
+        Self {
+            model: &params.model,
+            provider: &params.model_provider,
+            cwd: &params.cwd,
+            roots: &params.runtime_workspace_roots,
+            approval: &params.approval_policy,
+            reviewer: &params.approvals_reviewer,
+            sandbox: &params.sandbox,
+            tier: &params.service_tier,
+            personality: params.personality.as_ref(),
+            base_instructions: &params.base_instructions,
+            developer_instructions: &params.developer_instructions,
+        }
+    }
+}
+
+impl<'a> From<&'a wire::ThreadForkParams> for Overrides<'a> {
+    fn from(params: &'a wire::ThreadForkParams) -> Self {
+        Self {
+            model: &params.model,
+            provider: &params.model_provider,
+            cwd: &params.cwd,
+            roots: &params.runtime_workspace_roots,
+            approval: &params.approval_policy,
+            reviewer: &params.approvals_reviewer,
+            sandbox: &params.sandbox,
+            tier: &params.service_tier,
+            personality: None,
+            base_instructions: &params.base_instructions,
+            developer_instructions: &params.developer_instructions,
+        }
+    }
+}
+
+impl Overrides<'_> {
+    /// What changes. What is not named stays as it is.
+    pub(crate) fn change(self) -> SettingsChange {
+        let named = |text: &Option<String>| text.clone().map(Some);
+        SettingsChange {
+            model: named(self.model),
+            provider: named(self.provider),
+            cwd: self.cwd.clone(),
+            roots: self.roots.clone(),
+            approval: self.approval.as_ref().map(super::approval),
+            reviewer: self.reviewer.as_ref().map(super::reviewer),
+            sandbox: self.sandbox.as_ref().map(super::sandbox_of),
+            tier: match self.tier {
+                // Clients say null for what they do not name.
+                wire::Maybe::Absent | wire::Maybe::Null => None,
+                wire::Maybe::Value(tier) => Some(Some(tier.clone())),
+            },
+            personality: self.personality.map(|it| Some(it.as_str().to_owned())),
+            base_instructions: named(self.base_instructions),
+            developer_instructions: named(self.developer_instructions),
+            ..SettingsChange::default()
+        }
+    }
+}

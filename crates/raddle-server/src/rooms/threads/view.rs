@@ -1,0 +1,322 @@
+//! Threads and their turns as answers show them.
+
+use std::io;
+
+use raddle_agent::{AgentError, Peek, Threads};
+use raddle_core::ports::{ItemEntry, Mark, Page, PageQuery, TurnEntry};
+use raddle_core::{
+    ItemBody, OpenTurn, Seq, Thread, ThreadId, TurnId, item_view, open_item_view, settings_view,
+    turn_view, view,
+};
+use raddle_protocol as wire;
+use wire::TurnItemsView;
+
+/// How many bytes of items one answer holds. A single item may have more.
+const ITEMS_BYTES_MAX: usize = 8 << 20;
+
+/// How many turns, and items of a turn, are read at a time.
+const TURNS: usize = 25;
+const ITEMS: usize = 100;
+
+/// How many items at the ends of a turn are looked at for its first and last messages.
+const FIRST: usize = 8;
+const LAST: usize = 64;
+
+/// What the answers to `thread/start`, `thread/resume` and `thread/fork` have in common.
+///
+/// `sources`: the files of its workspace that say how they want to be worked on.
+pub(crate) fn head(thread: &Thread, sources: Vec<String>) -> wire::ThreadStartResponse {
+    let settings = settings_view(thread.settings());
+    wire::ThreadStartResponse {
+        approval_policy: settings.approval_policy,
+        approvals_reviewer: settings.approvals_reviewer,
+        cwd: settings.cwd,
+        model: settings.model,
+        model_provider: settings.model_provider,
+        sandbox: settings.sandbox_policy,
+        thread: view(thread),
+        active_permission_profile: None,
+        disabled_plugin_ids: settings.disabled_plugin_ids,
+        instruction_sources: sources,
+        multi_agent_mode: settings.multi_agent_mode,
+        reasoning_effort: settings.effort,
+        runtime_workspace_roots: thread.settings().roots.clone(),
+        service_tier: settings.service_tier,
+    }
+}
+
+/// How items are shown that are open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Open {
+    /// With the text they have: nothing more is told to whoever asks.
+    SoFar,
+    /// Without text: all of it is told to whoever asks, after the answer.
+    Bare,
+}
+
+/// Turns with their items, oldest first.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    pub(crate) turns: Vec<wire::Turn>,
+    /// Where those before begin, newest first, if not all are here.
+    pub(crate) older: Option<String>,
+}
+
+/// The newest turns of a thread as it was when it was looked at: as many as fit into an answer.
+pub(crate) async fn turns(threads: &Threads, peek: &Peek, open: Open) -> Result<Turns, AgentError> {
+    let mut shown = Turns {
+        turns: Vec::new(),
+        older: None,
+    };
+    let Some(id) = peek.thread.id() else {
+        return Ok(shown);
+    };
+    let mut look = Look::new(threads, id, peek.thread.head());
+    look.peek = Some(peek);
+    look.open = open;
+    let mut query = PageQuery {
+        limit: TURNS,
+        newest_first: true,
+        cursor: None,
+    };
+    loop {
+        let page = look.page(query.clone(), &TurnItemsView::Full).await?;
+        shown.turns.extend(page.data);
+        query.cursor = page.next_cursor;
+        if query.cursor.is_none() || look.is_full {
+            break;
+        }
+    }
+    shown.turns.reverse();
+    shown.older = query.cursor;
+    Ok(shown)
+}
+
+/// A page of a thread's turns. It ends early where their items are long.
+pub(crate) async fn turns_page(
+    threads: &Threads,
+    id: ThreadId,
+    query: PageQuery,
+    items: &TurnItemsView,
+) -> Result<wire::TurnsPage, AgentError> {
+    let page = threads.turns(id, query.clone()).await?;
+    // Whether a turn that has not ended goes on is not written on the page.
+    let is_open = page.entries.iter().any(|turn| turn.ended.is_none());
+    let peek = match is_open {
+        true => Some(threads.peek(id).await?),
+        false => None,
+    };
+    let upto = peek.as_ref().map(|peek| peek.thread.head());
+    let mut look = Look::new(threads, id, upto.unwrap_or(Seq(u64::MAX)));
+    look.peek = peek.as_ref();
+    look.fill(page, items).await
+}
+
+/// A walk over turns for one answer.
+struct Look<'a> {
+    threads: &'a Threads,
+    id: ThreadId,
+    /// The thread as it is shown.
+    peek: Option<&'a Peek>,
+    /// What came later is not shown.
+    upto: Seq,
+    open: Open,
+    /// How many bytes of items the answer still takes; all of them before the first.
+    room: usize,
+    is_begun: bool,
+    /// Whether something did not fit.
+    is_full: bool,
+}
+
+impl<'a> Look<'a> {
+    fn new(threads: &'a Threads, id: ThreadId, upto: Seq) -> Self {
+        Self {
+            threads,
+            id,
+            peek: None,
+            upto,
+            open: Open::SoFar,
+            room: ITEMS_BYTES_MAX,
+            is_begun: false,
+            is_full: false,
+        }
+    }
+
+    async fn page(
+        &mut self,
+        query: PageQuery,
+        items: &TurnItemsView,
+    ) -> Result<wire::TurnsPage, AgentError> {
+        let page = self.threads.turns(self.id, query).await?;
+        self.fill(page, items).await
+    }
+
+    /// Gives turns their items, until the answer is full.
+    async fn fill(
+        &mut self,
+        page: Page<TurnEntry>,
+        items: &TurnItemsView,
+    ) -> Result<wire::TurnsPage, AgentError> {
+        let mut shown = wire::TurnsPage {
+            data: Vec::new(),
+            backwards_cursor: page.back,
+            next_cursor: page.next,
+        };
+        let upto = self.upto;
+        let mut entries = page.entries.iter().filter(|it| it.from <= upto);
+        let mut last = None;
+        while let Some(entry) = entries.next() {
+            let turn = self.turn(entry, items).await?;
+            if !self.is_full || last.is_none() {
+                shown.data.push(turn);
+                last = Some(entry.from);
+            }
+            if self.is_full {
+                let cut = last.filter(|seq| *seq != entry.from || entries.next().is_some());
+                if let Some(seq) = cut {
+                    let included = false;
+                    shown.next_cursor = Some(Mark { seq, included }.to_string());
+                }
+                break;
+            }
+        }
+        Ok(shown)
+    }
+
+    /// A turn with its items, or with those of its end that still fit.
+    async fn turn(
+        &mut self,
+        entry: &TurnEntry,
+        items: &TurnItemsView,
+    ) -> Result<wire::Turn, AgentError> {
+        let open = self.peek.and_then(|peek| peek.thread.turn());
+        let open = open.filter(|open| open.id == entry.turn);
+        let mut turn = match open {
+            // It may have ended since.
+            Some(_) => turn_view(&TurnEntry {
+                ended: None,
+                ..entry.clone()
+            }),
+            None => turn_view(entry),
+        };
+        let is_owned = self.peek.is_none_or(|peek| peek.owned);
+        if turn.status == wire::TurnStatus::InProgress && !is_owned {
+            turn.status = wire::TurnStatus::Interrupted;
+        }
+        turn.items_view = items.clone();
+        match items {
+            TurnItemsView::Full => {
+                let whole = self.items(&entry.turn, &mut turn.items).await?;
+                if !whole {
+                    self.is_full = true;
+                    turn.items_view = TurnItemsView::Summary;
+                }
+                if let Some(open) = open.filter(|_| is_owned) {
+                    self.open_items(open, &mut turn.items);
+                }
+            }
+            TurnItemsView::Summary => turn.items = self.ends(&entry.turn).await?,
+            TurnItemsView::NotLoaded | TurnItemsView::Unrecognized(_) => {
+                turn.items_view = TurnItemsView::NotLoaded;
+            }
+        }
+        Ok(turn)
+    }
+
+    /// The items of a turn; those of its end if not all fit, and then false.
+    async fn items(
+        &mut self,
+        turn: &TurnId,
+        items: &mut Vec<wire::ThreadItem>,
+    ) -> Result<bool, AgentError> {
+        let mut cursor = None;
+        let mut whole = true;
+        'pages: loop {
+            let page = self.items_page(turn, cursor, true, ITEMS).await?;
+            for entry in page.entries {
+                let item = item_view(&entry.item);
+                let bytes = weight(&item);
+                if bytes > self.room && self.is_begun {
+                    whole = false;
+                    break 'pages;
+                }
+                self.is_begun = true;
+                self.room = self.room.saturating_sub(bytes);
+                items.push(item);
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        items.reverse();
+        Ok(whole)
+    }
+
+    /// Adds what of a turn is open.
+    fn open_items(&self, turn: &OpenTurn, items: &mut Vec<wire::ThreadItem>) {
+        items.extend(turn.items.iter().map(|open| match self.open {
+            Open::SoFar => item_view(&open.so_far()),
+            Open::Bare => open_item_view(open),
+        }));
+    }
+
+    /// The first message of the user, and the last of the agent.
+    async fn ends(&self, turn: &TurnId) -> Result<Vec<wire::ThreadItem>, AgentError> {
+        let page = self.items_page(turn, None, false, FIRST).await?;
+        let mut entries = page.entries.into_iter();
+        let first = entries.find(|it| matches!(it.item.body, ItemBody::UserMessage(_)));
+        let is_answer = |it: &ItemEntry| matches!(it.item.body, ItemBody::AgentMessage(_));
+        let mut last = None;
+        let mut cursor = None;
+        let mut seen = 0;
+        while last.is_none() && seen < LAST {
+            let page = self.items_page(turn, cursor, true, FIRST).await?;
+            seen += page.entries.len();
+            last = page.entries.into_iter().find(is_answer);
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        let both = first.iter().chain(&last);
+        Ok(both.map(|it| item_view(&it.item)).collect())
+    }
+
+    async fn items_page(
+        &self,
+        turn: &TurnId,
+        cursor: Option<String>,
+        newest_first: bool,
+        limit: usize,
+    ) -> Result<Page<ItemEntry>, AgentError> {
+        let query = PageQuery {
+            cursor,
+            limit,
+            newest_first,
+        };
+        let turn = Some(turn.clone());
+        let mut page = self.threads.items(self.id, turn, query).await?;
+        page.entries.retain(|it| it.seq <= self.upto);
+        Ok(page)
+    }
+}
+
+/// How many bytes an item has on the wire.
+fn weight(item: &wire::ThreadItem) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // What cannot be written has no weight.
+    let _ = serde_json::to_writer(&mut count, item);
+    count.0
+}

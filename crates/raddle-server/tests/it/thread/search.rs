@@ -1,0 +1,8 @@
+//! `thread/search`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("thread/search").await;
+}
