@@ -83,7 +83,8 @@ pub trait Pages: Send + Sync {
         query: PageQuery,
     ) -> Waiting<'_, Result<Page<Item>, ReadError>>;
 
-    /// A page of threads that hold a text, newest first. It may lag behind the records.
+    /// A page of threads that hold a text, newest first. It may lag behind the records. Whoever searches
+    /// waits only so long: a page may end before it is full, and its cursor goes on from there.
     fn search(
         &self,
         text: String,

@@ -9,6 +9,16 @@ pub(crate) const LIMIT_MAX: usize = 1000;
 /// A text with fewer letters than this is not searched for.
 pub(crate) const LETTERS_MIN: usize = 3;
 
+/// Of a longer text, so many letters are searched for.
+const LETTERS_MAX: usize = 256;
+
+/// What is searched for when a text is asked for; nothing if that is found nowhere.
+pub(crate) fn sought(text: &str) -> Option<String> {
+    let sought: String = text.chars().take(LETTERS_MAX).collect();
+    let found = sought.chars().nth(LETTERS_MIN - 1).is_some() && !sought.contains('\0');
+    found.then_some(sought)
+}
+
 /// How many entries a page has.
 pub(crate) fn limit(asked: usize) -> usize {
     asked.clamp(1, LIMIT_MAX)
@@ -40,7 +50,7 @@ impl ListCursor {
         parsed.map(Some).ok_or(ReadError::BadCursor)
     }
 
-    fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         format!("{}.{}", self.recency.0, self.thread)
     }
 }

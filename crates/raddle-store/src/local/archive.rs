@@ -8,7 +8,8 @@ use raddle_core::{Base, Item, Record, Seq, ThreadId, TurnId};
 use rusqlite::{Connection, Transaction};
 
 use super::files::Files;
-use super::{error, pages, read, schema, search};
+use super::search::{self, Lag};
+use super::{error, pages, read, schema};
 
 /// A thread that is there for its users: not one that is being deleted, or that is still being copied.
 /// What says so is only asked whether it hides the thread, because it may be damaged too.
@@ -74,9 +75,15 @@ impl Archive {
         pages::list(&*self.begin()?, query)
     }
 
-    /// A page of threads that hold a text, newest first, as far as the index of words has come.
+    /// A page of threads that hold a text, newest first, as far as the index of words has come. It may
+    /// end before it is full; then its cursor goes on.
     pub fn search(&self, text: &str, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
         search::search(&*self.begin()?, &self.folder, text, query)
+    }
+
+    /// What is stored now and not yet in the index of words.
+    pub fn lag(&self) -> Result<Lag, ReadError> {
+        Lag::of(&*self.begin()?, &self.folder)
     }
 
     /// A thread as a list shows it; nothing for one that no list shows.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use raddle_core::ports::{ListQuery, Page, PageQuery, ReadError, Summary, TurnEntry};
-use raddle_core::{Event, Item, Seq, ThreadId, TurnId};
+use raddle_core::{Event, Item, Seq, ThreadId, Timestamp, TurnId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
 use super::course::{Course, Order};
@@ -19,18 +19,66 @@ use crate::records::item_of;
 pub(super) fn list(connection: &Connection, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
     let cursor = ListCursor::parse(query.cursor.as_deref())?;
     let limit = page::limit(query.limit);
-    let threads = threads(connection, query, cursor, limit, |_| true).map_err(error::open)?;
-    Ok(page::of_threads(threads, limit))
+    let threads = of_list(connection, SUMMARY, query, cursor, limit + 1, |row| {
+        let (_, summary) = project::read_summary(row)?;
+        with_head(connection, summary)
+    });
+    Ok(page::of_threads(threads.map_err(error::open)?, limit))
 }
 
-/// As many threads as fit on a page, and one more if there are more.
-pub(super) fn threads(
+/// A thread that comes by on a walk down the list.
+#[derive(Debug)]
+pub(super) struct Passing {
+    pub(super) number: i64,
+    pub(super) cursor: ListCursor,
+    /// Under which numbers its records lie, and up to which of each.
+    pub(super) rows: Vec<(i64, Seq)>,
+}
+
+/// The next threads of a walk down the list.
+pub(super) fn step(
     connection: &Connection,
     query: &ListQuery,
+    after: Option<ListCursor>,
+    count: usize,
+) -> Result<Vec<Passing>, Error> {
+    let mut parts = connection.prepare_cached("SELECT taken, upto FROM part WHERE number = ?1")?;
+    let columns = "number, recency_at, id,
+        EXISTS (SELECT 1 FROM part WHERE part.number = summary.number)";
+    of_list(connection, columns, query, after, count, |row| {
+        let number = row.get(0)?;
+        let id: [u8; 16] = row.get(2)?;
+        let mut rows = vec![(number, key::SEQ_MAX)];
+        if row.get(3)? {
+            let taken = parts.query_map([number], |part| {
+                let upto: i64 = part.get(1)?;
+                Ok((part.get(0)?, Seq(upto.unsigned_abs())))
+            })?;
+            for part in taken {
+                rows.push(part?);
+            }
+        }
+        let cursor = ListCursor {
+            recency: Timestamp(row.get(1)?),
+            thread: uuid::Uuid::from_bytes(id).into(),
+        };
+        Ok(Passing {
+            number,
+            cursor,
+            rows,
+        })
+    })
+}
+
+/// So many threads of a list after a cursor, newest first.
+fn of_list<T>(
+    connection: &Connection,
+    columns: &str,
+    query: &ListQuery,
     cursor: Option<ListCursor>,
-    limit: usize,
-    wanted: impl Fn(i64) -> bool,
-) -> Result<Vec<Summary>, Error> {
+    count: usize,
+    mut take: impl FnMut(&rusqlite::Row<'_>) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
     let shelf = if query.archived {
         Shelf::Archived
     } else {
@@ -42,8 +90,8 @@ pub(super) fn threads(
         "AND ?4 IS NULL"
     };
     let sql = format!(
-        "SELECT {SUMMARY} FROM summary WHERE shelf = ?1 {folder} AND (recency_at, id) < (?2, ?3)
-         ORDER BY recency_at DESC, id DESC"
+        "SELECT {columns} FROM summary WHERE shelf = ?1 {folder} AND (recency_at, id) < (?2, ?3)
+         ORDER BY recency_at DESC, id DESC LIMIT ?5"
     );
     let (recency, id) = match cursor {
         Some(cursor) => (
@@ -54,18 +102,12 @@ pub(super) fn threads(
         None => (i64::MAX, vec![0xff; 17]),
     };
     let mut statement = connection.prepare_cached(&sql)?;
-    let values = params![shelf as i64, recency, id, query.cwd];
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    let values = params![shelf as i64, recency, id, query.cwd, count];
     let mut rows = statement.query(values)?;
     let mut threads = Vec::new();
     while let Some(row) = rows.next()? {
-        let number = row.get(0)?;
-        if wanted(number) {
-            let (_, summary) = project::read_summary(row)?;
-            threads.push(with_head(connection, summary)?);
-            if threads.len() > limit {
-                break;
-            }
-        }
+        threads.push(take(row)?);
     }
     Ok(threads)
 }
