@@ -78,7 +78,8 @@ impl Threads {
             reply: Box::new(|subscribed| Some(reply(subscribed))),
             usage: Usage::NotTold,
         };
-        self.shared.run(to, owner, kept, Some(starter));
+        let settings = owner.thread().settings().clone();
+        self.shared.run(to, owner, settings, kept, Some(starter));
     }
 
     async fn copy(&self, fork: Fork, kept: Kept) -> Result<Owner, AgentError> {

@@ -1,5 +1,7 @@
 //! The task of one live thread: the only writer of its journal.
 
+mod audience;
+mod effects;
 mod join;
 mod leave;
 
@@ -8,16 +10,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::ports::{AppendError, Journal, Prompt};
+use raddle_core::ports::{AppendError, Journal};
 use raddle_core::{
-    Body, ChangeSettings, Command, Cursor, Effect, EndTool, Ended, Envelope, Event, ItemStatus,
-    Out, Output, Owner, Refusal, RequestNumber, Seq, Settings, Settled, Step, ThreadId, Token,
-    Told, TurnId, ask,
+    ChangeSettings, Command, Cursor, Effect, Ended, Envelope, Out, Owner, Refusal, Seq, Settings,
+    Step, ThreadId, Token,
 };
-use raddle_protocol::table::Scope;
-use raddle_protocol::{
-    CodexErrorInfo, ErrorNotification, Notification, ThreadClosedNotification, TurnError,
-};
+use raddle_protocol::ThreadClosedNotification;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -25,10 +23,8 @@ use tokio::time::Instant;
 use self::join::Joining;
 pub(crate) use self::join::{Subscriber, Usage};
 use self::leave::Leaving;
-use crate::instructions::instructions;
+use crate::Listener;
 use crate::threads::{AgentError, Done, Ordered, Shared};
-use crate::work::{ModelWork, failed};
-use crate::{Heard, Listener};
 
 /// How many reports of work may wait; whoever reports waits for room.
 const REPORTS: usize = 64;
@@ -38,7 +34,7 @@ const AWAY: Duration = Duration::from_millis(100);
 
 /// How long the journal may be away before its thread is left; whoever waits is told, and whoever comes
 /// later finds what is stored.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The same for who begins a thread: nobody else knows of it yet.
 const START_PATIENCE: Duration = Duration::from_secs(5);
@@ -63,6 +59,8 @@ pub(crate) enum Message {
     },
     /// A look at the thread as it is stored.
     Look(Look),
+    /// The thread is to be left in good order.
+    Leave,
 }
 
 /// What becomes of the task once an order is carried out.
@@ -80,7 +78,7 @@ impl Message {
             Self::Order { reply, .. } => reply(Err(error)),
             Self::Subscribe { subscriber, .. } => drop((subscriber.reply)(Err(error))),
             // Whoever waits for these sees that nobody will answer.
-            Self::Unsubscribe { .. } | Self::Look(_) => {}
+            Self::Unsubscribe { .. } | Self::Look(_) | Self::Leave => {}
         }
     }
 }
@@ -127,8 +125,10 @@ pub(crate) struct Task {
     settings: watch::Sender<Arc<Settings>>,
     work: BTreeMap<Effect, AbortHandle>,
     tokens: u64,
-    /// Since when the journal is away.
+    /// Since when the journal takes nothing.
     away_since: Option<Instant>,
+    /// Why the last append failed, if it did.
+    failed: Option<AppendError>,
     /// Whether nothing more is taken in: no handle is left, or the thread is.
     forsaken: bool,
     /// Whether it was said so to the owner.
@@ -172,6 +172,7 @@ impl Task {
             work: BTreeMap::new(),
             tokens: 0,
             away_since: None,
+            failed: None,
             forsaken: false,
             released: false,
             leaving: None,
@@ -199,15 +200,23 @@ impl Task {
                     if let Err(error) = &result {
                         tracing::warn!(thread = %self.id, %error, "append failed");
                     }
-                    let is_away = matches!(result, Err(AppendError::Unavailable(_)));
+                    self.failed = result.as_ref().err().cloned();
                     let outs = self.owner.appended(result);
                     self.act(outs);
-                    self.is_away(is_away).await;
+                    match self.failed {
+                        None => self.away_since = None,
+                        Some(AppendError::Unavailable(_)) => self.is_away().await,
+                        // The head tells whether it is there.
+                        Some(AppendError::Unknown(_)) => {
+                            self.away_since.get_or_insert_with(Instant::now);
+                        }
+                        Some(_) => {}
+                    }
                 }
                 Step::ReadHead => {
                     let journal = self.journal.clone();
                     let head = self.during(journal.head(self.id)).await;
-                    let is_away = head.is_err();
+                    let stored = self.owner.stored();
                     match head {
                         Ok(head) => {
                             let outs = self.owner.head_is(head);
@@ -217,7 +226,11 @@ impl Task {
                             tracing::warn!(thread = %self.id, %error, "the head cannot be read");
                         }
                     }
-                    self.is_away(is_away).await;
+                    if self.owner.stored() > stored {
+                        self.away_since = None;
+                    } else {
+                        self.is_away().await;
+                    }
                 }
                 Step::Do(outs) => self.act(outs),
                 Step::Wait(until) => {
@@ -261,12 +274,8 @@ impl Task {
         }
     }
 
-    /// Leaves the journal alone for a moment if it is away, and the thread if it is away for too long.
-    async fn is_away(&mut self, is_away: bool) {
-        if !is_away {
-            self.away_since = None;
-            return;
-        }
+    /// Leaves the journal alone for a moment, and the thread if it took nothing for too long.
+    async fn is_away(&mut self) {
         let since = *self.away_since.get_or_insert_with(Instant::now);
         let patience = match self.starter {
             Some(_) => START_PATIENCE,
@@ -279,31 +288,6 @@ impl Task {
             .owner
             .give_up("it was not available for too long".to_owned());
         self.act(outs);
-    }
-
-    /// Whoever hears of the thread must not wait for what will not come. This is no record, so it has no
-    /// number: the turn, if one runs, is ended or taken up by whoever opens the thread next.
-    fn say_why(&mut self, ended: &Ended) {
-        if *ended == Ended::Deleted {
-            return;
-        }
-        let id = self.id;
-        let turn = self.owner.thread().turn().map(|turn| turn.id.clone());
-        if let (Ended::NotStored(why), Some(turn)) = (ended, turn) {
-            self.notice(not_stored(id, turn, why).into());
-        }
-        if self.leaving.is_some() {
-            return self.say_goodbye();
-        }
-        self.notice(ThreadClosedNotification { thread_id: id }.into());
-    }
-
-    fn notice(&mut self, notification: Notification) {
-        let plain = Heard::Told {
-            notification: Arc::new(notification),
-            seq: None,
-        };
-        self.listeners.retain(|listener| listener.hear(&plain));
     }
 
     /// Waits for something to come in, or for time to pass.
@@ -357,21 +341,6 @@ impl Task {
         self.forsaken = true;
     }
 
-    /// What a turn waits for ends at once, before its interrupt is stored.
-    fn cut_off(&self, named: Option<&TurnId>) {
-        let Some(running) = self.owner.thread().turn() else {
-            return;
-        };
-        if named.is_some_and(|named| *named != running.id) {
-            return;
-        }
-        for (effect, work) in &self.work {
-            if matches!(effect, Effect::CallModel { turn, .. } if *turn == running.id) {
-                work.abort();
-            }
-        }
-    }
-
     fn offer(&mut self, message: Message) {
         self.alone_since = None;
         self.tokens += 1;
@@ -398,6 +367,10 @@ impl Task {
                 return;
             }
             Message::Look(look) => return self.looks.push(look),
+            Message::Leave => {
+                self.forsaken = true;
+                return;
+            }
         };
         let stops = match &envelope {
             Envelope::Command {
@@ -423,6 +396,11 @@ impl Task {
     }
 
     fn act(&mut self, outs: Vec<Out>) {
+        // Before anyone is answered: who then starts a turn has it told about the right folder.
+        let settings = self.owner.thread().settings();
+        if **self.settings.borrow() != *settings {
+            self.settings.send_replace(Arc::new(settings.clone()));
+        }
         if self.owner.stored() > self.found
             && let Some(starter) = self.starter.take()
         {
@@ -468,131 +446,6 @@ impl Task {
                 }
             }
         }
-    }
-
-    fn subscribe(&mut self, settled: Settled) {
-        if let Some(Caller::Subscribe(subscriber)) = self.callers.remove(&settled.token) {
-            self.introduce(subscriber, settled.cursor, settled.after, settled.head);
-        }
-    }
-
-    /// Tells a record: to everyone what concerns everyone, to subscribers the rest.
-    fn tell(&mut self, told: Told) {
-        self.is_known |= self.owner.thread().turn().is_some();
-        if let Body::Event(event) = &told.record.body
-            && matches!(**event, Event::SettingsChanged(_) | Event::Forked(_))
-        {
-            let settings = self.owner.thread().settings().clone();
-            self.settings.send_replace(Arc::new(settings));
-        }
-        let count = told.notifications.len();
-        for (at, notification) in told.notifications.into_iter().enumerate() {
-            let scope = notification.scope();
-            let notification = Arc::new(notification);
-            let seq = (at + 1 == count).then_some(told.record.seq);
-            let numbered = Heard::Told {
-                notification: notification.clone(),
-                seq,
-            };
-            self.listeners.retain(|listener| listener.hear(&numbered));
-            if scope == Scope::Everyone {
-                let plain = Heard::Told {
-                    notification,
-                    seq: None,
-                };
-                self.shared.tell_others(&plain, &self.listeners);
-            }
-        }
-    }
-
-    /// Asks all subscribers, or one who has just come.
-    fn ask(&mut self, request: RequestNumber, one: Option<&dyn Listener>) {
-        let Some((id, method, params)) = ask(self.owner.thread(), request) else {
-            return;
-        };
-        let asked = Heard::Asked {
-            id,
-            method,
-            params: Arc::new(params),
-        };
-        match one {
-            Some(listener) => drop(listener.hear(&asked)),
-            None => self.listeners.retain(|listener| listener.hear(&asked)),
-        }
-    }
-
-    fn start(&mut self, effect: Effect) {
-        match &effect {
-            Effect::CallModel { call, .. } => {
-                let thread = self.owner.thread();
-                let Some(purpose) = thread.purpose() else {
-                    return;
-                };
-                let work = ModelWork {
-                    journal: self.journal.clone(),
-                    model: self.shared.model.clone(),
-                    prompt: Prompt {
-                        thread: self.id,
-                        settings: thread.settings().clone(),
-                        purpose,
-                        instructions: instructions(thread.settings()),
-                        attempt: thread.attempt(),
-                        entries: Vec::new(),
-                        output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
-                    },
-                    lineage: thread.lineage().to_vec(),
-                    call: *call,
-                    reports: self.reporter.clone(),
-                };
-                let (reporter, call) = (self.reporter.clone(), *call);
-                let running = tokio::spawn(work.run());
-                self.work.retain(|_, work| !work.is_finished());
-                self.work.insert(effect, running.abort_handle());
-                tokio::spawn(async move {
-                    // A fault of ours ends the turn, it does not leave it waiting.
-                    if running.await.is_err_and(|error| error.is_panic()) {
-                        let message = "the server failed inside; its log says more".to_owned();
-                        let _ = reporter.send(failed(call, message)).await;
-                    }
-                });
-            }
-            Effect::RunTool { item, .. } => {
-                // There are no tools yet: what cannot run says so at once.
-                let open = self
-                    .owner
-                    .thread()
-                    .turn()
-                    .into_iter()
-                    .flat_map(|it| &it.items);
-                let body = open.into_iter().find(|open| open.item.id == *item);
-                let Some(body) = body.map(|open| open.item.body.clone()) else {
-                    return;
-                };
-                let end = EndTool {
-                    item: item.clone(),
-                    status: ItemStatus::Failed,
-                    body,
-                    output: Output::failure("No tool can be run here."),
-                };
-                self.report(Command::EndTool(Box::new(end)));
-            }
-            Effect::StopTool { .. } => {}
-        }
-    }
-}
-
-/// A turn goes no further here, because nothing more can be stored.
-fn not_stored(thread: ThreadId, turn: TurnId, why: &str) -> ErrorNotification {
-    ErrorNotification {
-        thread_id: thread,
-        turn_id: turn,
-        error: TurnError {
-            message: format!("the thread's journal cannot be written: {why}"),
-            additional_details: None,
-            codex_error_info: Some(CodexErrorInfo::Unrecognized("storageFull".into())),
-            misalignment: None,
-        },
-        will_retry: false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use raddle_core::ports::{Journal, Model, Pages, ReadError};
 use raddle_core::{
@@ -13,11 +14,15 @@ use tokio::task::JoinSet;
 
 use crate::open::open;
 use crate::surroundings::{Instructions, Lookout};
-use crate::task::{Message, Over, Subscriber, Task, Then, Usage};
+use crate::task::{Message, Over, PATIENCE, Subscriber, Task, Then, Usage};
 use crate::{Heard, Listener, Nodes};
 
 /// How many messages to one thread may wait.
 const INBOX: usize = 64;
+
+/// How long threads may take to be left in good order: a little longer than they wait for a journal that is
+/// away.
+const CLOSE_PATIENCE: Duration = PATIENCE.saturating_add(Duration::from_secs(5));
 
 /// What the agent needs.
 pub struct Options {
@@ -222,14 +227,23 @@ impl Threads {
         read.unwrap_or_default()
     }
 
-    /// Leaves every thread in good order, and waits for that.
+    /// Leaves every thread in good order, and waits for that, but not for ever: what hangs is cut off.
     pub async fn close(&self) {
-        let handles: Vec<Handle> = self.shared.live().values().cloned().collect();
-        for handle in handles {
-            handle.order(Command::Release, |_| {}).await;
-        }
         let mut tasks = std::mem::take(&mut *self.shared.tasks());
-        while tasks.join_next().await.is_some() {}
+        let mut orders = JoinSet::new();
+        let live: Vec<(ThreadId, Handle)> = self.shared.live().clone().into_iter().collect();
+        for (_, handle) in &live {
+            let handle = handle.clone();
+            // One that has ended is left already.
+            orders.spawn(async move { drop(handle.send(Message::Leave).await) });
+        }
+        let left = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(CLOSE_PATIENCE, left).await.is_err() {
+            tracing::warn!(threads = tasks.len(), "threads that hang were cut off");
+            tasks.shutdown().await;
+            let mut there = self.shared.live();
+            live.iter().for_each(|(id, _)| drop(there.remove(id)));
+        }
     }
 }
 
@@ -308,11 +322,14 @@ impl Shared {
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
-            // A fault of ours in one thread ends that thread's task and nothing else.
-            let over = tokio::spawn(task.run()).await;
-            let (ended, late) = match over {
-                Ok(Over { ended, late }) => (Ok(ended), late),
-                Err(error) => (Err(error), Vec::new()),
+            // A fault of ours in one thread ends that thread's task and nothing else. When this is cut off,
+            // so is the task.
+            let mut running = JoinSet::new();
+            running.spawn(task.run());
+            let (ended, late) = match running.join_next().await {
+                Some(Ok(Over { ended, late })) => (Ok(ended), late),
+                Some(Err(error)) => (Err(error), Vec::new()),
+                None => return,
             };
             match &ended {
                 Ok(Ended::Released) => tracing::debug!(thread = %id, "left"),
@@ -461,6 +478,7 @@ impl std::fmt::Debug for Message {
             Self::Subscribe { .. } => "Subscribe",
             Self::Unsubscribe { .. } => "Unsubscribe",
             Self::Look(_) => "Look",
+            Self::Leave => "Leave",
         })
     }
 }

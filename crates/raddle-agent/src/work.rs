@@ -5,7 +5,7 @@ use std::sync::Arc;
 use raddle_core::ports::{Journal, Model, Prompt, Said};
 use raddle_core::{
     Admission, AppendText, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind,
-    ItemBody, ModelEnd, Part, Purpose, Span, StartItem, Tool,
+    ItemBody, ModelEnd, Part, Purpose, Sealed, Span, StartItem, Tool,
 };
 use tokio::sync::mpsc;
 
@@ -72,7 +72,7 @@ fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<C
                 call,
                 item,
                 body,
-                sealed,
+                sealed: sealed.filter(kept),
             };
             vec![Command::CompleteItem(Box::new(completed))]
         }
@@ -108,6 +108,18 @@ fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<C
             vec![Command::EndModel(Box::new(EndModel { call, end, usage }))]
         }
     }
+}
+
+/// Whether something sealed is kept. Without it the vendor only knows less of what it thought.
+fn kept(sealed: &Sealed) -> bool {
+    let kept = sealed.fits();
+    if !kept {
+        tracing::warn!(
+            vendor = sealed.vendor,
+            "a sealed value is too large or too deep to be kept"
+        );
+    }
+    kept
 }
 
 /// A call of the model ended by a fault of ours.

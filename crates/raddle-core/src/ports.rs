@@ -85,7 +85,8 @@ pub trait Pages: Send + Sync {
         query: PageQuery,
     ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>>;
 
-    /// A page of threads that hold a text. It may lag behind the records.
+    /// A page of threads that hold a text. It may lag behind the records. Whoever searches waits only so
+    /// long: a page may end before it is full, and its cursor goes on from there.
     fn search(
         &self,
         text: String,

@@ -40,6 +40,7 @@ pub use archive::Archive;
 pub use export::{ExportError, Exported, Extent};
 pub use import::{ImportError, ImportOptions, Imported};
 pub use salvage::{Inventory, Salvage};
+pub use search::Lag;
 pub use verify::{Damage, DamageKind, Report};
 
 use std::fs;

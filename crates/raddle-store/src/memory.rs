@@ -1,22 +1,21 @@
 //! A journal in memory, for tests and for threads that need not outlive the process.
 
+mod blobs;
+mod log;
+mod pages;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-use raddle_core::ports::{
-    AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Mark, Page, PageQuery, Pages,
-    ReadError, Summary, TurnEntry, Waiting,
-};
-use raddle_core::{Base, Blob, Body, Class, Event, ItemId, Record, Seq, ThreadId, TurnId};
+use raddle_core::ports::{AppendError, ForkError, Journal, ReadError, Waiting};
+use raddle_core::{Base, Class, Record, Seq, ThreadId};
 
 use crate::blob::{self, Hash};
-use crate::cuts::Cuts;
-use crate::page::{self, ListCursor, Numbered};
-use crate::records::{item_of, rise};
-use crate::text::searchable;
+use crate::records::rise;
+use blobs::{Bytes, named};
+use log::{Log, weight};
 
 /// A journal in memory.
 #[derive(Debug, Default)]
@@ -28,33 +27,6 @@ pub struct MemoryJournal {
 struct Kept {
     threads: BTreeMap<ThreadId, Log>,
     blobs: BTreeMap<Hash, Bytes>,
-}
-
-/// A blob.
-#[derive(Debug)]
-struct Bytes {
-    bytes: Vec<u8>,
-    /// How many records name it.
-    names: usize,
-    /// How often it was put and not yet named, and when that last happened.
-    waiting: usize,
-    put: Instant,
-}
-
-/// How long a blob that was put may wait for a record that names it.
-const UNNAMED_MAX: Duration = Duration::from_secs(60 * 60);
-
-/// One thread.
-#[derive(Debug, Default)]
-struct Log {
-    head: Seq,
-    /// The newest record that is no delta.
-    event_head: Seq,
-    records: BTreeMap<Seq, Record>,
-    bases: BTreeMap<Seq, Base>,
-    summary: Option<Summary>,
-    turns: BTreeMap<Seq, TurnEntry>,
-    cuts: Cuts,
 }
 
 impl MemoryJournal {
@@ -124,20 +96,6 @@ impl MemoryJournal {
     }
 }
 
-/// The blobs that records name, each as often as it is named.
-fn named<'a>(records: impl IntoIterator<Item = &'a Record>) -> Result<Vec<Hash>, AppendError> {
-    let events = records.into_iter().filter_map(|it| match &it.body {
-        Body::Event(event) => Some(event),
-        Body::Delta(_) => None,
-    });
-    let named = events.flat_map(|event| blob::named(event));
-    let hash = |name: &Blob| {
-        let no_name = || blob::missing(&format!("{:?}", name.hash));
-        blob::parse(&name.hash).ok_or_else(no_name)
-    };
-    named.map(hash).collect()
-}
-
 /// Whether the head is where the writer thinks it is.
 fn fence_opens(log: Option<&Log>, after: Seq) -> bool {
     #[cfg(feature = "planted")]
@@ -153,141 +111,9 @@ fn fence_opens(log: Option<&Log>, after: Seq) -> bool {
     log.map_or(Seq::ZERO, |log| log.head) == after
 }
 
-impl Log {
-    fn append(&mut self, record: &Record) {
-        self.head = record.seq;
-        Summary::fold(&mut self.summary, record);
-        if let Body::Event(event) = &record.body {
-            self.event_head = record.seq;
-            if let Some(item) = event.settles() {
-                self.forget_deltas(item);
-            }
-            self.turn(event, record);
-        }
-        self.records.insert(record.seq, record.clone());
-    }
-
-    fn forget_deltas(&mut self, item: &ItemId) {
-        self.records
-            .retain(|_, record| !matches!(&record.body, Body::Delta(delta) if delta.item == *item));
-    }
-
-    fn turn(&mut self, event: &Event, record: &Record) {
-        match event {
-            Event::TurnStarted(it) => {
-                let entry = TurnEntry {
-                    turn: it.turn.clone(),
-                    root: it.root.clone(),
-                    from: record.seq,
-                    started_at: record.at,
-                    ended: None,
-                };
-                self.turns.insert(record.seq, entry);
-            }
-            Event::TurnEnded(it) => {
-                let last = self.turns.values_mut().next_back();
-                if let Some(turn) = last.filter(|turn| turn.turn == it.turn) {
-                    turn.ended = Some((it.end.clone(), record.at));
-                }
-            }
-            Event::Reverted(it) => self.cuts.cut(it.at, record.seq),
-            _ => {}
-        }
-    }
-
-    fn items(&self, turn: Option<&TurnId>) -> Vec<ItemEntry> {
-        let records = self.records.values();
-        let items = records.filter_map(|record| {
-            let Body::Event(event) = &record.body else {
-                return None;
-            };
-            let (of, item) = item_of(event)?;
-            let counts = turn.is_none_or(|turn| turn == of) && !self.cuts.holds(record.seq);
-            counts.then(|| ItemEntry {
-                turn: of.clone(),
-                seq: record.seq,
-                item: item.clone(),
-            })
-        });
-        items.collect()
-    }
-}
-
-/// About how much a record weighs on a page of records.
-fn weight(record: &Record) -> usize {
-    serde_json::to_vec(record).map_or(0, |bytes| bytes.len())
-}
-
-/// A page of what there is. It ends early where what is on it weighs too much.
-fn numbered<T: Numbered>(
-    mut all: Vec<T>,
-    query: &PageQuery,
-    weight: impl Fn(&T) -> usize,
-) -> Result<Page<T>, ReadError> {
-    let mark = page::mark(query.cursor.as_deref())?;
-    if query.newest_first {
-        all.reverse();
-    }
-    all.retain(|it| match mark {
-        Some(Mark { seq, included }) if it.seq() == seq => included,
-        Some(Mark { seq, .. }) => (it.seq() < seq) == query.newest_first,
-        None => true,
-    });
-    let mut bytes = 0;
-    let fits = all.iter().take(page::limit(query.limit)).take_while(|it| {
-        let fits = bytes < page::ITEMS_BYTES_MAX;
-        bytes += weight(it);
-        fits
-    });
-    let fits = fits.count();
-    let more = all.len() > fits;
-    all.truncate(fits);
-    Ok(page::of_numbered(all, more))
-}
-
 impl Kept {
     fn log(&self, thread: ThreadId) -> Result<&Log, ReadError> {
         self.threads.get(&thread).ok_or(ReadError::NotFound)
-    }
-
-    /// So many more records name these.
-    fn name(&mut self, named: &[Hash]) {
-        for hash in named {
-            if let Some(bytes) = self.blobs.get_mut(hash) {
-                bytes.names += 1;
-            }
-        }
-    }
-
-    /// Forgets what nothing names and nobody waits to name.
-    fn tidy(&mut self) {
-        self.blobs.retain(|_, blob| {
-            blob.names > 0 || (blob.waiting > 0 && blob.put.elapsed() < UNNAMED_MAX)
-        });
-    }
-
-    fn list(
-        &self,
-        query: &ListQuery,
-        wanted: impl Fn(&Log) -> bool,
-    ) -> Result<Page<Summary>, ReadError> {
-        let cursor = ListCursor::parse(query)?;
-        let leads_to = |it: &Summary| {
-            let place = page::place(it, query.order);
-            cursor.is_none_or(|cursor| cursor.leads_to(place, query.oldest_first))
-        };
-        let threads = self.threads.iter().filter(|(_, log)| wanted(log));
-        let summaries = threads.filter_map(|(id, log)| {
-            let summary = log.summary.as_ref()?;
-            // Before its own first record, a copy still has the other thread's name on it.
-            (summary.thread == *id).then_some(summary)
-        });
-        let mut found: Vec<Summary> = summaries
-            .filter(|it| query.takes(it) && leads_to(it))
-            .cloned()
-            .collect();
-        page::arrange(&mut found, query);
-        Ok(page::of_threads(found, query))
     }
 }
 
@@ -363,94 +189,5 @@ impl Journal for MemoryJournal {
             kept.tidy();
         }
         Box::pin(ready(Ok(())))
-    }
-}
-
-impl Log {
-    fn blobs(&self) -> Vec<Hash> {
-        // What is stored has only good names.
-        named(self.records.values()).unwrap_or_default()
-    }
-}
-
-impl Pages for MemoryJournal {
-    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
-        Box::pin(ready(self.kept().list(&query, |_| true)))
-    }
-
-    fn turns(
-        &self,
-        thread: ThreadId,
-        query: PageQuery,
-    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
-        let kept = self.kept();
-        let page = kept.log(thread).and_then(|log| {
-            let turns = log.turns.iter().filter(|(from, _)| !log.cuts.holds(**from));
-            numbered(turns.map(|(_, it)| it.clone()).collect(), &query, |_| 0)
-        });
-        Box::pin(ready(page))
-    }
-
-    fn items(
-        &self,
-        thread: ThreadId,
-        turn: Option<TurnId>,
-        query: PageQuery,
-    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
-        let kept = self.kept();
-        let log = kept.log(thread);
-        let page = log.and_then(|log| {
-            let weigh = |it: &ItemEntry| log.records.get(&it.seq).map_or(0, weight);
-            numbered(log.items(turn.as_ref()), &query, weigh)
-        });
-        Box::pin(ready(page))
-    }
-
-    fn search(
-        &self,
-        text: String,
-        query: ListQuery,
-    ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
-        let text = text.to_lowercase();
-        let short = text.chars().count() < page::LETTERS_MIN;
-        let holds = |log: &Log| {
-            !short
-                && log.records.values().any(|record| match &record.body {
-                    Body::Event(event) => {
-                        searchable(event).is_some_and(|it| it.to_lowercase().contains(&text))
-                    }
-                    Body::Delta(_) => false,
-                })
-        };
-        Box::pin(ready(self.kept().list(&query, holds)))
-    }
-}
-
-impl Blobs for MemoryJournal {
-    fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>> {
-        let hash = blob::hash(&bytes);
-        let name = Blob {
-            hash: blob::hex(&hash),
-            bytes: bytes.len() as u64,
-            media,
-        };
-        let mut kept = self.kept();
-        kept.tidy();
-        let blob = kept.blobs.entry(hash).or_insert(Bytes {
-            bytes,
-            names: 0,
-            waiting: 0,
-            put: Instant::now(),
-        });
-        blob.waiting += 1;
-        blob.put = Instant::now();
-        Box::pin(ready(Ok(name)))
-    }
-
-    fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>> {
-        let hash = blob::parse(&blob.hash);
-        let kept = self.kept();
-        let bytes = hash.and_then(|hash| kept.blobs.get(&hash).map(|it| it.bytes.clone()));
-        Box::pin(ready(bytes.ok_or(ReadError::NotFound)))
     }
 }

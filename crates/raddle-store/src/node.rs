@@ -60,15 +60,34 @@ impl NodeLock {
 
     /// Whether a node of this name is alive.
     pub fn is_alive(folder: &Path, name: &str) -> Result<bool, NodeError> {
-        let file = match File::open(path(folder, name)?) {
+        Ok(is_held(&path(folder, name)?)?)
+    }
+
+    /// Whether any node is alive that has the journal in a folder open.
+    pub fn is_any_alive(folder: &Path) -> Result<bool, NodeError> {
+        let entries = match fs::read_dir(folder.join("nodes")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            file => file?,
+            entries => entries?,
         };
-        match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => Ok(false),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
-            Err(error) => Err(NodeError::Io(error.into())),
+        for entry in entries {
+            if is_held(&entry?.path())? {
+                return Ok(true);
+            }
         }
+        Ok(false)
+    }
+}
+
+/// Whether someone holds a lock.
+fn is_held(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        file => file?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(false),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -14,6 +14,16 @@ pub(crate) const ITEMS_BYTES_MAX: usize = 8 << 20;
 /// A text with fewer letters than this is not searched for.
 pub(crate) const LETTERS_MIN: usize = 3;
 
+/// Of a longer text, so many letters are searched for.
+const LETTERS_MAX: usize = 256;
+
+/// What is searched for when a text is asked for; nothing if that is found nowhere.
+pub(crate) fn sought(text: &str) -> Option<String> {
+    let sought: String = text.chars().take(LETTERS_MAX).collect();
+    let found = sought.chars().nth(LETTERS_MIN - 1).is_some() && !sought.contains('\0');
+    found.then_some(sought)
+}
+
 /// How many entries a page has.
 pub(crate) fn limit(asked: usize) -> usize {
     asked.clamp(1, LIMIT_MAX)
@@ -62,7 +72,7 @@ impl ListCursor {
         further || (self.included && place == self.place)
     }
 
-    fn text(self, order: ListOrder) -> String {
+    pub(crate) fn text(self, order: ListOrder) -> String {
         let included = if self.included { "=" } else { "" };
         let (time, thread) = self.place;
         format!("{included}{}{}.{thread}", sign(order), time.0)

@@ -12,7 +12,6 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use raddle_core::ThreadId;
 use tokio::runtime::Runtime;
 
 use crate::verdict::{self, Limit, Row};
@@ -27,6 +26,9 @@ pub struct Big {
     /// One of so many parts of the full size.
     #[arg(long, default_value_t = 1)]
     part: u64,
+    /// Only the many threads, not the huge ones.
+    #[arg(long)]
+    many: bool,
     /// Where the homes are made, for a short time: about 6 GB at full size.
     #[arg(long)]
     scratch: Option<PathBuf>,
@@ -37,7 +39,8 @@ impl Big {
     pub fn run(self, runtime: &Runtime) -> Result<bool> {
         let scratch = self.scratch.clone().unwrap_or_else(std::env::temp_dir);
         let mut well = true;
-        for compacts in [true, false] {
+        let huge = [true, false].into_iter().filter(|_| !self.many);
+        for compacts in huge {
             let folder = tempfile::tempdir_in(&scratch)?;
             well &= self.thread(runtime, folder.path(), compacts)?;
         }
@@ -61,7 +64,7 @@ impl Big {
         let made = runtime.block_on(generate::thread(&home, &size))?;
         let mut rows = made.rows(&home, begun)?;
         for what in ["open", "pages", "fork", "revert"] {
-            rows.extend(self.eased(look(&home, what, made.thread)?));
+            rows.extend(self.eased(look(&home, what, &made)?));
         }
         rows.extend(runtime.block_on(traces::delete(&home, made.thread, &made.marker))?);
         let kind = if compacts {
@@ -78,7 +81,7 @@ impl Big {
         let count = 100_000 / self.part;
         let made = runtime.block_on(generate::threads(&home, count))?;
         let mut rows = made.rows(&home, begun)?;
-        rows.extend(self.eased(look(&home, "lists", made.thread)?));
+        rows.extend(self.eased(look(&home, "lists", &made)?));
         Ok(verdict::print(&format!("{count} threads"), &rows))
     }
 }
@@ -137,11 +140,12 @@ fn folder_bytes(folder: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<u64> {
 }
 
 /// Measures something in a process that has seen nothing yet.
-fn look(home: &Path, what: &str, thread: ThreadId) -> Result<Vec<Row>> {
+fn look(home: &Path, what: &str, made: &Made) -> Result<Vec<Row>> {
     let output = Command::new(std::env::current_exe()?)
         .args(["look", what, "--home"])
         .arg(home)
-        .args(["--thread", &thread.to_string()])
+        .args(["--thread", &made.thread.to_string()])
+        .args(["--threads", &made.threads.to_string()])
         .stderr(Stdio::inherit())
         .output()?;
     ensure!(output.status.success(), "measuring `{what}` failed");

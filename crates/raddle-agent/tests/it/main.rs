@@ -1,6 +1,6 @@
 //! A live thread, from an order to what is heard of it.
 
-mod faulty;
+mod away;
 mod joining;
 mod leaving;
 mod owners;
@@ -12,13 +12,12 @@ use std::sync::Arc;
 use raddle_agent::{AgentError, Alone, Handle, Heard, Listener, Options, Subscribed, Threads};
 use raddle_core::ports::{Journal, ReadError};
 use raddle_core::{
-    Command, Cursor, Input, Interrupt, Message, Outcome, Recovery, Refusal, Rename, Settings,
-    Source, StartTurn, Status, ThreadId, ThreadStarted, Timestamp, TurnKind,
+    Body, Command, Cursor, Event, Input, Interrupt, Message, Outcome, Recovery, Refusal, Rename,
+    Settings, Source, StartTurn, Status, ThreadId, ThreadStarted, Timestamp, TurnKind,
 };
 use raddle_store::MemoryJournal;
 use tokio::sync::{mpsc, oneshot};
 
-use faulty::{Faulty, Mood};
 use script::{Line, Script};
 
 /// A client that writes down what it hears.
@@ -47,6 +46,13 @@ fn rename(name: Option<&str>) -> Command {
     Command::Rename(Rename {
         name: name.map(str::to_owned),
         principal: None,
+    })
+}
+
+fn interrupt() -> Command {
+    Command::Interrupt(Interrupt {
+        turn: None,
+        cause: raddle_core::Cause::Client { principal: None },
     })
 }
 
@@ -264,11 +270,7 @@ async fn an_interrupt_ends_the_call_of_the_model() {
     assert_eq!(hears.recv().await.as_deref(), Some("thread/started #"));
     order(&thread, turn("t1", "hi")).await.expect("a turn");
     until(&mut hears, "item/agentMessage/delta").await;
-    let interrupt = Command::Interrupt(Interrupt {
-        turn: None,
-        cause: raddle_core::Cause::Client { principal: None },
-    });
-    assert_eq!(order(&thread, interrupt).await, Ok(Outcome::Done {}));
+    assert_eq!(order(&thread, interrupt()).await, Ok(Outcome::Done {}));
     let last = until(&mut hears, "turn/completed").await;
     assert_eq!(last[0], "item/completed #");
     script.dropped().await;
@@ -316,87 +318,6 @@ async fn a_thread_that_is_not_there_is_not_opened() {
     assert_eq!(missing.err(), Some(AgentError::Read(ReadError::NotFound)));
 }
 
-fn interrupt() -> Command {
-    Command::Interrupt(Interrupt {
-        turn: None,
-        cause: raddle_core::Cause::Client { principal: None },
-    })
-}
-
-#[tokio::test]
-async fn an_interrupt_does_not_wait_for_a_slow_disk() {
-    let (journal, mood) = Faulty::new();
-    let journal: Arc<dyn Journal> = journal;
-    let (threads, script) = threads(&journal, &[&[Line::Begins("hel"), Line::Hangs]]);
-    let (me, mut hears) = client();
-    let thread = begin(&threads, ThreadId::mint(), me).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut hears, "item/agentMessage/delta").await;
-    mood.send_replace(Mood::Slow);
-    // An append is under way and stays so.
-    let renamed = tokio::spawn({
-        let thread = thread.clone();
-        async move { order(&thread, rename(Some("a"))).await }
-    });
-    let interrupted = tokio::spawn({
-        let thread = thread.clone();
-        async move { order(&thread, interrupt()).await }
-    });
-    // The vendor is no longer asked, though nothing is stored yet.
-    script.dropped().await;
-    assert!(!interrupted.is_finished());
-    mood.send_replace(Mood::Well);
-    assert_eq!(interrupted.await.expect("no panic"), Ok(Outcome::Done {}));
-    assert_eq!(renamed.await.expect("no panic"), Ok(Outcome::Done {}));
-    until(&mut hears, "turn/completed").await;
-}
-
-#[tokio::test]
-async fn those_who_listen_are_told_when_nothing_more_can_be_stored() {
-    let (journal, mood) = Faulty::new();
-    let journal: Arc<dyn Journal> = journal;
-    let (threads, _) = threads(&journal, &[&[Line::Begins("hel"), Line::Hangs]]);
-    let (me, mut hears) = client();
-    let id = ThreadId::mint();
-    let thread = begin(&threads, id, me).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    until(&mut hears, "item/agentMessage/delta").await;
-    mood.send_replace(Mood::Full);
-    let refused = order(&thread, rename(Some("a"))).await;
-    let full = "the journal is full: no room".to_owned();
-    assert_eq!(refused, Err(AgentError::Refused(Refusal::NotStored(full))));
-    assert_eq!(
-        until(&mut hears, "thread/closed").await,
-        ["error", "thread/closed"]
-    );
-    // Once there is room again, the turn is taken up by whoever opens the thread.
-    mood.send_replace(Mood::Well);
-    let thread = threads.get(id).await.expect("the thread");
-    order(&thread, interrupt()).await.expect("stored");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_journal_that_stays_away_is_waited_for_only_so_long() {
-    let (journal, mood) = Faulty::new();
-    let journal: Arc<dyn Journal> = journal;
-    let (threads, _) = threads(&journal, &[]);
-    let (me, mut hears) = client();
-    let thread = begin(&threads, ThreadId::mint(), me).await;
-    mood.send_replace(Mood::Away);
-    let refused = order(&thread, rename(Some("a"))).await;
-    assert!(
-        matches!(refused, Err(AgentError::Refused(Refusal::NotStored(_)))),
-        "{refused:?}"
-    );
-    until(&mut hears, "thread/closed").await;
-    let (answer, answered) = oneshot::channel();
-    threads.start(started(ThreadId::mint()), client().0, |reply| {
-        drop(answer.send(reply.map(drop)));
-    });
-    let started = answered.await.expect("an answer");
-    assert_eq!(started, Err(AgentError::Unavailable));
-}
-
 #[tokio::test]
 async fn a_deleted_thread_is_removed() {
     let journal = journal();
@@ -408,4 +329,31 @@ async fn a_deleted_thread_is_removed() {
         .expect("stored");
     threads.close().await;
     assert_eq!(journal.head(id).await, Ok(raddle_core::Seq::ZERO));
+}
+
+#[tokio::test]
+async fn what_is_sealed_is_kept_unless_its_record_could_not_be_read_again() {
+    for (depth, kept) in [(1, true), (64, true), (65, false), (120, false)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = raddle_store::Options {
+            folder: folder.path().to_owned(),
+        };
+        let journal = raddle_store::LocalJournal::open(&options).expect("a journal");
+        let journal: Arc<dyn Journal> = Arc::new(journal);
+        let (threads, _) = threads(&journal, &[&[Line::Seals(depth)]]);
+        let (me, mut hears) = client();
+        let id = ThreadId::mint();
+        let thread = begin(&threads, id, me).await;
+        order(&thread, turn("t1", "hi")).await.expect("a turn");
+        until(&mut hears, "turn/completed").await;
+        let records = journal.read(id, raddle_core::Seq::ZERO, usize::MAX).await;
+        let records = records.expect("records that can be read");
+        let sealed = records.iter().any(|record| match &record.body {
+            Body::Event(event) => {
+                matches!(&**event, Event::ItemCompleted(it) if it.item.sealed.is_some())
+            }
+            Body::Delta(_) => false,
+        });
+        assert_eq!(sealed, kept, "{depth} levels");
+    }
 }

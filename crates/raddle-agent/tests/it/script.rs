@@ -5,7 +5,8 @@ use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
 use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
-use raddle_core::{AgentMessage, Entry, Input, ItemBody, ItemId, ModelEnd, Part, Usage};
+use raddle_core::{AgentMessage, Entry, Input, ItemBody, ItemId, ModelEnd, Part, Sealed, Usage};
+use serde_json::json;
 use tokio::sync::Notify;
 
 /// One line of a script.
@@ -13,6 +14,8 @@ use tokio::sync::Notify;
 pub enum Line {
     /// A whole message.
     Says(&'static str),
+    /// A whole message with something sealed that is so deep.
+    Seals(usize),
     /// A message that is not ended.
     Begins(&'static str),
     /// Nothing more, ever.
@@ -85,6 +88,15 @@ impl Model for Script {
                         phase: None,
                     };
                     said.push_back(Said::Completed(id, ItemBody::AgentMessage(whole), None));
+                }
+                Line::Seals(depth) => {
+                    let nested = (1..depth).fold(json!([]), |inner, _| json!([inner]));
+                    let sealed = Sealed {
+                        vendor: "test".to_owned(),
+                        value: nested,
+                    };
+                    let whole = ItemBody::AgentMessage(AgentMessage::default());
+                    said.push_back(Said::Completed(id, whole, Some(sealed)));
                 }
                 Line::Begins(text) => {
                     said.push_back(Said::Started(id.clone(), open));

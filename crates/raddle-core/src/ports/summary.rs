@@ -221,6 +221,7 @@ impl Event {
             | Self::InputAccepted(_)
             | Self::TurnEnded(_) => true,
             Self::Owned(_)
+            | Self::Briefed(_)
             | Self::Reserved(_)
             | Self::Released {}
             | Self::ModelCalled(_)

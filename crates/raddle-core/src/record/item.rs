@@ -150,6 +150,31 @@ pub struct Sealed {
     pub value: Value,
 }
 
+impl Sealed {
+    /// How large the value may be as JSON, and how deep. A record that is too deep could not be read again.
+    pub const BYTES_MAX: usize = 1 << 20;
+    /// See [`Self::BYTES_MAX`].
+    pub const DEPTH_MAX: usize = 64;
+
+    /// Whether a record may hold it.
+    pub fn fits(&self) -> bool {
+        let mut level = vec![&self.value];
+        for _ in 0..Self::DEPTH_MAX {
+            level = level.into_iter().flat_map(inside).collect();
+        }
+        level.is_empty() && self.value.to_string().len() <= Self::BYTES_MAX
+    }
+}
+
+/// The values inside a value.
+fn inside(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(values) => values.iter().collect(),
+        Value::Object(values) => values.values().collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// What an item is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -717,4 +742,26 @@ pub struct ItemCompleted {
     pub turn: TurnId,
     /// Its last form.
     pub item: Item,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_fits_up_to_its_bounds() {
+        let nested = |depth| (1..depth).fold(Value::Array(vec![]), |it, _| Value::Array(vec![it]));
+        // As JSON a string has two quotes more.
+        let long = |bytes: usize| Value::String("x".repeat(bytes - 2));
+        for (value, fits) in [
+            (Value::Null, true),
+            (nested(Sealed::DEPTH_MAX), true),
+            (nested(Sealed::DEPTH_MAX + 1), false),
+            (long(Sealed::BYTES_MAX), true),
+            (long(Sealed::BYTES_MAX + 1), false),
+        ] {
+            let vendor = String::new();
+            assert_eq!(Sealed { vendor, value }.fits(), fits);
+        }
+    }
 }

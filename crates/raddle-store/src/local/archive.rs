@@ -9,7 +9,8 @@ use rusqlite::{Connection, Transaction};
 use super::fence::{self, Found};
 use super::files::Files;
 use super::project::{self, Shelf};
-use super::{error, pages, read, schema, search};
+use super::search::{self, Lag};
+use super::{error, pages, read, schema};
 
 /// A journal that is only looked at. It makes no file, resumes nothing and waits for no writer, so it
 /// works beside running servers and on a folder that cannot be written.
@@ -60,9 +61,15 @@ impl Archive {
         pages::list(&*self.begin()?, query)
     }
 
-    /// A page of threads that hold a text, as far as the index of words has come.
+    /// A page of threads that hold a text, as far as the index of words has come. It may end before it is
+    /// full; then its cursor goes on.
     pub fn search(&self, text: &str, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
         search::search(&*self.begin()?, &self.folder, text, query)
+    }
+
+    /// What is stored now and not yet in the index of words.
+    pub fn lag(&self) -> Result<Lag, ReadError> {
+        Lag::of(&*self.begin()?, &self.folder)
     }
 
     /// A thread as a list shows it; nothing for one that no list shows.

@@ -6,7 +6,7 @@ use raddle_core::{Delta, Part, Seq, ThreadId, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::fence::Row;
-use super::project::Shelf;
+use super::project::{self, Shelf};
 use super::trail::{Entry, Trail};
 
 /// A link of the chain: the first half of a SHA-256 over everything in the thread up to here.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use raddle_core::ports::{
     ItemEntry, ListOrder, ListQuery, Mark, Page, PageQuery, ReadError, Summary, TurnEntry,
 };
-use raddle_core::{Event, Seq, ThreadId, TurnId};
+use raddle_core::{Event, Seq, ThreadId, Timestamp, TurnId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
 use super::course::{Course, Order};
@@ -15,56 +15,125 @@ use super::key;
 use super::project::{self, Listed, SUMMARY, Shelf};
 use super::trail::{Entry, Trail};
 use super::{error, read};
-use crate::page::{self, ListCursor};
+use crate::page::{self, ListCursor, Place};
 use crate::records::item_of;
 
 /// A page of threads.
 pub(super) fn list(connection: &Connection, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
     let cursor = ListCursor::parse(query)?;
-    let threads = threads(connection, query, cursor, |_| true).map_err(error::open)?;
+    let room = page::limit(query.limit) + 1;
+    let threads = of_list(connection, SUMMARY, query, cursor, room, |row| {
+        let number = row.get(0)?;
+        let thread = fence::of_number(connection, number)?;
+        let (id, thread) = thread.ok_or_else(|| nameless(number))?;
+        let listed = Listed::read(row, &thread)?;
+        let taken = query.takes(&listed.summary);
+        let summary = taken.then(|| with_head(connection, id, &thread, listed));
+        summary.transpose()
+    });
+    let mut threads = threads.map_err(error::open)?;
+    page::arrange(&mut threads, query);
     Ok(page::of_threads(threads, query))
 }
 
-/// As many threads as fit on a page, and one more if there are more.
-pub(super) fn threads(
-    connection: &Connection,
-    query: &ListQuery,
-    cursor: Option<ListCursor>,
-    wanted: impl Fn(i64) -> bool,
-) -> Result<Vec<Summary>, Error> {
-    let mut threads = Vec::new();
-    if query.cwds.is_empty() {
-        walk(connection, query, cursor, None, &wanted, &mut threads)?;
-    }
-    // Each folder has its own place in the index.
-    let folders: BTreeSet<&String> = query.cwds.iter().collect();
-    for folder in folders {
-        let folder = Some(folder.as_str());
-        walk(connection, query, cursor, folder, &wanted, &mut threads)?;
-    }
-    page::arrange(&mut threads, query);
-    Ok(threads)
+/// A thread that comes by on a walk down the list.
+#[derive(Debug)]
+pub(super) struct Passing {
+    pub(super) number: i64,
+    pub(super) place: Place,
+    /// Under which numbers its records lie, and up to which of each.
+    pub(super) rows: Vec<(i64, Seq)>,
 }
 
-/// Looks for threads of a folder, or of all, in the order of the list until a page is full.
+/// The next threads of a walk down the list.
+pub(super) fn step(
+    connection: &Connection,
+    query: &ListQuery,
+    after: Option<ListCursor>,
+    count: usize,
+) -> Result<Vec<Passing>, Error> {
+    let mut parts = connection.prepare_cached("SELECT taken, upto FROM part WHERE number = ?1")?;
+    let time = column(query);
+    let columns = format!(
+        "number, {time}, id, EXISTS (SELECT 1 FROM part WHERE part.number = summary.number)"
+    );
+    let mut passing = of_list(connection, &columns, query, after, count, |row| {
+        let number = row.get(0)?;
+        let id: [u8; 16] = row.get(2)?;
+        let mut rows = vec![(number, key::SEQ_MAX)];
+        if row.get(3)? {
+            let taken = parts.query_map([number], |part| {
+                let upto: i64 = part.get(1)?;
+                Ok((part.get(0)?, Seq(upto.unsigned_abs())))
+            })?;
+            for part in taken {
+                rows.push(part?);
+            }
+        }
+        let place = (Timestamp(row.get(1)?), uuid::Uuid::from_bytes(id).into());
+        Ok(Some(Passing {
+            number,
+            place,
+            rows,
+        }))
+    })?;
+    passing.sort_by_key(|it| it.place);
+    if !query.oldest_first {
+        passing.reverse();
+    }
+    passing.truncate(count);
+    Ok(passing)
+}
+
+fn column(query: &ListQuery) -> &'static str {
+    match query.order {
+        ListOrder::Recency => "recency_at",
+        ListOrder::Created => "created_at",
+        ListOrder::Updated => "updated_at",
+    }
+}
+
+/// So many threads of a list after a cursor; of each folder so many, if folders are asked for.
+fn of_list<T>(
+    connection: &Connection,
+    columns: &str,
+    query: &ListQuery,
+    cursor: Option<ListCursor>,
+    count: usize,
+    mut take: impl FnMut(&rusqlite::Row<'_>) -> Result<Option<T>, Error>,
+) -> Result<Vec<T>, Error> {
+    // Each folder has its own place in the index.
+    let mut folders: BTreeSet<Option<&str>> =
+        query.cwds.iter().map(|it| Some(it.as_str())).collect();
+    if folders.is_empty() {
+        folders.insert(None);
+    }
+    let mut all = Vec::new();
+    for folder in folders {
+        let room = all.len() + count;
+        walk(connection, columns, query, cursor, folder, |row| {
+            all.extend(take(row)?);
+            Ok(all.len() < room)
+        })?;
+    }
+    Ok(all)
+}
+
+/// Walks down the list of a folder, or of all, for as long as more is wanted.
 fn walk(
     connection: &Connection,
+    columns: &str,
     query: &ListQuery,
     cursor: Option<ListCursor>,
     folder: Option<&str>,
-    wanted: &impl Fn(i64) -> bool,
-    threads: &mut Vec<Summary>,
+    mut more: impl FnMut(&rusqlite::Row<'_>) -> Result<bool, Error>,
 ) -> Result<(), Error> {
     let shelf = if query.archived {
         Shelf::Archived
     } else {
         Shelf::Open
     };
-    let column = match query.order {
-        ListOrder::Recency => "recency_at",
-        ListOrder::Created => "created_at",
-        ListOrder::Updated => "updated_at",
-    };
+    let column = column(query);
     let (further, direction) = if query.oldest_first {
         (">", "ASC")
     } else {
@@ -78,7 +147,7 @@ fn walk(
         "?4 IS NULL"
     };
     let sql = format!(
-        "SELECT {SUMMARY} FROM summary
+        "SELECT {columns} FROM summary
          WHERE shelf = ?1 AND ({column}, id) {further}{equal} (?2, ?3) AND {in_folder}
              AND (?5 IS NULL OR provider IN (SELECT value FROM json_each(?5)))
              AND (?6 IS NULL OR source IN (SELECT value FROM json_each(?6)))
@@ -103,20 +172,9 @@ fn walk(
         sources.and_then(|sources| serde_json::to_string(&sources).ok()),
         list_of(&query.originators),
     ])?;
-    let room = page::limit(query.limit) + 1;
-    let mut found = 0;
-    while found < room
-        && let Some(row) = rows.next()?
-    {
-        let number = row.get(0)?;
-        if wanted(number) {
-            let thread = fence::of_number(connection, number)?;
-            let (id, thread) = thread.ok_or_else(|| nameless(number))?;
-            let listed = Listed::read(row, &thread)?;
-            if query.takes(&listed.summary) {
-                threads.push(with_head(connection, id, &thread, listed)?);
-                found += 1;
-            }
+    while let Some(row) = rows.next()? {
+        if !more(row)? {
+            break;
         }
     }
     Ok(())

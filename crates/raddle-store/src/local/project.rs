@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::chain::{self, Sum};
 use super::course::{Course, Order};
+use super::error;
 use super::fence::{Row, as_i64};
 use super::key;
 use super::trail::Trail;
-use super::error;
 use crate::cuts::Cuts;
 use crate::records::item_of;
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 use raddle_core::ports::ReadError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::files::Files;
-use super::{error, home, project};
+use super::{error, home};
 
 /// The file's name in its folder.
 pub(super) const FILE: &str = "journal.sqlite";
@@ -236,7 +235,8 @@ fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
     let found = number("PRAGMA user_version")?;
     let again = number("PRAGMA application_id")?;
     if again == 0 && found == VERSION {
-        let before = "it was written before the first release and cannot be read; move the folder away";
+        let before =
+            "it was written before the first release and cannot be read; move the folder away";
         return Err(error::damaged(before));
     }
     let agree = again == MARK + found || (found == 0 && again == 0);

@@ -3,6 +3,7 @@
 
 mod crash;
 mod damage;
+mod faulty;
 mod files;
 mod forks;
 mod layout;

@@ -5,6 +5,7 @@ mod fence;
 mod forks;
 mod lists;
 mod reading;
+mod search;
 mod turns;
 
 /// Makes a test of each function for each journal.
@@ -15,6 +16,14 @@ macro_rules! for_each_journal {
                 #[tokio::test]
                 async fn $name() {
                     super::$name(raddle_store::MemoryJournal::new()).await;
+                }
+            )*
+        }
+        mod faulty {
+            $(
+                #[tokio::test]
+                async fn $name() {
+                    super::$name(raddle_store::FaultyJournal::new()).await;
                 }
             )*
         }

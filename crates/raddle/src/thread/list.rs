@@ -2,9 +2,11 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use raddle_core::ports::{ListQuery, Page, ReadError, Summary};
+use raddle_store::{Archive, NodeError, NodeLock};
 use serde_json::{Value, json};
 
 use super::time::utc;
@@ -19,6 +21,10 @@ const TITLE_LETTERS_MAX: usize = 60;
 
 /// With fewer letters than this there is nothing to search by.
 const LETTERS_MIN: usize = 3;
+
+/// How long a search waits for the index of words, and how often it looks at it.
+const LAG_MAX: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 pub(super) fn run(folder: &Path, args: &ThreadList) -> Result<ExitCode> {
     let cwd = args.cwd.as_ref().map(|cwd| {
@@ -39,7 +45,7 @@ pub(super) fn run(folder: &Path, args: &ThreadList) -> Result<ExitCode> {
     let page = match (open(folder)?, search) {
         (None, _) => Ok(Page::empty()),
         (Some(archive), None) => archive.list(&query),
-        (Some(archive), Some(text)) => archive.search(text, &query),
+        (Some(archive), Some(text)) => find(folder, &archive, text, &query),
     };
     let page = match page {
         Err(ReadError::BadCursor) => {
@@ -62,6 +68,52 @@ pub(super) fn run(folder: &Path, args: &ThreadList) -> Result<ExitCode> {
         log::say(&format!("there are more: --cursor {next}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A full page of threads that hold a text, if there are so many, once what is stored can be found.
+fn find(
+    folder: &Path,
+    archive: &Archive,
+    text: &str,
+    query: &ListQuery,
+) -> Result<Page<Summary>, ReadError> {
+    let behind = catch_up(folder, archive)?;
+    if behind > 0 {
+        log::say(&format!(
+            "{behind} threads are not yet in the index of words, so not all may be found; a running server \
+             brings it up to date"
+        ));
+    }
+    let mut page = archive.search(text, query)?;
+    // A search that takes long is answered in parts.
+    while page.entries.len() < query.limit
+        && let Some(cursor) = page.next.take()
+    {
+        let rest = ListQuery {
+            cursor: Some(cursor),
+            limit: query.limit - page.entries.len(),
+            ..query.clone()
+        };
+        let rest = archive.search(text, &rest)?;
+        page.entries.extend(rest.entries);
+        page.next = rest.next;
+    }
+    Ok(page)
+}
+
+/// Waits for the index of words, if there is someone who keeps it, until it has what is stored now. Says
+/// how many threads it still lacks.
+fn catch_up(folder: &Path, archive: &Archive) -> Result<usize, ReadError> {
+    let mut lag = archive.lag()?;
+    let unavailable = |error: NodeError| ReadError::Unavailable(error.to_string());
+    if lag.threads() > 0 && NodeLock::is_any_alive(folder).map_err(unavailable)? {
+        let begun = Instant::now();
+        while lag.threads() > 0 && begun.elapsed() < LAG_MAX {
+            std::thread::sleep(LOOK_EVERY);
+            lag.look()?;
+        }
+    }
+    Ok(lag.threads())
 }
 
 fn table(printer: &mut Printer, threads: &[Summary]) -> std::io::Result<()> {

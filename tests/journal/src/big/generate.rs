@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use raddle_core::ports::{AppendError, Blobs, ListQuery, Pages};
 use raddle_core::{Body, Class, Event, Image, Input, Output, Record, Settings, ThreadId};
-use raddle_store::{LocalJournal, Options};
+use raddle_store::{Archive, LocalJournal, Options};
 
 use crate::live::{Hears, Live, Pace, weight};
 use crate::rng::Rng;
@@ -50,6 +50,8 @@ impl Size {
 pub struct Made {
     /// The thread, or the newest of them.
     pub thread: ThreadId,
+    /// How many threads there are.
+    pub threads: u64,
     /// A word that is nowhere else.
     pub marker: String,
     /// How many records there are; pieces of whole items are not.
@@ -68,6 +70,7 @@ impl Made {
     fn new(thread: ThreadId, rng: &mut Rng) -> Self {
         Self {
             thread,
+            threads: 1,
             marker: format!("marker{:026x}", u128::from(rng.bits()) << 40 | 0xa5),
             records: 0,
             record_bytes: 0,
@@ -98,9 +101,9 @@ impl Hears for Made {
     fn failed(&mut self, _: &AppendError, _: Class) {}
 }
 
-fn settings() -> Settings {
+fn settings(cwd: &str) -> Settings {
     Settings {
-        cwd: "/w".to_owned(),
+        cwd: cwd.to_owned(),
         ..Settings::default()
     }
 }
@@ -113,7 +116,7 @@ pub async fn thread(home: &Path, size: &Size) -> Result<Made> {
     let mut made = Made::new(ThreadId::mint(), &mut rng);
     let id = made.thread;
     let pace = Pace::Gathered(GATHERED_BYTES);
-    let mut live = Live::start(&store, id, "maker", settings(), pace, &mut made).await?;
+    let mut live = Live::start(&store, id, "maker", settings("/w"), pace, &mut made).await?;
     let mut turns = 0;
     // A turn has about twenty records, and one image comes with so many of them.
     let turns_per_image = (size.records / 20 / size.images.max(1)).max(1);
@@ -158,61 +161,81 @@ pub async fn thread(home: &Path, size: &Size) -> Result<Made> {
     )
     .await?;
     live.release(&mut made).await?;
-    indexed(&store, &made).await?;
+    indexed(&store, &made, home).await?;
     Ok(made)
 }
 
-/// Many small threads.
+/// One in so many threads is taken up again when all are there.
+pub const AGAIN_EVERY: u64 = 100;
+
+/// One in so many has a folder that others do not have.
+pub const FOLDER_EVERY: u64 = 1000;
+
+/// Many small threads. The older half has a word that the others do not have.
 pub async fn threads(home: &Path, count: u64) -> Result<Made> {
     let folder = home.to_owned();
     let store = LocalJournal::open(&Options { folder })?;
     let mut rng = Rng::new(count);
     let mut made = Made::new(ThreadId::mint(), &mut rng);
+    made.threads = count;
+    let mut again = Vec::new();
     for number in 0..count {
         let last = number + 1 == count;
         let id = if last { made.thread } else { ThreadId::mint() };
+        if number % AGAIN_EVERY == 0 {
+            again.push(id);
+        }
         let pace = Pace::Gathered(usize::MAX);
-        let mut live = Live::start(&store, id, "maker", settings(), pace, &mut made).await?;
+        let rare = number % FOLDER_EVERY == 0;
+        let settings = settings(if rare { "/rare" } else { "/w" });
+        let mut live = Live::start(&store, id, "maker", settings, pace, &mut made).await?;
         let words = if last {
             made.marker.clone()
         } else {
             rng.text(200)
         };
-        let input = vec![Input::text(format!("{words} number-{number}-of-many"))];
-        let said = Said {
-            pieces: vec![rng.text(600)],
-            tool: Some(Output::text(rng.text(2000))),
-            diff: None,
-        };
-        turn::play(
-            &mut live,
-            input,
-            vec![said],
-            Grain::Coarse,
-            &mut rng,
-            &mut made,
-        )
-        .await?;
+        let age = if number < count / 2 { "olden" } else { "new" };
+        let input = format!("{words} number-{number}-of-many {age}");
+        play(&mut live, input, &mut rng, &mut made).await?;
         live.release(&mut made).await?;
     }
-    indexed(&store, &made).await?;
+    // These are the newest of the list now, and lie far from one another.
+    while !again.is_empty() {
+        let id = again.swap_remove(rng.index(again.len()));
+        let mut live = Live::open(&store, id, "maker", &mut made).await?;
+        let input = rng.text(200);
+        play(&mut live, input, &mut rng, &mut made).await?;
+        live.release(&mut made).await?;
+    }
+    indexed(&store, &made, home).await?;
     Ok(made)
 }
 
-/// Waits until the newest words can be searched for.
-async fn indexed(store: &LocalJournal, made: &Made) -> Result<()> {
+async fn play(live: &mut Live<'_>, input: String, rng: &mut Rng, made: &mut Made) -> Result<()> {
+    let said = Said {
+        pieces: vec![rng.text(600)],
+        tool: Some(Output::text(rng.text(2000))),
+        diff: None,
+    };
+    let input = vec![Input::text(input)];
+    turn::play(live, input, vec![said], Grain::Coarse, rng, made).await?;
+    Ok(())
+}
+
+/// Waits until all words can be searched for.
+async fn indexed(store: &LocalJournal, made: &Made, home: &Path) -> Result<()> {
     let begun = Instant::now();
-    loop {
-        let query = ListQuery {
-            limit: 1,
-            ..ListQuery::default()
-        };
-        let page = store.search(made.marker.clone(), query).await?;
-        if page.entries.iter().any(|it| it.thread == made.thread) {
-            return Ok(());
-        }
+    let archive = Archive::open(home)?.context("there is a journal")?;
+    let mut lag = archive.lag()?;
+    while lag.threads() > 0 {
         let late = begun.elapsed() > INDEX_MAX;
         ensure!(!late, "the index of words does not catch up");
+        // Whoever searches makes it hurry.
+        store
+            .search(made.marker.clone(), ListQuery::default())
+            .await?;
         std::thread::sleep(Duration::from_millis(50));
+        lag.look()?;
     }
+    Ok(())
 }

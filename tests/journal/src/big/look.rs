@@ -1,10 +1,12 @@
 //! What a process that has seen nothing yet pays.
 
+mod lists;
+
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use raddle_core::ports::{Journal, ListQuery, PageQuery, Pages};
+use raddle_core::ports::{Journal, PageQuery, Pages};
 use raddle_core::{Command, Revert, Seq, ThreadId, TurnId};
 use raddle_store::{LocalJournal, Options};
 
@@ -18,7 +20,6 @@ const PAGE: usize = 25;
 const READY_MS_MAX: f64 = 300.0;
 const GROWTH_MB_MAX: f64 = 50.0;
 const PAGE_MS_MAX: f64 = 20.0;
-const SEARCH_MS_MAX: f64 = 100.0;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -38,6 +39,9 @@ pub struct Look {
     home: PathBuf,
     #[arg(long)]
     thread: ThreadId,
+    /// How many threads there are.
+    #[arg(long)]
+    threads: u64,
 }
 
 impl Look {
@@ -52,7 +56,7 @@ impl Look {
             What::Revert => revert(&store, self.thread, begun).await?,
             What::Fork => fork(&store, self.thread, begun).await?,
             What::Pages => return pages(&store, self.thread).await,
-            What::Lists => return lists(&store).await,
+            What::Lists => return lists::all(&store, self.threads).await,
         };
         let growth = resident("VmHWM:")? - before;
         let Looked { what, ms } = looked;
@@ -202,36 +206,6 @@ async fn pages(store: &LocalJournal, id: ThreadId) -> Result<Vec<Row>> {
             "ms",
             limit,
         ));
-    }
-    Ok(rows)
-}
-
-async fn lists(store: &LocalJournal) -> Result<Vec<Row>> {
-    let query = ListQuery {
-        limit: PAGE,
-        ..ListQuery::default()
-    };
-    let begun = Instant::now();
-    let page = store.list(query.clone()).await?;
-    let took = ms(begun);
-    ensure!(page.entries.len() == PAGE, "the list is short");
-    let limit = Limit::AtMost(PAGE_MS_MAX);
-    let mut rows = vec![Row::new("the first page of the list", took, "ms", limit)];
-    for (what, text, found) in [
-        ("a word of one thread", "number-77-of-many", 1),
-        ("a word of every thread", "of-many", PAGE),
-        ("a word of none", "nobody-ever-said-this", 0),
-    ] {
-        let begun = Instant::now();
-        let page = store.search(text.to_owned(), query.clone()).await?;
-        let took = ms(begun);
-        ensure!(
-            page.entries.len() == found,
-            "{what}: {}",
-            page.entries.len()
-        );
-        let limit = Limit::AtMost(SEARCH_MS_MAX);
-        rows.push(Row::new(format!("search for {what}"), took, "ms", limit));
     }
     Ok(rows)
 }

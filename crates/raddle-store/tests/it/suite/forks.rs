@@ -1,12 +1,12 @@
 //! A fork begins with another thread's records, and then neither notices the other.
 
-use raddle_core::ports::{ForkError, Journal, ListQuery, PageQuery, Pages, ReadError};
+use raddle_core::ports::{ForkError, Journal, PageQuery, Pages, ReadError};
 use raddle_core::{Base, Body, Class, Record, Seq, Thread, ThreadId};
 
-use crate::records::{
-    Script, begin_turn, completed, delta, forked, item_started, renamed, reverted, saved,
-    turn_ended,
-};
+use crate::records::{Script, begin_turn, completed, delta, forked, item_started, renamed, saved};
+
+mod deleting;
+mod views;
 
 super::for_each_journal!(
     a_fork_begins_with_the_same_records,
@@ -16,17 +16,9 @@ super::for_each_journal!(
     a_fork_of_what_was_taken_over,
     a_fork_before_everything,
     a_fork_where_numbers_were_skipped,
-    pages_over_the_seam,
-    a_turn_that_was_forked_in_its_middle,
-    reverting_on_one_side,
     bases_on_both_sides_of_the_seam,
     open_text_is_in_both,
     settled_text_may_be_gone,
-    deleting_the_parent_first,
-    deleting_the_child_first,
-    deleting_from_the_middle,
-    lists_show_a_fork_as_it_was_then,
-    search_finds_what_was_taken_over,
     a_fork_has_its_own_fence,
 );
 
@@ -255,99 +247,6 @@ async fn a_fork_where_numbers_were_skipped(journal: impl Journal + Pages) {
     }
 }
 
-async fn pages_over_the_seam(journal: impl Journal + Pages) {
-    let mut script = with_turns(&journal, 4).await;
-    // Between two turns, and inside one.
-    let mut seams = vec![script.head];
-    script.append(&journal, begin_turn("t5", "half")).await;
-    seams.push(script.head);
-    let input = vec![completed("t5", "i", "more"), turn_ended("t5")];
-    script.append(&journal, input).await;
-    for at in seams {
-        let mut fork = script.fork(&journal, at).await;
-        let started = forked(fork.thread, script.thread, at, 4);
-        fork.append(&journal, vec![started]).await;
-        fork.append(&journal, vec![completed("t5", "own", "own")])
-            .await;
-        for turn in 6..9 {
-            fork.turn(&journal, &format!("t{turn}"), "own").await;
-        }
-        is_like_any_other(&journal, fork.thread).await;
-    }
-    is_like_any_other(&journal, script.thread).await;
-}
-
-async fn a_turn_that_was_forked_in_its_middle(journal: impl Journal + Pages) {
-    let mut script = with_turns(&journal, 1).await;
-    script.append(&journal, begin_turn("t2", "go")).await;
-    let mut early = script.fork(&journal, script.head).await;
-    script.append(&journal, vec![turn_ended("t2")]).await;
-    // It has ended, but not at this record.
-    let mut late = script.fork(&journal, early.head).await;
-    let query = PageQuery {
-        limit: 1,
-        newest_first: true,
-        cursor: None,
-    };
-    let ended = async |thread| {
-        let page = journal.turns(thread, query.clone()).await.unwrap();
-        assert_eq!(page.entries[0].turn, "t2".into());
-        page.entries[0].ended.is_some()
-    };
-    assert!(ended(script.thread).await);
-    for fork in [&mut early, &mut late] {
-        assert!(!ended(fork.thread).await);
-        fork.append(&journal, vec![turn_ended("t2")]).await;
-        assert!(ended(fork.thread).await);
-        is_like_any_other(&journal, fork.thread).await;
-    }
-    // One more between a start and its end.
-    let mut last = early.fork(&journal, Seq(early.head.0 - 1)).await;
-    assert!(!ended(last.thread).await);
-    last.append(&journal, vec![turn_ended("t2")]).await;
-    journal.delete(early.thread).await.unwrap();
-    journal.delete(script.thread).await.unwrap();
-    assert!(ended(last.thread).await);
-    assert!(ended(late.thread).await);
-}
-
-async fn reverting_on_one_side(journal: impl Journal + Pages) {
-    let mut script = with_turns(&journal, 4).await;
-    let query = PageQuery {
-        limit: 10,
-        ..PageQuery::default()
-    };
-    let turns = journal.turns(script.thread, query.clone()).await.unwrap();
-    let (second, third) = (turns.entries[1].from, turns.entries[2].from);
-    let count = async |thread| {
-        let page = journal.turns(thread, query.clone()).await.unwrap();
-        page.entries.len()
-    };
-    let mut fork = script.fork(&journal, script.head).await;
-    fork.append(&journal, vec![reverted("t2", second, 1)]).await;
-    assert_eq!(count(script.thread).await, 4);
-    assert_eq!(count(fork.thread).await, 1);
-    script
-        .append(&journal, vec![reverted("t3", third, 2)])
-        .await;
-    assert_eq!(count(script.thread).await, 2);
-    assert_eq!(count(fork.thread).await, 1);
-    // Before and after the one went back.
-    let before = script.fork(&journal, Seq(script.head.0 - 1)).await;
-    assert_eq!(count(before.thread).await, 4);
-    let mut after = script.fork(&journal, script.head).await;
-    assert_eq!(count(after.thread).await, 2);
-    after
-        .append(&journal, vec![reverted("t2", second, 1)])
-        .await;
-    after.turn(&journal, "t9", "again").await;
-    assert_eq!(count(after.thread).await, 2);
-    assert_eq!(count(script.thread).await, 2);
-    for thread in [script.thread, fork.thread, before.thread, after.thread] {
-        is_like_any_other(&journal, thread).await;
-    }
-}
-
 async fn bases_on_both_sides_of_the_seam(journal: impl Journal) {
     let mut script = with_turns(&journal, 1).await;
     let mut bases = Vec::new();
@@ -450,147 +349,6 @@ async fn settled_text_may_be_gone(journal: impl Journal) {
     assert!(fork.head == at || fork.head == started[0].seq);
     assert_eq!(journal.head(fork.thread).await, Ok(fork.head));
     fork.append(&journal, vec![renamed("on")]).await;
-}
-
-async fn deleting_the_parent_first(journal: impl Journal + Pages) {
-    let mut script = with_turns(&journal, 3).await;
-    let mut fork = script.fork(&journal, Seq(script.head.0 - 3)).await;
-    script.turn(&journal, "t4", "go").await;
-    fork.turn(&journal, "own", "go").await;
-    let whole = all(&journal, fork.thread).await;
-    journal.delete(script.thread).await.unwrap();
-    assert_eq!(journal.head(script.thread).await, Ok(Seq::ZERO));
-    assert_eq!(all(&journal, fork.thread).await, whole);
-    is_like_any_other(&journal, fork.thread).await;
-    // It goes on, and can be forked again, although its parent is no more.
-    fork.turn(&journal, "after", "go").await;
-    let again = fork.fork(&journal, Seq(5)).await;
-    journal.delete(fork.thread).await.unwrap();
-    assert_eq!(all(&journal, again.thread).await, upto(&whole, Seq(5)));
-    journal.delete(again.thread).await.unwrap();
-    for thread in [script.thread, fork.thread, again.thread] {
-        let read = journal.read(thread, Seq::ZERO, 1).await;
-        assert_eq!(read, Err(ReadError::NotFound));
-    }
-}
-
-async fn deleting_the_child_first(journal: impl Journal + Pages) {
-    let mut script = with_turns(&journal, 3).await;
-    let mut fork = script.fork(&journal, script.head).await;
-    fork.turn(&journal, "own", "go").await;
-    script.turn(&journal, "t4", "go").await;
-    let whole = all(&journal, script.thread).await;
-    journal.delete(fork.thread).await.unwrap();
-    assert_eq!(all(&journal, script.thread).await, whole);
-    is_like_any_other(&journal, script.thread).await;
-    // Its id can be forked to again.
-    let again = journal.fork(script.thread, Seq(4), fork.thread).await;
-    assert_eq!(again, Ok(Seq(4)));
-    assert_eq!(all(&journal, fork.thread).await, upto(&whole, Seq(4)));
-    journal.delete(script.thread).await.unwrap();
-    assert_eq!(all(&journal, fork.thread).await, upto(&whole, Seq(4)));
-}
-
-async fn deleting_from_the_middle(journal: impl Journal + Pages) {
-    let root = with_turns(&journal, 2).await;
-    let mut middle = root.fork(&journal, root.head).await;
-    middle.turn(&journal, "middle", "go").await;
-    let mut leaves = Vec::new();
-    for at in [middle.head, Seq(root.head.0 + 2), Seq(4)] {
-        let mut leaf = middle.fork(&journal, at).await;
-        leaf.turn(&journal, "leaf", "go").await;
-        let whole = all(&journal, leaf.thread).await;
-        leaves.push((leaf, whole));
-    }
-    journal.delete(middle.thread).await.unwrap();
-    while let Some((leaf, whole)) = leaves.pop() {
-        for (leaf, whole) in &leaves {
-            assert_eq!(&all(&journal, leaf.thread).await, whole);
-            is_like_any_other(&journal, leaf.thread).await;
-        }
-        assert_eq!(all(&journal, leaf.thread).await, whole);
-        journal.delete(leaf.thread).await.unwrap();
-    }
-    is_like_any_other(&journal, root.thread).await;
-}
-
-fn query() -> ListQuery {
-    ListQuery {
-        limit: 10,
-        ..ListQuery::default()
-    }
-}
-
-async fn lists_show_a_fork_as_it_was_then(journal: impl Journal + Pages) {
-    let mut script = with_turns(&journal, 1).await;
-    script.append(&journal, vec![renamed("then")]).await;
-    let at = script.head;
-    // Half way there is a base, so that not all is read again.
-    let base = Base::of(&folded(&all(&journal, script.thread).await));
-    journal.save_base(script.thread, base).await.unwrap();
-    script.turn(&journal, "t2", "more").await;
-    script.append(&journal, vec![renamed("now")]).await;
-    for (at, name) in [
-        (Seq(at.0 - 1), None),
-        (at, Some("then")),
-        (at.next(), Some("then")),
-    ] {
-        let mut fork = script.fork(&journal, at).await;
-        let page = journal.list(query()).await.unwrap();
-        // Before its own first record it is nobody.
-        assert!(page.entries.iter().all(|it| it.thread != fork.thread));
-        let started = forked(fork.thread, script.thread, at, 1);
-        fork.append(&journal, vec![started]).await;
-        let page = journal.list(query()).await.unwrap();
-        let mut summaries = page.entries.iter();
-        let summary = summaries.find(|it| it.thread == fork.thread).unwrap();
-        assert_eq!(summary.name.as_deref(), name);
-        let folded = folded(&all(&journal, fork.thread).await);
-        assert_eq!(
-            Some(summary),
-            raddle_core::ports::Summary::of(&folded).as_ref()
-        );
-        journal.delete(fork.thread).await.unwrap();
-    }
-}
-
-async fn search_finds_what_was_taken_over(journal: impl Journal + Pages) {
-    let mut script = Script::new();
-    script.start(&journal, "/w").await;
-    script.turn(&journal, "t1", "the early needle").await;
-    let at = script.head;
-    script.turn(&journal, "t2", "the late thimble").await;
-    let mut fork = script.fork(&journal, at).await;
-    let started = forked(fork.thread, script.thread, at, 1);
-    fork.append(&journal, vec![started]).await;
-    fork.turn(&journal, "t3", "its own spindle").await;
-    let (parent, child) = (script.thread, fork.thread);
-    finds(&journal, "needle", &[parent, child]).await;
-    finds(&journal, "thimble", &[parent]).await;
-    finds(&journal, "spindle", &[child]).await;
-    journal.delete(parent).await.unwrap();
-    finds(&journal, "needle", &[child]).await;
-    finds(&journal, "thimble", &[]).await;
-    finds(&journal, "spindle", &[child]).await;
-    journal.delete(child).await.unwrap();
-    finds(&journal, "needle", &[]).await;
-}
-
-/// Search lags behind, so it is asked until it has found what is there.
-async fn finds(journal: &impl Pages, text: &str, threads: &[ThreadId]) {
-    let mut expected = threads.to_vec();
-    expected.sort();
-    let mut found = Vec::new();
-    let late = std::time::Instant::now() + super::LAG_MAX;
-    while std::time::Instant::now() < late {
-        let page = journal.search(text.to_owned(), query()).await.unwrap();
-        found = page.entries.iter().map(|it| it.thread).collect();
-        found.sort();
-        if found == expected {
-            break;
-        }
-    }
-    assert_eq!(found, expected, "{text}");
 }
 
 async fn a_fork_has_its_own_fence(journal: impl Journal) {

@@ -19,21 +19,20 @@ super::for_each_journal!(
     a_deleted_thread_is_not_listed,
     a_copy_is_listed_once_it_is_its_own,
     a_cursor_that_no_page_gave_is_refused,
-    threads_that_hold_a_text,
 );
 
-fn query(limit: usize) -> ListQuery {
+pub(super) fn query(limit: usize) -> ListQuery {
     ListQuery {
         limit,
         ..ListQuery::default()
     }
 }
 
-fn ids(page: &Page<Summary>) -> Vec<ThreadId> {
+pub(super) fn ids(page: &Page<Summary>) -> Vec<ThreadId> {
     page.entries.iter().map(|summary| summary.thread).collect()
 }
 
-async fn threads(journal: &impl Journal, count: usize) -> Vec<Script> {
+pub(super) async fn threads(journal: &impl Journal, count: usize) -> Vec<Script> {
     let mut scripts = Vec::new();
     for at in 0..count {
         let mut script = Script::new();
@@ -373,46 +372,4 @@ async fn a_cursor_that_no_page_gave_is_refused(journal: impl Journal + Pages) {
         };
         assert_eq!(journal.list(query).await, Err(ReadError::BadCursor));
     }
-}
-
-async fn threads_that_hold_a_text(journal: impl Journal + Pages) {
-    let mut scripts = threads(&journal, 3).await;
-    scripts[0].turn(&journal, "t", "Where is the Ägäis?").await;
-    scripts[1].turn(&journal, "t", "a needle in the hay").await;
-    scripts[2].append(&journal, vec![renamed("Needles")]).await;
-    for (text, found) in [
-        ("needle", vec![scripts[2].thread, scripts[1].thread]),
-        ("is the äg", vec![scripts[0].thread]),
-        ("in the hay", vec![scripts[1].thread]),
-        ("\"in\" the", vec![]),
-        ("nothing of it", vec![]),
-    ] {
-        let found_now = settled_search(&journal, text, found.len()).await;
-        let mut sorted = found_now.clone();
-        sorted.sort();
-        let mut expected = found.clone();
-        expected.sort();
-        assert_eq!(sorted, expected, "{text}");
-    }
-    journal.delete(scripts[1].thread).await.unwrap();
-    let found = settled_search(&journal, "needle", 1).await;
-    assert_eq!(found, [scripts[2].thread]);
-}
-
-/// Search lags behind, so it is asked until it has found as many as there are.
-async fn settled_search(
-    journal: &(impl Journal + Pages),
-    text: &str,
-    count: usize,
-) -> Vec<ThreadId> {
-    let mut found = Vec::new();
-    let late = std::time::Instant::now() + super::LAG_MAX;
-    while std::time::Instant::now() < late {
-        let page = journal.search(text.to_owned(), query(10)).await.unwrap();
-        found = ids(&page);
-        if found.len() == count {
-            break;
-        }
-    }
-    found
 }

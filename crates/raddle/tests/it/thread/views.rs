@@ -1,10 +1,10 @@
 //! `list` and `show`, and what is asked amiss.
 
+use raddle_store::NodeLock;
 use serde_json::Value;
 
 use super::{Home, block_on, filled};
 use crate::records::{Script, begin_turn};
-use crate::support::eventually;
 
 #[test]
 fn a_home_without_threads_has_none_and_stays_empty() {
@@ -76,21 +76,20 @@ fn pages_of_a_list_follow_one_another() {
 #[test]
 fn a_search_finds_what_was_said() {
     let (home, threads) = filled();
-    let journal = home.journal();
-    eventually("the index", || {
-        use raddle_core::ports::{ListQuery, Pages};
-        let query = ListQuery {
-            limit: 10,
-            ..ListQuery::default()
-        };
-        let page = block_on(journal.search("xylophone".to_owned(), query)).expect("a page");
-        (!page.entries.is_empty()).then_some(())
-    });
-    // Beside a process that has the journal open.
-    assert_eq!(
-        home.listed(&["--search", "xylophone"]),
-        [threads[1].to_string()]
-    );
+    // Nobody keeps the index, and nobody has made it.
+    let index = home.threads().join("search.sqlite");
+    if index.exists() {
+        std::fs::remove_file(index).expect("no index");
+    }
+    let ran = home.run(&["list", "--search", "xylophone"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""));
+    assert!(ran.err.starts_with("3 threads are not yet"), "{}", ran.err);
+    // Beside a process that keeps it, what is stored is waited for.
+    let _alive = NodeLock::take(&home.threads(), "keeper").expect("a lock");
+    let _journal = home.journal();
+    let ran = home.run(&["list", "--search", "xylophone"]);
+    assert!(ran.out.starts_with(&threads[1].to_string()), "{}", ran.out);
+    assert_eq!(ran.err, "");
     assert_eq!(home.run(&["list", "--search", "xy"]).code, 2);
 }
 

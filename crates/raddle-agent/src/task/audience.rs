@@ -1,0 +1,110 @@
+//! Those who hear of the thread, and what they are told.
+
+use std::sync::Arc;
+
+use raddle_core::ports::AppendError;
+use raddle_core::{Ended, RequestNumber, Settled, ThreadId, Told, TurnId, ask};
+use raddle_protocol::table::Scope;
+use raddle_protocol::{
+    CodexErrorInfo, ErrorNotification, Notification, ThreadClosedNotification, TurnError,
+};
+
+use super::{Caller, Task};
+use crate::{Heard, Listener};
+
+impl Task {
+    pub(super) fn subscribe(&mut self, settled: Settled) {
+        if let Some(Caller::Subscribe(subscriber)) = self.callers.remove(&settled.token) {
+            self.introduce(subscriber, settled.cursor, settled.after, settled.head);
+        }
+    }
+
+    /// Tells a record: to everyone what concerns everyone, to subscribers the rest.
+    pub(super) fn tell(&mut self, told: Told) {
+        self.is_known |= self.owner.thread().turn().is_some();
+        let count = told.notifications.len();
+        for (at, notification) in told.notifications.into_iter().enumerate() {
+            let scope = notification.scope();
+            let notification = Arc::new(notification);
+            let seq = (at + 1 == count).then_some(told.record.seq);
+            let numbered = Heard::Told {
+                notification: notification.clone(),
+                seq,
+            };
+            self.listeners.retain(|listener| listener.hear(&numbered));
+            if scope == Scope::Everyone {
+                let plain = Heard::Told {
+                    notification,
+                    seq: None,
+                };
+                self.shared.tell_others(&plain, &self.listeners);
+            }
+        }
+    }
+
+    /// Asks all subscribers, or one who has just come.
+    pub(super) fn ask(&mut self, request: RequestNumber, one: Option<&dyn Listener>) {
+        let Some((id, method, params)) = ask(self.owner.thread(), request) else {
+            return;
+        };
+        let asked = Heard::Asked {
+            id,
+            method,
+            params: Arc::new(params),
+        };
+        match one {
+            Some(listener) => drop(listener.hear(&asked)),
+            None => self.listeners.retain(|listener| listener.hear(&asked)),
+        }
+    }
+
+    /// Whoever hears of the thread must not wait for what will not come. This is no record, so it has no
+    /// number: the turn, if one runs, is ended or taken up by whoever opens the thread next.
+    pub(super) fn say_why(&mut self, ended: &Ended) {
+        if *ended == Ended::Deleted {
+            return;
+        }
+        let id = self.id;
+        let turn = self.owner.thread().turn().map(|turn| turn.id.clone());
+        if let (Ended::NotStored(why), Some(turn)) = (ended, turn) {
+            self.notice(not_stored(id, turn, why, self.failed.as_ref()).into());
+        }
+        if self.leaving.is_some() {
+            return self.say_goodbye();
+        }
+        self.notice(ThreadClosedNotification { thread_id: id }.into());
+    }
+
+    pub(super) fn notice(&mut self, notification: Notification) {
+        let plain = Heard::Told {
+            notification: Arc::new(notification),
+            seq: None,
+        };
+        self.listeners.retain(|listener| listener.hear(&plain));
+    }
+}
+
+/// A turn goes no further here, because nothing more can be stored.
+fn not_stored(
+    thread: ThreadId,
+    turn: TurnId,
+    why: &str,
+    error: Option<&AppendError>,
+) -> ErrorNotification {
+    let kind = match error {
+        Some(AppendError::Full(_)) => "storageFull",
+        Some(AppendError::ReadOnly(_)) => "storageReadOnly",
+        _ => "storageUnavailable",
+    };
+    ErrorNotification {
+        thread_id: thread,
+        turn_id: turn,
+        error: TurnError {
+            message: format!("the thread's journal cannot be written: {why}"),
+            additional_details: None,
+            codex_error_info: Some(CodexErrorInfo::Unrecognized(kind.into())),
+            misalignment: None,
+        },
+        will_retry: false,
+    }
+}

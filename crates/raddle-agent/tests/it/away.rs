@@ -1,0 +1,236 @@
+//! A journal that is slow, away, full or hard to understand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use raddle_agent::{AgentError, Handle, Heard, Listener, Threads};
+use raddle_core::ports::Journal;
+use raddle_core::{Command, Outcome, Refusal, Thread, ThreadId};
+use raddle_protocol::{CodexErrorInfo, Notification};
+use raddle_store::{FaultyJournal, Mood};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::script::{Line, Script};
+use super::{begin, client, interrupt, order, rename, started, threads, turn, until};
+
+fn on_faulty(script: &[&[Line]]) -> (Arc<FaultyJournal>, Threads, Arc<Script>) {
+    let journal = Arc::new(FaultyJournal::new());
+    let port: Arc<dyn Journal> = journal.clone();
+    let (threads, script) = threads(&port, script);
+    (journal, threads, script)
+}
+
+#[tokio::test]
+async fn an_interrupt_does_not_wait_for_a_slow_disk() {
+    let (journal, threads, script) = on_faulty(&[&[Line::Begins("hel"), Line::Hangs]]);
+    let (me, mut hears) = client();
+    let thread = begin(&threads, ThreadId::mint(), me).await;
+    order(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut hears, "item/agentMessage/delta").await;
+    journal.set(Mood::Slow);
+    // An append is under way and stays so.
+    let renamed = tokio::spawn({
+        let thread = thread.clone();
+        async move { order(&thread, rename(Some("a"))).await }
+    });
+    let interrupted = tokio::spawn({
+        let thread = thread.clone();
+        async move { order(&thread, interrupt()).await }
+    });
+    // The vendor is no longer asked, though nothing is stored yet.
+    script.dropped().await;
+    assert!(!interrupted.is_finished());
+    journal.set(Mood::Well);
+    assert_eq!(interrupted.await.expect("no panic"), Ok(Outcome::Done {}));
+    assert_eq!(renamed.await.expect("no panic"), Ok(Outcome::Done {}));
+    until(&mut hears, "turn/completed").await;
+}
+
+#[tokio::test]
+async fn those_who_listen_are_told_when_nothing_more_can_be_stored() {
+    let (journal, threads, _) = on_faulty(&[&[Line::Begins("hel"), Line::Hangs]]);
+    let (me, mut hears) = client();
+    let id = ThreadId::mint();
+    let thread = begin(&threads, id, me).await;
+    order(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut hears, "item/agentMessage/delta").await;
+    journal.set(Mood::Full);
+    let refused = order(&thread, rename(Some("a"))).await;
+    let full = "the journal is full: it was told to fail".to_owned();
+    assert_eq!(refused, Err(AgentError::Refused(Refusal::NotStored(full))));
+    assert_eq!(
+        until(&mut hears, "thread/closed").await,
+        ["error", "thread/closed"]
+    );
+    // Once there is room again, the turn is taken up by whoever opens the thread.
+    journal.set(Mood::Well);
+    let thread = threads.get(id).await.expect("the thread");
+    order(&thread, interrupt()).await.expect("stored");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_journal_that_stays_away_is_waited_for_only_so_long() {
+    let (journal, threads, _) = on_faulty(&[]);
+    let (me, mut hears) = client();
+    let thread = begin(&threads, ThreadId::mint(), me).await;
+    journal.set(Mood::Away);
+    let refused = order(&thread, rename(Some("a"))).await;
+    assert!(
+        matches!(refused, Err(AgentError::Refused(Refusal::NotStored(_)))),
+        "{refused:?}"
+    );
+    until(&mut hears, "thread/closed").await;
+    let (answer, answered) = oneshot::channel();
+    threads.start(started(ThreadId::mint()), client().0, |reply| {
+        drop(answer.send(reply.map(drop)));
+    });
+    let started = answered.await.expect("an answer");
+    assert_eq!(started, Err(AgentError::Unavailable));
+}
+
+/// Hears only how a turn went wrong.
+struct Complaints(mpsc::UnboundedSender<CodexErrorInfo>);
+
+impl Listener for Complaints {
+    fn hear(&self, heard: &Heard) -> bool {
+        if let Heard::Told { notification, .. } = heard
+            && let Notification::Error(error) = &**notification
+        {
+            let info = error.error.codex_error_info.clone();
+            return info.is_some_and(|info| self.0.send(info).is_ok());
+        }
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_listen_are_told_why_nothing_is_stored() {
+    for (mood, kind) in [
+        (Mood::Full, "storageFull"),
+        (Mood::ReadOnly, "storageReadOnly"),
+        (Mood::Away, "storageUnavailable"),
+        (Mood::Lost, "storageUnavailable"),
+        (Mood::Dropping, "storageUnavailable"),
+    ] {
+        let (journal, threads, _) = on_faulty(&[&[Line::Hangs]]);
+        let (complaint, mut complaints) = mpsc::unbounded_channel();
+        let me = Arc::new(Complaints(complaint));
+        let thread = begin(&threads, ThreadId::mint(), me).await;
+        order(&thread, turn("t1", "hi")).await.expect("a turn");
+        journal.set(mood);
+        let refused = order(&thread, rename(Some("a"))).await;
+        assert!(
+            matches!(refused, Err(AgentError::Refused(Refusal::NotStored(_)))),
+            "{mood:?}: {refused:?}"
+        );
+        let kind = CodexErrorInfo::Unrecognized(kind.into());
+        assert_eq!(complaints.recv().await, Some(kind), "{mood:?}");
+    }
+}
+
+/// How long an order takes until it is refused, and how many appends were tried.
+async fn refused_after(mood: Mood) -> Duration {
+    let (journal, threads, _) = on_faulty(&[]);
+    let thread = begin(&threads, ThreadId::mint(), client().0).await;
+    journal.set(mood);
+    let begun = Instant::now();
+    let refused = order(&thread, rename(Some("a"))).await;
+    assert!(refused.is_err());
+    begun.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_becomes_of_an_append_is_asked_only_so_long() {
+    for mood in [Mood::Away, Mood::Lost, Mood::Dropping] {
+        let took = refused_after(mood).await;
+        let range = Duration::from_secs(30)..Duration::from_secs(31);
+        assert!(range.contains(&took), "{mood:?}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_append_whose_fate_was_not_known_is_not_done_twice() {
+    for (mood, back) in [
+        (Mood::Mute, Mood::Mute),
+        (Mood::Dropping, Mood::Well),
+        (Mood::Lost, Mood::Well),
+    ] {
+        let (journal, threads, _) = on_faulty(&[]);
+        let thread = begin(&threads, ThreadId::mint(), client().0).await;
+        let before = thread.look(Thread::head).await.expect("a look");
+        journal.set(mood);
+        let renamed = tokio::spawn({
+            let thread = thread.clone();
+            async move { order(&thread, rename(Some("a"))).await }
+        });
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        journal.set(back);
+        assert_eq!(renamed.await.expect("no panic"), Ok(Outcome::Done {}));
+        let after = thread.look(Thread::head).await.expect("a look");
+        assert_eq!(after, before.next(), "{mood:?}");
+    }
+}
+
+/// Gives so many orders that the thread takes no more, while the journal is slow.
+async fn fill(journal: &FaultyJournal, thread: &Handle) {
+    journal.set(Mood::Slow);
+    let (busy, mut is_busy) = mpsc::unbounded_channel();
+    loop {
+        let busy = busy.clone();
+        let reply = move |outcome| {
+            if outcome == Err(AgentError::Refused(Refusal::Busy)) {
+                let _ = busy.send(());
+            }
+        };
+        thread.order(rename(Some("a")), reply).await;
+        tokio::task::yield_now().await;
+        if is_busy.try_recv().is_ok() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_that_takes_no_more_is_still_left_in_good_order() {
+    let (journal, threads, _) = on_faulty(&[]);
+    let id = ThreadId::mint();
+    let thread = begin(&threads, id, client().0).await;
+    fill(&journal, &thread).await;
+    let closed = tokio::spawn({
+        let threads = threads.clone();
+        async move { threads.close().await }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    journal.set(Mood::Well);
+    let begun = Instant::now();
+    closed.await.expect("no panic");
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    // Its last word is that it left: nobody need count it as dead.
+    let records = Journal::read(&*journal, id, raddle_core::Seq::ZERO, usize::MAX).await;
+    let records = records.expect("records");
+    let last = records.last().map(|record| &record.body);
+    let left = raddle_core::Body::from(raddle_core::Event::Released {});
+    assert_eq!(last, Some(&left));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_that_nobody_holds_any_more_is_left_even_if_it_was_full() {
+    let (journal, threads, _) = on_faulty(&[]);
+    let thread = begin(&threads, ThreadId::mint(), client().0).await;
+    fill(&journal, &thread).await;
+    let begun = Instant::now();
+    let closed = tokio::spawn({
+        let threads = threads.clone();
+        async move { threads.close().await }
+    });
+    // The journal hangs for good: closing cuts the thread off.
+    closed.await.expect("no panic");
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    let (reply, answer) = oneshot::channel();
+    thread
+        .order(Command::Release, |outcome| drop(reply.send(outcome)))
+        .await;
+    assert_eq!(answer.await, Ok(Err(AgentError::Ended)));
+}

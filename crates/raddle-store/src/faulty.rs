@@ -1,0 +1,183 @@
+//! A journal in memory that fails as it is told to, for whoever wants to know what they do then.
+
+use raddle_core::ports::{
+    AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
+    ReadError, Summary, TurnEntry, Waiting,
+};
+use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
+use tokio::sync::watch;
+
+use crate::MemoryJournal;
+
+/// What a [`FaultyJournal`] does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    /// It works.
+    Well,
+    /// Whoever writes waits until the mood is another.
+    Slow,
+    /// Nothing can be written or read.
+    Away,
+    /// There is no room for more.
+    Full,
+    /// Nothing can be written any more.
+    ReadOnly,
+    /// Nothing is written, but that is not known, and nothing can be read.
+    Lost,
+    /// Nothing is written, but that is not known until the head is read.
+    Dropping,
+    /// Everything is written, but that is not known until the head is read.
+    Mute,
+}
+
+/// A journal in memory with a mood. It begins well.
+#[derive(Debug)]
+pub struct FaultyJournal {
+    inner: MemoryJournal,
+    mood: watch::Sender<Mood>,
+}
+
+impl Default for FaultyJournal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FaultyJournal {
+    /// An empty journal.
+    pub fn new() -> Self {
+        Self {
+            inner: MemoryJournal::new(),
+            mood: watch::Sender::new(Mood::Well),
+        }
+    }
+
+    /// From now on it is like this, also for those who wait.
+    pub fn set(&self, mood: Mood) {
+        self.mood.send_replace(mood);
+    }
+
+    /// How many wait for a slow journal.
+    pub fn waiting(&self) -> usize {
+        self.mood.receiver_count()
+    }
+
+    async fn write<'a, T, E: From<AppendError>>(
+        &'a self,
+        write: impl FnOnce(&'a MemoryJournal) -> Waiting<'a, Result<T, E>>,
+    ) -> Result<T, E> {
+        let mut moods = self.mood.subscribe();
+        // The sender lives as long as this journal.
+        let mood = moods.wait_for(|mood| *mood != Mood::Slow).await;
+        let mood = mood.map_or(Mood::Away, |mood| *mood);
+        drop(moods);
+        let why = "it was told to fail".to_owned();
+        match mood {
+            Mood::Well | Mood::Slow => write(&self.inner).await,
+            Mood::Away => Err(AppendError::Unavailable(why).into()),
+            Mood::Full => Err(AppendError::Full(why).into()),
+            Mood::ReadOnly => Err(AppendError::ReadOnly(why).into()),
+            Mood::Lost | Mood::Dropping => Err(AppendError::Unknown(why).into()),
+            Mood::Mute => {
+                write(&self.inner).await?;
+                Err(AppendError::Unknown(why).into())
+            }
+        }
+    }
+
+    async fn read<'a, T>(
+        &'a self,
+        read: impl FnOnce(&'a MemoryJournal) -> Waiting<'a, Result<T, ReadError>>,
+    ) -> Result<T, ReadError> {
+        if matches!(*self.mood.borrow(), Mood::Away | Mood::Lost) {
+            return Err(ReadError::Unavailable("it was told to fail".to_owned()));
+        }
+        read(&self.inner).await
+    }
+}
+
+impl Journal for FaultyJournal {
+    fn append<'a>(
+        &'a self,
+        thread: ThreadId,
+        after: Seq,
+        records: &'a [Record],
+        class: Class,
+    ) -> Waiting<'a, Result<Seq, AppendError>> {
+        Box::pin(self.write(move |inner| inner.append(thread, after, records, class)))
+    }
+
+    fn head(&self, thread: ThreadId) -> Waiting<'_, Result<Seq, ReadError>> {
+        Box::pin(self.read(move |inner| inner.head(thread)))
+    }
+
+    fn read(
+        &self,
+        thread: ThreadId,
+        after: Seq,
+        bytes_max: usize,
+    ) -> Waiting<'_, Result<Vec<Record>, ReadError>> {
+        Box::pin(self.read(move |inner| inner.read(thread, after, bytes_max)))
+    }
+
+    fn base(
+        &self,
+        thread: ThreadId,
+        at: Option<Seq>,
+    ) -> Waiting<'_, Result<Option<Base>, ReadError>> {
+        Box::pin(self.read(move |inner| inner.base(thread, at)))
+    }
+
+    fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>> {
+        Box::pin(self.write(move |inner| inner.save_base(thread, base)))
+    }
+
+    fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>> {
+        Box::pin(self.write(move |inner| inner.fork(from, at, to)))
+    }
+
+    fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
+        Box::pin(self.write(move |inner| inner.delete(thread)))
+    }
+}
+
+impl Pages for FaultyJournal {
+    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+        Box::pin(self.read(move |inner| inner.list(query)))
+    }
+
+    fn turns(
+        &self,
+        thread: ThreadId,
+        query: PageQuery,
+    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
+        Box::pin(self.read(move |inner| inner.turns(thread, query)))
+    }
+
+    fn items(
+        &self,
+        thread: ThreadId,
+        turn: Option<TurnId>,
+        query: PageQuery,
+    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
+        Box::pin(self.read(move |inner| inner.items(thread, turn, query)))
+    }
+
+    fn search(
+        &self,
+        text: String,
+        query: ListQuery,
+    ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+        Box::pin(self.read(move |inner| inner.search(text, query)))
+    }
+}
+
+impl Blobs for FaultyJournal {
+    fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>> {
+        Box::pin(self.write(move |inner| inner.put(bytes, media)))
+    }
+
+    fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>> {
+        Box::pin(self.read(move |inner| inner.get(blob)))
+    }
+}

@@ -1,0 +1,158 @@
+//! A walk down the list for a text whose letters are everywhere.
+//!
+//! The index could say where all of it is, but only at the price of all records. So the threads that
+//! come by are asked about: few by their names, many together with the others around them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use raddle_core::ports::{ListQuery, Page, ReadError, Summary};
+use rusqlite::Connection;
+
+use super::index::{Found, Index, block_of};
+use crate::local::error;
+use crate::local::pages::{self, Passing};
+use crate::page::{self, ListCursor};
+
+/// How many threads are taken from the list at a time: few at first, because most pages are full soon.
+const STEP_MIN: usize = 31;
+const STEP_MAX: usize = 4096;
+
+/// How many are asked about by their names at a time.
+const NAMES_MAX: usize = 32;
+
+/// If so many of one block come by, all of it is looked at.
+const CROWD_MIN: usize = 32;
+
+/// A walk, and what it knows so far.
+#[derive(Debug)]
+pub(super) struct Walk<'a> {
+    index: &'a Index,
+    /// Whether all that holds the text is found.
+    knows_all: bool,
+    /// Blocks and numbers that were looked at.
+    blocks: BTreeSet<i64>,
+    numbers: BTreeSet<i64>,
+    found: Found,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(index: &'a Index) -> Self {
+        Self {
+            index,
+            knows_all: false,
+            blocks: BTreeSet::new(),
+            numbers: BTreeSet::new(),
+            found: Found::new(),
+        }
+    }
+
+    /// One that looks at nothing, because all is found.
+    pub(super) fn knowing(index: &'a Index, found: Found) -> Self {
+        Self {
+            knows_all: true,
+            found,
+            ..Self::new(index)
+        }
+    }
+
+    /// A page of those that hold the text. When it is late the page ends with the thread that came by last,
+    /// but one at least comes by.
+    pub(super) fn page(
+        mut self,
+        connection: &Connection,
+        query: &ListQuery,
+        cursor: Option<ListCursor>,
+        is_late: &dyn Fn() -> bool,
+    ) -> Result<Page<Summary>, ReadError> {
+        let limit = page::limit(query.limit);
+        let mut held = BTreeSet::new();
+        let mut last = cursor;
+        let mut count = (limit + 1).clamp(STEP_MIN, STEP_MAX);
+        let more = 'walk: loop {
+            let step = pages::step(connection, query, last, count).map_err(error::open)?;
+            let crowds = crowds(&step);
+            for (at, thread) in step.iter().enumerate() {
+                if last != cursor && is_late() {
+                    break 'walk true;
+                }
+                while !self.knows(thread) {
+                    self.look(&step[at..], &crowds)?;
+                }
+                if self.holds(thread) {
+                    if held.len() == limit {
+                        break 'walk true;
+                    }
+                    held.insert(thread.number);
+                }
+                last = Some(ListCursor {
+                    place: thread.place,
+                    included: false,
+                });
+            }
+            if step.len() < count {
+                break false;
+            }
+            count = (count * 4).min(STEP_MAX);
+        };
+        let mut entries = pages::of_numbers(connection, &held).map_err(error::open)?;
+        entries.retain(|it| query.takes(it));
+        page::arrange(&mut entries, query);
+        let mut page = page::of_threads(entries, query);
+        page.next = last.filter(|_| more).map(|it| it.text(query.order));
+        Ok(page)
+    }
+
+    fn knows(&self, thread: &Passing) -> bool {
+        thread
+            .rows
+            .iter()
+            .all(|(number, _)| self.knows_number(*number))
+    }
+
+    fn knows_number(&self, number: i64) -> bool {
+        self.knows_all || self.blocks.contains(&block_of(number)) || self.numbers.contains(&number)
+    }
+
+    /// Whether a thread that is known holds the text.
+    fn holds(&self, thread: &Passing) -> bool {
+        let found = |number| self.found.get(&number);
+        let mut rows = thread.rows.iter();
+        rows.any(|(number, upto)| found(*number).is_some_and(|first| first <= upto))
+    }
+
+    /// Looks for what is not known of the first of these threads, and of others on the way.
+    fn look(&mut self, threads: &[Passing], crowds: &Crowds) -> Result<(), ReadError> {
+        let rows = threads.iter().flat_map(|thread| &thread.rows);
+        let unknown = rows.filter(|(number, _)| !self.knows_number(*number));
+        let mut numbers = unknown.map(|(number, _)| *number);
+        let Some(first) = numbers.next() else {
+            return Ok(());
+        };
+        let is_crowded = |number| {
+            let crowd = crowds.get(&block_of(number));
+            crowd.is_some_and(|crowd| *crowd >= CROWD_MIN)
+        };
+        if is_crowded(first) {
+            let block = block_of(first);
+            self.found.extend(self.index.in_block(block)?);
+            self.blocks.insert(block);
+            return Ok(());
+        }
+        let others = numbers.filter(|number| !is_crowded(*number));
+        let named: BTreeSet<i64> = others.take(NAMES_MAX - 1).chain([first]).collect();
+        self.found.extend(self.index.among(named.iter().copied())?);
+        self.numbers.extend(named);
+        Ok(())
+    }
+}
+
+/// How many of each block come by.
+type Crowds = BTreeMap<i64, usize>;
+
+fn crowds(threads: &[Passing]) -> Crowds {
+    let mut crowds = Crowds::new();
+    for thread in threads {
+        *crowds.entry(block_of(thread.number)).or_default() += 1;
+    }
+    crowds
+}

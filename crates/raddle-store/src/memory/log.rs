@@ -1,0 +1,98 @@
+//! One thread in memory.
+
+use std::collections::BTreeMap;
+
+use raddle_core::ports::{ItemEntry, Summary, TurnEntry};
+use raddle_core::{Base, Body, Event, ItemId, Record, Seq, TurnId};
+
+use crate::cuts::Cuts;
+use crate::records::item_of;
+use crate::text::searchable;
+
+/// One thread.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    pub(super) head: Seq,
+    /// The newest record that is no delta.
+    pub(super) event_head: Seq,
+    pub(super) records: BTreeMap<Seq, Record>,
+    pub(super) bases: BTreeMap<Seq, Base>,
+    pub(super) summary: Option<Summary>,
+    pub(super) turns: BTreeMap<Seq, TurnEntry>,
+    pub(super) cuts: Cuts,
+}
+
+impl Log {
+    pub(super) fn append(&mut self, record: &Record) {
+        self.head = record.seq;
+        Summary::fold(&mut self.summary, record);
+        if let Body::Event(event) = &record.body {
+            self.event_head = record.seq;
+            if let Some(item) = event.settles() {
+                self.forget_deltas(item);
+            }
+            self.turn(event, record);
+        }
+        self.records.insert(record.seq, record.clone());
+    }
+
+    fn forget_deltas(&mut self, item: &ItemId) {
+        self.records
+            .retain(|_, record| !matches!(&record.body, Body::Delta(delta) if delta.item == *item));
+    }
+
+    fn turn(&mut self, event: &Event, record: &Record) {
+        match event {
+            Event::TurnStarted(it) => {
+                let entry = TurnEntry {
+                    turn: it.turn.clone(),
+                    root: it.root.clone(),
+                    from: record.seq,
+                    started_at: record.at,
+                    ended: None,
+                };
+                self.turns.insert(record.seq, entry);
+            }
+            Event::TurnEnded(it) => {
+                let last = self.turns.values_mut().next_back();
+                if let Some(turn) = last.filter(|turn| turn.turn == it.turn) {
+                    turn.ended = Some((it.end.clone(), record.at));
+                }
+            }
+            Event::Reverted(it) => self.cuts.cut(it.at, record.seq),
+            _ => {}
+        }
+    }
+
+    pub(super) fn items(&self, turn: Option<&TurnId>) -> Vec<ItemEntry> {
+        let records = self.records.values();
+        let items = records.filter_map(|record| {
+            let Body::Event(event) = &record.body else {
+                return None;
+            };
+            let (of, item) = item_of(event)?;
+            let counts = turn.is_none_or(|turn| turn == of) && !self.cuts.holds(record.seq);
+            counts.then(|| ItemEntry {
+                turn: of.clone(),
+                seq: record.seq,
+                item: item.clone(),
+            })
+        });
+        items.collect()
+    }
+
+    /// Whether something in it holds a text, which is in lower case.
+    pub(super) fn holds(&self, text: &str) -> bool {
+        self.records.values().any(|record| match &record.body {
+            Body::Event(event) => {
+                searchable(event).is_some_and(|it| it.to_lowercase().contains(text))
+            }
+            Body::Delta(_) => false,
+        })
+    }
+}
+
+/// About how much a record weighs on a page of records.
+pub(super) fn weight(record: &Record) -> usize {
+    serde_json::to_vec(record).map_or(0, |bytes| bytes.len())
+}

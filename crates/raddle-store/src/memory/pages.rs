@@ -1,0 +1,109 @@
+//! Lists and pages of what is in memory.
+
+use std::future::ready;
+
+use raddle_core::ports::{
+    ItemEntry, ListQuery, Mark, Page, PageQuery, Pages, ReadError, Summary, TurnEntry, Waiting,
+};
+use raddle_core::{ThreadId, TurnId};
+
+use super::log::{Log, weight};
+use super::{Kept, MemoryJournal};
+use crate::page::{self, ListCursor, Numbered};
+
+impl Pages for MemoryJournal {
+    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+        Box::pin(ready(self.kept().list(&query, |_| true)))
+    }
+
+    fn turns(
+        &self,
+        thread: ThreadId,
+        query: PageQuery,
+    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
+        let kept = self.kept();
+        let page = kept.log(thread).and_then(|log| {
+            let turns = log.turns.iter().filter(|(from, _)| !log.cuts.holds(**from));
+            numbered(turns.map(|(_, it)| it.clone()).collect(), &query, |_| 0)
+        });
+        Box::pin(ready(page))
+    }
+
+    fn items(
+        &self,
+        thread: ThreadId,
+        turn: Option<TurnId>,
+        query: PageQuery,
+    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
+        let kept = self.kept();
+        let log = kept.log(thread);
+        let page = log.and_then(|log| {
+            let weigh = |it: &ItemEntry| log.records.get(&it.seq).map_or(0, weight);
+            numbered(log.items(turn.as_ref()), &query, weigh)
+        });
+        Box::pin(ready(page))
+    }
+
+    fn search(
+        &self,
+        text: String,
+        query: ListQuery,
+    ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+        let sought = page::sought(&text).map(|it| it.to_lowercase());
+        let holds = |log: &Log| sought.as_ref().is_some_and(|it| log.holds(it));
+        Box::pin(ready(self.kept().list(&query, holds)))
+    }
+}
+
+impl Kept {
+    fn list(
+        &self,
+        query: &ListQuery,
+        wanted: impl Fn(&Log) -> bool,
+    ) -> Result<Page<Summary>, ReadError> {
+        let cursor = ListCursor::parse(query)?;
+        let leads_to = |it: &Summary| {
+            let place = page::place(it, query.order);
+            cursor.is_none_or(|cursor| cursor.leads_to(place, query.oldest_first))
+        };
+        let threads = self.threads.iter().filter(|(_, log)| wanted(log));
+        let summaries = threads.filter_map(|(id, log)| {
+            let summary = log.summary.as_ref()?;
+            // Before its own first record, a copy still has the other thread's name on it.
+            (summary.thread == *id).then_some(summary)
+        });
+        let mut found: Vec<Summary> = summaries
+            .filter(|it| query.takes(it) && leads_to(it))
+            .cloned()
+            .collect();
+        page::arrange(&mut found, query);
+        Ok(page::of_threads(found, query))
+    }
+}
+
+/// A page of what there is. It ends early where what is on it weighs too much.
+fn numbered<T: Numbered>(
+    mut all: Vec<T>,
+    query: &PageQuery,
+    weight: impl Fn(&T) -> usize,
+) -> Result<Page<T>, ReadError> {
+    let mark = page::mark(query.cursor.as_deref())?;
+    if query.newest_first {
+        all.reverse();
+    }
+    all.retain(|it| match mark {
+        Some(Mark { seq, included }) if it.seq() == seq => included,
+        Some(Mark { seq, .. }) => (it.seq() < seq) == query.newest_first,
+        None => true,
+    });
+    let mut bytes = 0;
+    let fits = all.iter().take(page::limit(query.limit)).take_while(|it| {
+        let fits = bytes < page::ITEMS_BYTES_MAX;
+        bytes += weight(it);
+        fits
+    });
+    let fits = fits.count();
+    let more = all.len() > fits;
+    all.truncate(fits);
+    Ok(page::of_numbered(all, more))
+}

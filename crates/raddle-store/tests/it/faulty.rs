@@ -1,0 +1,104 @@
+//! A journal that fails as it is told to.
+
+use raddle_core::Seq;
+use raddle_core::ports::{AppendError, Blobs, ForkError, Journal, ListQuery, Pages, ReadError};
+use raddle_store::{FaultyJournal, Mood};
+
+use crate::records::{Script, class_of, renamed};
+
+/// How an append was answered, and what is there afterwards.
+#[derive(Debug, PartialEq)]
+enum Fate {
+    Stored,
+    Refused(AppendError),
+    /// It was refused, and yet it is there.
+    StoredAndRefused(AppendError),
+}
+
+#[tokio::test]
+async fn each_mood_has_its_fate() {
+    let why = || "it was told to fail".to_owned();
+    for (mood, fate, reads) in [
+        (Mood::Well, Fate::Stored, true),
+        (
+            Mood::Away,
+            Fate::Refused(AppendError::Unavailable(why())),
+            false,
+        ),
+        (Mood::Full, Fate::Refused(AppendError::Full(why())), true),
+        (
+            Mood::ReadOnly,
+            Fate::Refused(AppendError::ReadOnly(why())),
+            true,
+        ),
+        (
+            Mood::Lost,
+            Fate::Refused(AppendError::Unknown(why())),
+            false,
+        ),
+        (
+            Mood::Dropping,
+            Fate::Refused(AppendError::Unknown(why())),
+            true,
+        ),
+        (
+            Mood::Mute,
+            Fate::StoredAndRefused(AppendError::Unknown(why())),
+            true,
+        ),
+    ] {
+        let journal = FaultyJournal::new();
+        let mut script = Script::new();
+        script.start(&journal, "/w").await;
+        let (thread, after) = (script.thread, script.head);
+        let records = script.records(vec![renamed("a")]);
+        journal.set(mood);
+        let appended = journal
+            .append(thread, after, &records, class_of(&records))
+            .await;
+        let expected = reads.then_some(()).ok_or(ReadError::Unavailable(why()));
+        assert_eq!(journal.head(thread).await.map(drop), expected, "{mood:?}");
+        let read = Journal::read(&journal, thread, Seq::ZERO, 1).await;
+        assert_eq!(read.map(drop), expected, "{mood:?}");
+        let listed = journal.list(ListQuery::default()).await;
+        assert_eq!(listed.map(drop), expected, "{mood:?}");
+        let forked = journal.fork(thread, after, raddle_core::ThreadId::mint());
+        let put = journal.put(vec![1], "x".to_owned()).await.map(drop);
+        assert_eq!(put.err(), forked.await.err().map(refusal), "{mood:?}");
+        journal.set(Mood::Well);
+        let is_there = journal.head(thread).await == Ok(script.head);
+        let found = match (appended, is_there) {
+            (Ok(_), true) => Fate::Stored,
+            (Err(error), false) => Fate::Refused(error),
+            (Err(error), true) => Fate::StoredAndRefused(error),
+            (Ok(_), false) => unreachable!("it said that it was stored"),
+        };
+        assert_eq!(found, fate, "{mood:?}");
+    }
+}
+
+fn refusal(error: ForkError) -> AppendError {
+    match error {
+        ForkError::Append(error) => error,
+        other => unreachable!("{other}"),
+    }
+}
+
+#[tokio::test]
+async fn whoever_writes_to_a_slow_one_waits_and_whoever_reads_does_not() {
+    let journal = FaultyJournal::new();
+    let mut script = Script::new();
+    script.start(&journal, "/w").await;
+    let (thread, head) = (script.thread, script.head);
+    journal.set(Mood::Slow);
+    let writes = script.append(&journal, vec![renamed("a")]);
+    let frees = async {
+        while journal.waiting() == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(journal.head(thread).await, Ok(head));
+        journal.set(Mood::Well);
+    };
+    tokio::join!(writes, frees);
+    assert_eq!(journal.head(thread).await, Ok(head.next()));
+}

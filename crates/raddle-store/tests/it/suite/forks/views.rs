@@ -1,0 +1,187 @@
+//! Pages, lists and search see a fork as one thread.
+
+use raddle_core::ports::{Journal, ListQuery, PageQuery, Pages};
+use raddle_core::{Base, Seq, ThreadId};
+
+use super::{all, folded, is_like_any_other, with_turns};
+use crate::records::{Script, begin_turn, completed, forked, renamed, reverted, turn_ended};
+
+crate::suite::for_each_journal!(
+    pages_over_the_seam,
+    a_turn_that_was_forked_in_its_middle,
+    reverting_on_one_side,
+    lists_show_a_fork_as_it_was_then,
+    search_finds_what_was_taken_over,
+);
+
+async fn pages_over_the_seam(journal: impl Journal + Pages) {
+    let mut script = with_turns(&journal, 4).await;
+    // Between two turns, and inside one.
+    let mut seams = vec![script.head];
+    script.append(&journal, begin_turn("t5", "half")).await;
+    seams.push(script.head);
+    let input = vec![completed("t5", "i", "more"), turn_ended("t5")];
+    script.append(&journal, input).await;
+    for at in seams {
+        let mut fork = script.fork(&journal, at).await;
+        let started = forked(fork.thread, script.thread, at, 4);
+        fork.append(&journal, vec![started]).await;
+        fork.append(&journal, vec![completed("t5", "own", "own")])
+            .await;
+        for turn in 6..9 {
+            fork.turn(&journal, &format!("t{turn}"), "own").await;
+        }
+        is_like_any_other(&journal, fork.thread).await;
+    }
+    is_like_any_other(&journal, script.thread).await;
+}
+
+async fn a_turn_that_was_forked_in_its_middle(journal: impl Journal + Pages) {
+    let mut script = with_turns(&journal, 1).await;
+    script.append(&journal, begin_turn("t2", "go")).await;
+    let mut early = script.fork(&journal, script.head).await;
+    script.append(&journal, vec![turn_ended("t2")]).await;
+    // It has ended, but not at this record.
+    let mut late = script.fork(&journal, early.head).await;
+    let query = PageQuery {
+        limit: 1,
+        newest_first: true,
+        cursor: None,
+    };
+    let ended = async |thread| {
+        let page = journal.turns(thread, query.clone()).await.unwrap();
+        assert_eq!(page.entries[0].turn, "t2".into());
+        page.entries[0].ended.is_some()
+    };
+    assert!(ended(script.thread).await);
+    for fork in [&mut early, &mut late] {
+        assert!(!ended(fork.thread).await);
+        fork.append(&journal, vec![turn_ended("t2")]).await;
+        assert!(ended(fork.thread).await);
+        is_like_any_other(&journal, fork.thread).await;
+    }
+    // One more between a start and its end.
+    let mut last = early.fork(&journal, Seq(early.head.0 - 1)).await;
+    assert!(!ended(last.thread).await);
+    last.append(&journal, vec![turn_ended("t2")]).await;
+    journal.delete(early.thread).await.unwrap();
+    journal.delete(script.thread).await.unwrap();
+    assert!(ended(last.thread).await);
+    assert!(ended(late.thread).await);
+}
+
+async fn reverting_on_one_side(journal: impl Journal + Pages) {
+    let mut script = with_turns(&journal, 4).await;
+    let query = PageQuery {
+        limit: 10,
+        ..PageQuery::default()
+    };
+    let turns = journal.turns(script.thread, query.clone()).await.unwrap();
+    let (second, third) = (turns.entries[1].from, turns.entries[2].from);
+    let count = async |thread| {
+        let page = journal.turns(thread, query.clone()).await.unwrap();
+        page.entries.len()
+    };
+    let mut fork = script.fork(&journal, script.head).await;
+    fork.append(&journal, vec![reverted("t2", second, 1)]).await;
+    assert_eq!(count(script.thread).await, 4);
+    assert_eq!(count(fork.thread).await, 1);
+    script
+        .append(&journal, vec![reverted("t3", third, 2)])
+        .await;
+    assert_eq!(count(script.thread).await, 2);
+    assert_eq!(count(fork.thread).await, 1);
+    // Before and after the one went back.
+    let before = script.fork(&journal, Seq(script.head.0 - 1)).await;
+    assert_eq!(count(before.thread).await, 4);
+    let mut after = script.fork(&journal, script.head).await;
+    assert_eq!(count(after.thread).await, 2);
+    after
+        .append(&journal, vec![reverted("t2", second, 1)])
+        .await;
+    after.turn(&journal, "t9", "again").await;
+    assert_eq!(count(after.thread).await, 2);
+    assert_eq!(count(script.thread).await, 2);
+    for thread in [script.thread, fork.thread, before.thread, after.thread] {
+        is_like_any_other(&journal, thread).await;
+    }
+}
+
+async fn lists_show_a_fork_as_it_was_then(journal: impl Journal + Pages) {
+    let mut script = with_turns(&journal, 1).await;
+    script.append(&journal, vec![renamed("then")]).await;
+    let at = script.head;
+    // Half way there is a base, so that not all is read again.
+    let base = Base::of(&folded(&all(&journal, script.thread).await));
+    journal.save_base(script.thread, base).await.unwrap();
+    script.turn(&journal, "t2", "more").await;
+    script.append(&journal, vec![renamed("now")]).await;
+    for (at, name) in [
+        (Seq(at.0 - 1), None),
+        (at, Some("then")),
+        (at.next(), Some("then")),
+    ] {
+        let mut fork = script.fork(&journal, at).await;
+        let page = journal.list(query()).await.unwrap();
+        // Before its own first record it is nobody.
+        assert!(page.entries.iter().all(|it| it.thread != fork.thread));
+        let started = forked(fork.thread, script.thread, at, 1);
+        fork.append(&journal, vec![started]).await;
+        let page = journal.list(query()).await.unwrap();
+        let mut summaries = page.entries.iter();
+        let summary = summaries.find(|it| it.thread == fork.thread).unwrap();
+        assert_eq!(summary.name.as_deref(), name);
+        let folded = folded(&all(&journal, fork.thread).await);
+        assert_eq!(
+            Some(summary),
+            raddle_core::ports::Summary::of(&folded).as_ref()
+        );
+        journal.delete(fork.thread).await.unwrap();
+    }
+}
+
+async fn search_finds_what_was_taken_over(journal: impl Journal + Pages) {
+    let mut script = Script::new();
+    script.start(&journal, "/w").await;
+    script.turn(&journal, "t1", "the early needle").await;
+    let at = script.head;
+    script.turn(&journal, "t2", "the late thimble").await;
+    let mut fork = script.fork(&journal, at).await;
+    let started = forked(fork.thread, script.thread, at, 1);
+    fork.append(&journal, vec![started]).await;
+    fork.turn(&journal, "t3", "its own spindle").await;
+    let (parent, child) = (script.thread, fork.thread);
+    finds(&journal, "needle", &[parent, child]).await;
+    finds(&journal, "thimble", &[parent]).await;
+    finds(&journal, "spindle", &[child]).await;
+    journal.delete(parent).await.unwrap();
+    finds(&journal, "needle", &[child]).await;
+    finds(&journal, "thimble", &[]).await;
+    finds(&journal, "spindle", &[child]).await;
+    journal.delete(child).await.unwrap();
+    finds(&journal, "needle", &[]).await;
+}
+
+fn query() -> ListQuery {
+    ListQuery {
+        limit: 10,
+        ..ListQuery::default()
+    }
+}
+
+/// Search lags behind, so it is asked until it has found what is there.
+async fn finds(journal: &impl Pages, text: &str, threads: &[ThreadId]) {
+    let mut expected = threads.to_vec();
+    expected.sort();
+    let mut found = Vec::new();
+    let late = std::time::Instant::now() + crate::suite::LAG_MAX;
+    while std::time::Instant::now() < late {
+        let page = journal.search(text.to_owned(), query()).await.unwrap();
+        found = page.entries.iter().map(|it| it.thread).collect();
+        found.sort();
+        if found == expected {
+            break;
+        }
+    }
+    assert_eq!(found, expected, "{text}");
+}

@@ -1,0 +1,164 @@
+//! Search finds what people said, newest thread first.
+
+use std::time::Instant;
+
+use raddle_core::ports::{Journal, ListQuery, Pages, ReadError};
+use raddle_core::{Body, Event, Seq, ThreadId};
+
+use super::lists::{ids, query, threads};
+use crate::records::{Script, forked, renamed};
+
+super::for_each_journal!(
+    threads_that_hold_a_text,
+    what_is_found_nowhere,
+    letters_that_are_everywhere,
+    a_cursor_that_no_page_gave_finds_nothing,
+);
+
+/// All threads that hold a text, page by page.
+async fn pages_of(journal: &impl Pages, text: &str, mut query: ListQuery) -> Vec<ThreadId> {
+    let mut found = Vec::new();
+    loop {
+        let page = journal
+            .search(text.to_owned(), query.clone())
+            .await
+            .unwrap();
+        assert!(page.entries.len() <= query.limit);
+        found.extend(ids(&page));
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            return found;
+        }
+    }
+}
+
+/// Search lags behind, so it is asked until it finds what is there.
+async fn finds(journal: &impl Pages, text: &str, query: ListQuery, expected: &[ThreadId]) {
+    let late = Instant::now() + super::LAG_MAX;
+    let mut found = pages_of(journal, text, query.clone()).await;
+    while found != expected && Instant::now() < late {
+        found = pages_of(journal, text, query.clone()).await;
+    }
+    assert_eq!(found, expected, "{text} {query:?}");
+}
+
+async fn threads_that_hold_a_text(journal: impl Journal + Pages) {
+    let mut scripts = threads(&journal, 3).await;
+    scripts[0].now = 10_000;
+    scripts[0].turn(&journal, "t", "Where is the Ägäis?").await;
+    scripts[1].now = 20_000;
+    scripts[1].turn(&journal, "t", "a needle in the hay").await;
+    scripts[2].append(&journal, vec![renamed("Needles")]).await;
+    let [first, second, third] = [0, 1, 2].map(|at| scripts[at].thread);
+    for (text, found) in [
+        ("needle", vec![second, third]),
+        ("is the äg", vec![first]),
+        ("in the hay", vec![second]),
+        ("\"in\" the", vec![]),
+        ("nothing of it", vec![]),
+    ] {
+        finds(&journal, text, query(10), &found).await;
+    }
+    journal.delete(second).await.unwrap();
+    finds(&journal, "needle", query(10), &[third]).await;
+}
+
+async fn what_is_found_nowhere(journal: impl Journal + Pages) {
+    let mut scripts = threads(&journal, 1).await;
+    let long = "so on and ".repeat(30);
+    let name = renamed(&format!("a\0b {long}"));
+    scripts[0].append(&journal, vec![name]).await;
+    let found = [scripts[0].thread];
+    finds(&journal, "so on", query(10), &found).await;
+    for (text, found) in [
+        // Too short to be looked for.
+        ("so", &found[..0]),
+        ("", &found[..0]),
+        ("a\0b", &found[..0]),
+        // Longer than what is looked for: what comes after does not count.
+        (&format!("{}no", &long[..256]), &found[..]),
+        (&format!("{}no", &long[..250]), &found[..0]),
+        // No words of a query, though an index may have some.
+        ("so* OR and", &found[..0]),
+        ("text : \"so on\"", &found[..0]),
+    ] {
+        let page = journal.search(text.to_owned(), query(10)).await.unwrap();
+        assert_eq!(ids(&page), found, "{text:?}");
+        assert_eq!(page.next, None);
+    }
+}
+
+/// Where every three letters of a text are common, it is looked for in another way.
+async fn letters_that_are_everywhere(journal: impl Journal + Pages) {
+    let mut scripts = threads(&journal, 9).await;
+    let crowd: Vec<Body> = (0..2_100).map(|_| renamed("a needle in the hay")).collect();
+    scripts[4].append(&journal, crowd).await;
+    for (at, name) in [
+        (1, "needle hay"),
+        (2, "some needle"),
+        (3, "no such thing"),
+        (5, "needle hay"),
+        (7, "NEEDLE HAY, and more"),
+        (8, "the hay"),
+    ] {
+        scripts[at].append(&journal, vec![renamed(name)]).await;
+    }
+    scripts[7]
+        .append(&journal, vec![Event::Archived { principal: None }.into()])
+        .await;
+    // One took over what holds it, one only what comes before, and both are the newest.
+    let early = fork(&journal, &scripts[5], Seq(2), 90_000).await;
+    let late = fork(&journal, &scripts[5], scripts[5].head, 91_000).await;
+    let id = |at: usize| scripts[at].thread;
+    let cwd = |cwd: &str, limit| ListQuery {
+        cwd: Some(cwd.to_owned()),
+        ..query(limit)
+    };
+    let archived = |limit| ListQuery {
+        archived: true,
+        ..query(limit)
+    };
+    for limit in [1, 2, 3, 100] {
+        for (text, query, found) in [
+            ("needle hay", query(limit), vec![late, id(5), id(1)]),
+            (
+                "needle",
+                query(limit),
+                vec![late, id(5), id(4), id(2), id(1)],
+            ),
+            ("hay", query(limit), vec![late, id(8), id(5), id(4), id(1)]),
+            ("needle the", query(limit), vec![]),
+            ("needle hay", archived(limit), vec![id(7)]),
+            ("needle hay", cwd("/w1", limit), vec![id(1)]),
+            ("needle", cwd("/w2", limit), vec![id(5), id(2)]),
+            ("needle", cwd("/fork", limit), vec![late]),
+            ("needle", cwd("/nowhere", limit), vec![]),
+        ] {
+            finds(&journal, text, query, &found).await;
+        }
+    }
+    journal.delete(id(5)).await.unwrap();
+    finds(&journal, "needle hay", query(2), &[late, id(1)]).await;
+    journal.delete(late).await.unwrap();
+    finds(&journal, "needle hay", query(2), &[id(1)]).await;
+    journal.delete(early).await.unwrap();
+}
+
+async fn fork(journal: &impl Journal, from: &Script, at: Seq, now: i64) -> ThreadId {
+    let mut fork = from.fork(journal, at).await;
+    fork.now = now;
+    let own = forked(fork.thread, from.thread, at, 0);
+    fork.append(journal, vec![own]).await;
+    fork.thread
+}
+
+async fn a_cursor_that_no_page_gave_finds_nothing(journal: impl Pages) {
+    for text in ["needle", "no"] {
+        let query = ListQuery {
+            cursor: Some("x".to_owned()),
+            ..query(1)
+        };
+        let refused = journal.search(text.to_owned(), query).await;
+        assert_eq!(refused, Err(ReadError::BadCursor));
+    }
+}
