@@ -58,11 +58,19 @@ impl ListQuery {
             && (self.sources.as_ref()).is_none_or(|wanted| wanted.contains(&it.origin.source))
             && !self.except.contains(&it.thread)
             && self.title.as_ref().is_none_or(|text| {
-                let text = text.to_lowercase();
                 let mut words = it.name.iter().chain([&it.preview]);
-                words.any(|words| words.to_lowercase().contains(&text))
+                words.any(|words| holds(words, text))
             })
     }
+}
+
+/// Whether words hold a text, in whatever case. For a text in ASCII that is ASCII's, which a database knows too.
+fn holds(words: &str, text: &str) -> bool {
+    if text.is_ascii() {
+        let words = words.to_ascii_lowercase();
+        return words.contains(&text.to_ascii_lowercase());
+    }
+    words.to_lowercase().contains(&text.to_lowercase())
 }
 
 /// Which page of a thread's turns or items.

@@ -152,6 +152,7 @@ fn walk(
              AND (?5 IS NULL OR provider IN (SELECT value FROM json_each(?5)))
              AND (?6 IS NULL OR source IN (SELECT value FROM json_each(?6)))
              AND (?7 IS NULL OR originator IN (SELECT value FROM json_each(?7)))
+             AND (?8 IS NULL OR name LIKE ?8 ESCAPE '!' OR preview LIKE ?8 ESCAPE '!')
          ORDER BY {column} {direction}, id {direction}"
     );
     let (time, id) = match cursor {
@@ -171,6 +172,7 @@ fn walk(
         list_of(&query.providers),
         sources.and_then(|sources| serde_json::to_string(&sources).ok()),
         list_of(&query.originators),
+        query.title.as_deref().and_then(pattern),
     ])?;
     while let Some(row) = rows.next()? {
         if !more(row)? {
@@ -184,6 +186,20 @@ fn walk(
 fn list_of(wanted: &[String]) -> Option<String> {
     let some = (!wanted.is_empty()).then_some(wanted)?;
     serde_json::to_string(some).ok()
+}
+
+/// A text as a pattern that finds it in whatever case; nothing if SQLite does not know its letters.
+fn pattern(text: &str) -> Option<String> {
+    let text = Some(text).filter(|text| text.is_ascii())?;
+    let mut pattern = String::from("%");
+    for letter in text.chars() {
+        if matches!(letter, '%' | '_' | '!') {
+            pattern.push('!');
+        }
+        pattern.push(letter);
+    }
+    pattern.push('%');
+    Some(pattern)
 }
 
 fn nameless(number: i64) -> Error {

@@ -3,6 +3,7 @@
 mod copies;
 mod damage;
 mod removal;
+mod served;
 mod views;
 
 use std::io::Write;

@@ -130,7 +130,7 @@ async fn every_filter(journal: impl Journal + Pages) {
     let mut scripts = Vec::new();
     for (provider, source, originator, name) in [
         ("one", Source::Cli, "tui", "Ägäis"),
-        ("two", Source::Editor, "ide", "other"),
+        ("two", Source::Editor, "ide", "50%_Off!"),
         ("one", Source::Exec, "ide", "other"),
         ("one", Source::Other("mine".to_owned()), "", "other"),
     ] {
@@ -215,6 +215,20 @@ async fn every_filter(journal: impl Journal + Pages) {
                 ..all.clone()
             },
             vec![3, 2, 1, 0],
+        ),
+        (
+            ListQuery {
+                title: Some("0%_oFF!".to_owned()),
+                ..all.clone()
+            },
+            vec![1],
+        ),
+        (
+            ListQuery {
+                title: Some("0__off".to_owned()),
+                ..all.clone()
+            },
+            vec![],
         ),
         (
             ListQuery {
