@@ -6,7 +6,7 @@
 
 use crate::{
     AgentMessage, Body, Call, Event, HookPrompt, Input, Item, ItemBody, ItemStatus, ModelEnd,
-    Output, Record, Sealed, ToolOutput,
+    Output, Record, Review, Sealed, ToolOutput,
 };
 
 /// What is said of a call that has no output of its own.
@@ -195,6 +195,13 @@ impl Context {
             ItemBody::HookPrompt(HookPrompt { pieces }) => {
                 let notes = pieces.iter().map(|piece| Entry::Note(piece.text.clone()));
                 self.waiting.extend(notes);
+                self.settle();
+            }
+            ItemBody::ReviewEntered(Review {
+                prompt: Some(prompt),
+                ..
+            }) => {
+                self.waiting.push(Entry::User(vec![Input::text(prompt)]));
                 self.settle();
             }
             ItemBody::ToolOutput(ToolOutput { name, output, .. }) => {
