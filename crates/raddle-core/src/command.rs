@@ -35,6 +35,8 @@ pub enum Command {
     Delete(Delete),
     /// Hand it input. While a turn runs the input joins that turn.
     StartTurn(Box<StartTurn>),
+    /// Review something, in a turn of its own.
+    StartReview(Box<StartReview>),
     /// Hand more input to the turn that runs.
     Steer(Steer),
     /// Stop the turn that runs.
@@ -158,6 +160,21 @@ pub struct StartTurn {
     pub root: Option<TurnId>,
     /// A schema that the last message must fit.
     pub output_schema: Option<Value>,
+}
+
+/// Review something, in a turn of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartReview {
+    /// The new turn's id.
+    pub turn: TurnId,
+    /// The id of the item with which it begins.
+    pub item: ItemId,
+    /// What is reviewed, for people.
+    pub text: String,
+    /// What the model is asked to do.
+    pub prompt: String,
+    /// Who asks.
+    pub principal: Option<String>,
 }
 
 /// A user's message.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     AgentMessage, Body, Briefed, Call, Event, HookPrompt, Input, Item, ItemBody, ItemStatus,
-    ModelEnd, Output, Record, Sealed, ToolOutput, Topic,
+    ModelEnd, Output, Record, Review, Sealed, ToolOutput, Topic,
 };
 
 /// What is said when the workspace no longer asks for anything.
@@ -220,6 +220,13 @@ impl Context {
             ItemBody::HookPrompt(HookPrompt { pieces }) => {
                 let notes = pieces.iter().map(|piece| Entry::Note(piece.text.clone()));
                 self.waiting.extend(notes);
+                self.settle();
+            }
+            ItemBody::ReviewEntered(Review {
+                prompt: Some(prompt),
+                ..
+            }) => {
+                self.waiting.push(Entry::User(vec![Input::text(prompt)]));
                 self.settle();
             }
             ItemBody::ToolOutput(ToolOutput { name, output, .. }) => {

@@ -16,6 +16,7 @@ mod item_text;
 mod manage;
 mod own;
 mod revert;
+mod review;
 mod start_turn;
 mod state;
 
@@ -98,6 +99,7 @@ impl Thread {
             Command::Archive(it) => manage::archive(self, it),
             Command::Delete(it) => Ok(delete::decide(self, it, now)),
             Command::StartTurn(it) => start_turn::decide(self, *it, now),
+            Command::StartReview(it) => review::decide(self, *it, now),
             Command::Steer(it) => start_turn::steer(self, it, now),
             Command::Interrupt(it) => interrupt::decide(self, it, now),
             Command::AnswerRequest(it) => answer_request::decide(self, *it, now),

@@ -8,6 +8,7 @@ pub(crate) mod fuzzy_file_search;
 pub(crate) mod initialize;
 pub(crate) mod model;
 pub(crate) mod permission_profile;
+pub(crate) mod review;
 pub(crate) mod skills;
 pub(crate) mod thread;
 pub(crate) mod turn;

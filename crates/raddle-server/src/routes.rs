@@ -65,6 +65,7 @@ routes! {
     "turn/start" => turn::start,
     "turn/steer" => turn::steer,
     "turn/interrupt" => turn::interrupt,
+    "review/start" => review::start,
     "account/read" => account::read,
     "model/list" => model::list,
     "config/read" => config::read,

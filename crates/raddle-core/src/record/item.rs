@@ -655,6 +655,9 @@ pub struct ImageMade {
 pub struct Review {
     /// What is reviewed, or what came of it.
     pub text: String,
+    /// What the model is asked to do, where that is more than people are shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
 }
 
 /// A tool without a shape of its own.

@@ -46,7 +46,8 @@ impl Thread {
         }
         if let Some(failure) = &turn.failed {
             let mut bodies = closing::end_items(self, turn, Which::AllButRunning, None, now);
-            bodies.push(closing::turn_ended(turn, TurnEnd::Failed(failure.clone())));
+            let end = TurnEnd::Failed(failure.clone());
+            bodies.extend(closing::turn_ended(turn, end, now));
             return bodies;
         }
         let starting = next_tool(turn);
@@ -70,7 +71,7 @@ impl Thread {
         };
         if turn.items.is_empty() {
             let end = TurnEnd::Interrupted(stopping.cause.clone());
-            return vec![closing::turn_ended(turn, end)];
+            return closing::turn_ended(turn, end, now);
         }
         if now.is_over(since, since.plus_ms(closing::STOP_MS_MAX)) {
             return closing::end_items(self, turn, Which::Running, None, now);
@@ -89,7 +90,7 @@ impl Thread {
             if crate::bugs::planted(crate::bugs::Bug::UnendedTurn) && turn.calls > 2 {
                 return Vec::new();
             }
-            return vec![closing::turn_ended(turn, TurnEnd::Completed {})];
+            return closing::turn_ended(turn, TurnEnd::Completed {}, now);
         }
         let full = self
             .settings

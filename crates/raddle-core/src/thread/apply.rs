@@ -248,6 +248,7 @@ impl Thread {
             owners_lost: 0,
             compacted: false,
             answer: None,
+            reviewing: false,
         });
     }
 
@@ -320,6 +321,11 @@ impl Thread {
             turn.items.retain(|open| open.item.id != it.item.id);
             if it.item.call.is_some() {
                 turn.unread = true;
+            }
+            match it.item.body {
+                ItemBody::ReviewEntered(_) => turn.reviewing = true,
+                ItemBody::ReviewLeft(_) => turn.reviewing = false,
+                _ => {}
             }
             if it.item.status == ItemStatus::Completed
                 && matches!(it.item.body, ItemBody::AgentMessage(_))

@@ -181,17 +181,21 @@ pub(super) fn end_all(thread: &Thread, turn: &OpenTurn, end: TurnEnd, now: Times
     bodies.extend(model_ended(turn, ModelEnd::Cancelled {}));
     bodies.extend(end_items(thread, turn, Which::AllButRunning, None, now));
     bodies.extend(end_items(thread, turn, Which::Running, None, now));
-    bodies.push(turn_ended(turn, end));
+    bodies.extend(turn_ended(turn, end, now));
     bodies
 }
 
-/// The turn ends here.
-pub(super) fn turn_ended(turn: &OpenTurn, end: TurnEnd) -> Body {
-    Event::TurnEnded(TurnEnded {
-        turn: turn.id.clone(),
-        end,
-    })
-    .into()
+/// The turn ends here, and before it what it is for.
+pub(super) fn turn_ended(turn: &OpenTurn, end: TurnEnd, now: Timestamp) -> Vec<Body> {
+    let mut bodies = super::review::leave(turn, now);
+    bodies.push(
+        Event::TurnEnded(TurnEnded {
+            turn: turn.id.clone(),
+            end,
+        })
+        .into(),
+    );
+    bodies
 }
 
 /// What becomes of a turn whose owner died, read off the state it left.
@@ -227,7 +231,7 @@ pub(super) fn recover(
             kind: crate::FailureKind::RecoveryLimit,
             details: None,
         };
-        bodies.push(turn_ended(turn, TurnEnd::Failed(failure)));
+        bodies.extend(turn_ended(turn, TurnEnd::Failed(failure), now));
     } else if turn.stopping.is_some() {
         rest(&mut bodies);
     } else if thread.settings.recovery.unwrap_or(otherwise) == Recovery::Interrupt {

@@ -195,6 +195,9 @@ pub struct OpenTurn {
     pub(crate) compacted: bool,
     /// The newest whole message of the agent.
     pub(crate) answer: Option<Box<Item>>,
+    /// Whether a review began in it and has not ended.
+    #[serde(default)]
+    pub(crate) reviewing: bool,
 }
 
 /// A call of the model that runs.

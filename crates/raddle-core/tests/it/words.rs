@@ -236,7 +236,14 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             start_turn(word(1), TurnKind::Work, Some(word(2))),
             words.get(3..).unwrap_or_default(),
         ),
-        "review" => start_turn(word(1), TurnKind::Review, Some(word(2))),
+        "review" => Command::StartReview(Box::new(StartReview {
+            turn: word(1).into(),
+            item: format!("{}-r", word(1)).as_str().into(),
+            text: "changes".to_owned(),
+            prompt: word(2).to_owned(),
+            briefs: briefs(words.get(3..).unwrap_or_default()),
+            principal: None,
+        })),
         "compact" => start_turn(word(1), TurnKind::Compaction, None),
         "steer" => Command::Steer(Steer {
             expected: word(1).into(),

@@ -63,6 +63,9 @@ mod turn {
     mod start;
     mod steer;
 }
+mod review {
+    mod start;
+}
 mod config {
     mod batch_write;
     mod read;

@@ -1,0 +1,118 @@
+//! `review/start`: have changes reviewed, in a turn of the thread.
+
+use std::sync::Arc;
+
+use raddle_agent::Ordered;
+use raddle_core::{Command, StartReview};
+use raddle_protocol::methods::ReviewStart;
+use raddle_protocol::{
+    ItemId, ReviewDelivery, ReviewStartResponse, ReviewTarget, TextUserInput, ThreadItem, Turn,
+    TurnId, TurnItemsView, TurnStatus, UserInput, UserMessageItem,
+};
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+use crate::wire_error::WireError;
+
+/// How a review is done, whatever is reviewed.
+const MANNER: &str = "Look only for problems that these changes bring: wrong results, crashes, lost data, \
+    security holes, broken promises to callers, tests that cannot fail. Read as much of the code around \
+    them as you need to be sure. Change no file. Answer with the problems you found, the worst first, \
+    each with its file and line, what goes wrong and when, and how it could be mended. Leave out matters \
+    of taste. If you found nothing, say so in one sentence.";
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ReviewStart>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    if matches!(params.delivery, Some(ReviewDelivery::Unrecognized(_))) {
+        let what = "a review runs in its own thread here; say delivery inline";
+        return reply.error(WireError::Refused(what.into()));
+    }
+    let Some((text, task)) = asked(&params.target) else {
+        let what = "the target of the review is empty or unknown; say what to review";
+        return reply.error(WireError::Refused(what.into()));
+    };
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let start = Command::StartReview(Box::new(StartReview {
+            turn: TurnId::mint(),
+            item: ItemId::mint(),
+            text: text.clone(),
+            prompt: format!("{task} {MANNER}"),
+            principal: threads::principal(&session),
+        }));
+        let answer = move |done: Ordered<'_>| {
+            let begun = done.map(|done| ReviewStartResponse {
+                review_thread_id: id,
+                turn: begun(done.thread.turn().map(|turn| turn.id.clone()), text),
+            });
+            reply.finish(begun.map_err(|error| threads::refused(id, error)));
+        };
+        rooms.threads.order(id, start, answer).await;
+    });
+}
+
+/// What is reviewed, for people and for the model.
+fn asked(target: &ReviewTarget) -> Option<(String, String)> {
+    Some(match target {
+        ReviewTarget::UncommittedChanges => (
+            "current changes".to_owned(),
+            "Review what is not committed in the working folder's git repository: what is staged, what \
+             is not, and files that git does not track."
+                .to_owned(),
+        ),
+        ReviewTarget::BaseBranch(it) if !it.branch.trim().is_empty() => (
+            format!("changes against '{}'", it.branch),
+            format!(
+                "Review what the present branch changes compared with the branch `{0}`: the \
+                 difference between the merge base of `HEAD` and `{0}`, and the working folder.",
+                it.branch
+            ),
+        ),
+        ReviewTarget::Commit(it) if !it.sha.trim().is_empty() => {
+            let short: String = it.sha.chars().take(7).collect();
+            let title = it.title.as_deref().filter(|title| !title.is_empty());
+            (
+                title.map_or_else(
+                    || format!("commit {short}"),
+                    |title| format!("commit {short}: {title}"),
+                ),
+                format!("Review what the commit `{}` changes.", it.sha),
+            )
+        }
+        ReviewTarget::Custom(it) if !it.instructions.trim().is_empty() => {
+            (it.instructions.clone(), it.instructions.clone())
+        }
+        _ => return None,
+    })
+}
+
+/// The turn, with a message that says what is reviewed.
+fn begun(turn: Option<TurnId>, text: String) -> Turn {
+    let content = UserInput::Text(TextUserInput {
+        text,
+        text_elements: Vec::new(),
+    });
+    let message = UserMessageItem {
+        id: ItemId::mint(),
+        content: vec![content],
+        client_id: None,
+        completed_at_ms: None,
+        started_at_ms: None,
+    };
+    Turn {
+        id: turn.unwrap_or_else(TurnId::mint),
+        items: vec![ThreadItem::UserMessage(message)],
+        status: TurnStatus::InProgress,
+        completed_at: None,
+        duration_ms: None,
+        error: None,
+        items_view: TurnItemsView::Full,
+        root_turn_id: None,
+        started_at: None,
+    }
+}
