@@ -41,7 +41,7 @@ impl Threads {
     where
         F: FnOnce(Ordered<'_>) + Send + 'static,
     {
-        if matches!(command, Command::StartTurn(_))
+        if matches!(command, Command::StartTurn(_) | Command::StartReview(_))
             && let Ok(handle) = self.get(id).await
         {
             handle.brief(&mut command).await;

@@ -412,11 +412,17 @@ impl Handle {
 
     /// Says with a turn that is to start what there is to say about its surroundings.
     pub(crate) async fn brief(&self, command: &mut Command) {
-        if let Command::StartTurn(start) = command
-            && let Some(shared) = self.shared.upgrade()
-        {
-            let settings = start.change.clone().applied_to(&self.settings.borrow());
-            start.briefs = shared.lookout.briefs(&settings, shared.now()).await;
+        let settings = self.settings.borrow().clone();
+        let (settings, briefs) = match command {
+            Command::StartTurn(start) => {
+                let changed = start.change.clone().applied_to(&settings);
+                (Arc::new(changed), &mut start.briefs)
+            }
+            Command::StartReview(start) => (settings, &mut start.briefs),
+            _ => return,
+        };
+        if let Some(shared) = self.shared.upgrade() {
+            *briefs = shared.lookout.briefs(&settings, shared.now()).await;
         }
     }
 

@@ -173,6 +173,8 @@ pub struct StartReview {
     pub text: String,
     /// What the model is asked to do.
     pub prompt: String,
+    /// What there is to say about the surroundings, as with [`StartTurn`].
+    pub briefs: Vec<Briefed>,
     /// Who asks.
     pub principal: Option<String>,
 }

@@ -1,11 +1,16 @@
 //! What the model was told about its surroundings.
 
 use super::Thread;
-use crate::Briefed;
+use crate::{Body, Briefed, Event};
 
 impl Thread {
-    /// Whether this is not what the model was last told.
-    pub(super) fn is_news(&self, it: &Briefed) -> bool {
+    /// What is to be told of this: only what is not what was last told.
+    pub(super) fn news(&self, briefs: Vec<Briefed>) -> impl Iterator<Item = Body> + use<'_> {
+        let news = briefs.into_iter().filter(|it| self.is_news(it));
+        news.map(|it| Event::Briefed(it).into())
+    }
+
+    fn is_news(&self, it: &Briefed) -> bool {
         match self.briefs.get(&it.topic) {
             Some(known) => known.digest != digest(it),
             None => !it.text.is_empty(),

@@ -26,6 +26,7 @@ pub(super) fn decide(
         prompt: Some(it.prompt),
     });
     let mut bodies = vec![Event::TurnStarted(started).into()];
+    bodies.extend(thread.news(it.briefs));
     bodies.extend(at_once(&it.turn, it.item, entered, now));
     Ok(Decision {
         bodies,

@@ -40,8 +40,7 @@ pub(super) fn decide(
         })
         .into(),
     );
-    let news = start.briefs.into_iter().filter(|it| thread.is_news(it));
-    bodies.extend(news.map(|it| Event::Briefed(it).into()));
+    bodies.extend(thread.news(start.briefs));
     bodies.extend(
         start
             .message

@@ -100,6 +100,8 @@ pub enum Outcome {
     /// The end of the log is gone, as after a loss of power before it was synced. Every thread is as it
     /// was at some moment before.
     CutBack,
+    /// Text of an item that was still open is gone: what nobody can notice, and is named as such.
+    OpenText,
     /// The journal does not open, and says why; threads that are sound can be exported.
     Refused,
     /// A thread that can be read cannot be exported.
@@ -129,6 +131,7 @@ impl fmt::Display for Outcome {
             Self::KinQuarantined => "a thread and forks of it say they are damaged",
             Self::SomeQuarantined => "threads on one page say they are damaged",
             Self::CutBack => "the end of the log is gone",
+            Self::OpenText => "text of an open item is gone",
             Self::Refused => "it does not open; sound threads are exported",
             Self::NotSalvaged => "A SOUND THREAD IS NOT EXPORTED",
             Self::Vanished => "A THREAD IS GONE WITHOUT A WORD",
@@ -173,6 +176,7 @@ enum Fate {
     Whole,
     Damaged,
     Earlier,
+    OpenText,
 }
 
 /// Looks at everything that a damaged home serves.
@@ -197,6 +201,7 @@ pub async fn look(home: &Path, truth: &Truth, file: File) -> Result<Seen> {
                 match thread(&store, *id, truth, summary, &mut served, &mut seen).await? {
                     Fate::Whole => {}
                     Fate::Damaged => damaged.push(*id),
+                    Fate::OpenText => seen.worse(Outcome::OpenText, format!("thread {id}")),
                     Fate::Earlier if file == File::Log => {
                         seen.worse(Outcome::CutBack, String::new());
                     }
@@ -265,6 +270,8 @@ async fn thread(
     }
     Ok(if records == stored {
         Fate::Whole
+    } else if lacks_open_text(&records, stored) {
+        Fate::OpenText
     } else {
         Fate::Earlier
     })
@@ -279,6 +286,14 @@ fn is_earlier(records: &[Record], truth: &[Record]) -> bool {
         events.cloned().collect::<Vec<_>>()
     };
     events(records) == events(truth)
+}
+
+/// Whether nothing is gone but pieces of items that were open.
+fn lacks_open_text(records: &[Record], truth: &[Record]) -> bool {
+    let (kept, gone): (Vec<&Record>, Vec<&Record>) =
+        truth.iter().partition(|it| records.contains(it));
+    let is_piece = |record: &&Record| matches!(record.body, raddle_core::Body::Delta(_));
+    kept.into_iter().eq(records) && !gone.is_empty() && gone.iter().all(is_piece)
 }
 
 async fn all(store: &LocalJournal, id: ThreadId) -> Result<Vec<Record>, ReadError> {
@@ -339,56 +354,4 @@ fn export(salvage: &mut Salvage, id: ThreadId) -> Result<Result<Vec<Record>, Exp
 }
 
 #[cfg(test)]
-mod tests {
-    use raddle_core::{Body, Delta, Event, Part, Renamed, Seq, Timestamp};
-
-    use super::*;
-
-    fn named(seq: u64, name: &str) -> Record {
-        let name = Some(name.to_owned());
-        let principal = None;
-        Record {
-            seq: Seq(seq),
-            at: Timestamp(0),
-            body: Event::Renamed(Renamed { name, principal }).into(),
-        }
-    }
-
-    fn piece(seq: u64) -> Record {
-        Record {
-            seq: Seq(seq),
-            at: Timestamp(0),
-            body: Body::Delta(Delta {
-                item: "i".into(),
-                part: Part::Text,
-                offset: 0,
-                text: "x".to_owned(),
-            }),
-        }
-    }
-
-    #[test]
-    fn an_earlier_moment_is_a_beginning() {
-        let truth = [named(1, "a"), named(3, "b"), named(4, "c")];
-        assert!(is_earlier(&[], &truth));
-        assert!(is_earlier(&truth, &truth));
-        assert!(is_earlier(&truth[..2], &truth));
-        // A piece of an item that was whole later.
-        assert!(is_earlier(&[named(1, "a"), piece(2)], &truth));
-    }
-
-    #[test]
-    fn anything_else_never_was() {
-        let truth = [named(1, "a"), named(3, "b"), named(4, "c")];
-        assert!(!is_earlier(&[named(1, "z")], &truth));
-        assert!(!is_earlier(&[named(1, "a"), named(4, "c")], &truth));
-        assert!(!is_earlier(&[named(1, "a"), named(2, "b")], &truth));
-    }
-
-    #[test]
-    fn what_must_not_happen_is_a_violation() {
-        assert!(!Outcome::Refused.is_violation());
-        assert!(Outcome::NotSalvaged.is_violation());
-        assert!(Outcome::FalseRecord.is_violation());
-    }
-}
+mod tests;

@@ -5,8 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use raddle_core::ports::{Blobs, ItemEntry, Journal, PageQuery, Pages, Summary, TurnEntry};
-use raddle_core::{Body, Class, Event, Record, Seq, ThreadId};
+use raddle_core::ports::{
+    Blobs, ItemEntry, Journal, PageQuery, Pages, ReadError, Summary, TurnEntry,
+};
+use raddle_core::{Body, Class, Event, Record, Seq, ThreadId, TurnId};
 use raddle_store::{Archive, LocalJournal, MemoryJournal, Options};
 
 use crate::ledger::{blobs_of, listed, read_all};
@@ -93,8 +95,11 @@ impl Truth {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Views {
     summary: Option<Summary>,
-    turns: Vec<TurnEntry>,
-    items: Vec<ItemEntry>,
+    /// The oldest first, and the newest first.
+    turns: Vec<Vec<TurnEntry>>,
+    items: Vec<Vec<ItemEntry>>,
+    /// The items of each turn.
+    by_turn: Vec<Vec<ItemEntry>>,
 }
 
 impl Views {
@@ -103,34 +108,24 @@ impl Views {
         pages: &dyn Pages,
         id: ThreadId,
         summary: Option<&Summary>,
-    ) -> Result<Self, raddle_core::ports::ReadError> {
-        let mut turns = Vec::new();
-        let mut items = Vec::new();
-        let mut query = PageQuery {
-            limit: 100,
-            ..PageQuery::default()
-        };
-        loop {
-            let page = pages.turns(id, query.clone()).await?;
-            turns.extend(page.entries);
-            query.cursor = page.next;
-            if query.cursor.is_none() {
-                break;
-            }
-        }
-        loop {
-            let page = pages.items(id, None, query.clone()).await?;
-            items.extend(page.entries);
-            query.cursor = page.next;
-            if query.cursor.is_none() {
-                break;
-            }
-        }
-        Ok(Self {
+    ) -> Result<Self, ReadError> {
+        let mut views = Self {
             summary: summary.cloned(),
-            turns,
-            items,
-        })
+            turns: Vec::new(),
+            items: Vec::new(),
+            by_turn: Vec::new(),
+        };
+        for newest_first in [false, true] {
+            views.turns.push(turns(pages, id, newest_first).await?);
+            views
+                .items
+                .push(items(pages, id, None, newest_first).await?);
+        }
+        for entry in &views.turns[0] {
+            let of_turn = items(pages, id, Some(&entry.turn), false);
+            views.by_turn.push(of_turn.await?);
+        }
+        Ok(views)
     }
 
     /// As the records say, by the journal that only keeps them in memory.
@@ -144,6 +139,50 @@ impl Views {
         records.iter().for_each(|record| thread.apply(record));
         let summary = Summary::of(&thread).filter(|it| it.thread == id);
         Ok(Self::of(&memory, id, summary.as_ref()).await?)
+    }
+}
+
+async fn turns(
+    pages: &dyn Pages,
+    id: ThreadId,
+    newest_first: bool,
+) -> Result<Vec<TurnEntry>, ReadError> {
+    let mut query = query(newest_first);
+    let mut turns = Vec::new();
+    loop {
+        let page = pages.turns(id, query.clone()).await?;
+        turns.extend(page.entries);
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            return Ok(turns);
+        }
+    }
+}
+
+async fn items(
+    pages: &dyn Pages,
+    id: ThreadId,
+    turn: Option<&TurnId>,
+    newest_first: bool,
+) -> Result<Vec<Item>, ReadError> {
+    let mut query = query(newest_first);
+    let mut items = Vec::new();
+    loop {
+        let page = pages.items(id, turn.cloned(), query.clone()).await?;
+        items.extend(page.entries);
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            return Ok(items);
+        }
+    }
+}
+
+/// Pages so short that there is more than one.
+fn query(newest_first: bool) -> PageQuery {
+    PageQuery {
+        limit: 7,
+        newest_first,
+        ..PageQuery::default()
     }
 }
 

@@ -43,6 +43,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ReviewStart>) {
             item: ItemId::mint(),
             text: text.clone(),
             prompt: format!("{task} {MANNER}"),
+            briefs: Vec::new(),
             principal: threads::principal(&session),
         }));
         let answer = move |done: Ordered<'_>| {
