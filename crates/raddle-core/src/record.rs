@@ -324,7 +324,7 @@ impl Span {
 
 /// The model is told about its surroundings: once, and again when they are no longer so. What it was told
 /// before stays where it stands, so that what it reads begins with the same words from call to call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Briefed {
     /// About what.

@@ -102,6 +102,10 @@ impl Listener for Complaints {
         }
         true
     }
+
+    fn is_there(&self) -> bool {
+        !self.0.is_closed()
+    }
 }
 
 #[tokio::test(start_paused = true)]

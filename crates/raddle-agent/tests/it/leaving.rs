@@ -6,9 +6,9 @@ use std::time::Duration;
 use raddle_agent::{Heard, Listener, Unsubscribed};
 use raddle_core::ports::Journal;
 use raddle_core::{Outcome, ThreadId};
+use raddle_store::{FaultyJournal, Mood};
 use tokio::sync::oneshot;
 
-use super::faulty::{Faulty, Mood};
 use super::script::Line;
 use super::{begin, client, journal, order, rename, subscribe, threads, turn, until};
 
@@ -54,14 +54,14 @@ async fn whoever_uses_a_thread_keeps_it() {
 /// What comes while a thread is being left is carried out by its next task.
 #[tokio::test(start_paused = true)]
 async fn an_order_that_comes_too_late_is_carried_out_all_the_same() {
-    let (journal, mood) = Faulty::new();
-    let journal: Arc<dyn Journal> = journal;
-    let (threads, _) = threads(&journal, &[]);
+    let journal = Arc::new(FaultyJournal::new());
+    let port: Arc<dyn Journal> = journal.clone();
+    let (threads, _) = threads(&port, &[]);
     let id = ThreadId::mint();
     let (me, _hears) = client();
     begin(&threads, id, me.clone()).await;
     threads.unsubscribe(id, me).await;
-    mood.send_replace(Mood::Slow);
+    journal.set(Mood::Slow);
     // By now its last word is on its way to the journal, and stays so.
     tokio::time::sleep(Duration::from_secs(61)).await;
     let (reply, answer) = oneshot::channel();
@@ -76,7 +76,7 @@ async fn an_order_that_comes_too_late_is_carried_out_all_the_same() {
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!ordered.is_finished());
-    mood.send_replace(Mood::Well);
+    journal.set(Mood::Well);
     ordered.await.expect("no panic");
     assert_eq!(answer.await.expect("an answer"), Ok(Outcome::Done {}));
     let thread = threads.get(id).await.expect("the thread");

@@ -10,7 +10,7 @@ use anyhow::Result;
 use raddle_core::ports::{Journal, ReadError};
 use raddle_core::{Record, ThreadId};
 use raddle_store::{
-    BundleEntry, BundleReader, ExportError, Extent, LocalJournal, Options, Salvage,
+    Archive, BundleEntry, BundleReader, ExportError, Extent, LocalJournal, Options, Salvage,
 };
 
 use super::truth::{Truth, Views};
@@ -97,6 +97,8 @@ pub enum Outcome {
     KinQuarantined,
     /// The same of threads that have only a page of the file in common, or the way to it.
     SomeQuarantined,
+    /// A list does not show a thread that is there, and whoever verifies is told.
+    Unlisted,
     /// The end of the log is gone, as after a loss of power before it was synced. Every thread is as it
     /// was at some moment before.
     CutBack,
@@ -130,6 +132,7 @@ impl fmt::Display for Outcome {
             Self::OneQuarantined => "one thread says it is damaged",
             Self::KinQuarantined => "a thread and forks of it say they are damaged",
             Self::SomeQuarantined => "threads on one page say they are damaged",
+            Self::Unlisted => "a list lacks a thread, which is noticed",
             Self::CutBack => "the end of the log is gone",
             Self::OpenText => "text of an open item is gone",
             Self::Refused => "it does not open; sound threads are exported",
@@ -198,7 +201,8 @@ pub async fn look(home: &Path, truth: &Truth, file: File) -> Result<Seen> {
                     Ok(lists) => Some(lists.get(id)),
                     Err(_) => None,
                 };
-                match thread(&store, *id, truth, summary, &mut served, &mut seen).await? {
+                let found = thread(&store, home, *id, truth, summary, &mut served, &mut seen);
+                match found.await? {
                     Fate::Whole => {}
                     Fate::Damaged => damaged.push(*id),
                     Fate::OpenText => seen.worse(Outcome::OpenText, format!("thread {id}")),
@@ -230,6 +234,7 @@ pub async fn look(home: &Path, truth: &Truth, file: File) -> Result<Seen> {
 
 async fn thread(
     store: &LocalJournal,
+    home: &Path,
     id: ThreadId,
     truth: &Truth,
     summary: Option<Option<&raddle_core::ports::Summary>>,
@@ -253,10 +258,15 @@ async fn thread(
         };
         match Views::of(store, id, summary).await {
             Err(_) => return Ok(Fate::Damaged),
-            Ok(views) if views != truth.views(id, &records).await? => {
-                seen.worse(Outcome::FalseView, format!("thread {id}"));
+            Ok(views) => {
+                let wanted = truth.views(id, &records).await?;
+                let is_unlisted = summary.is_none() && wanted.unlisted() == views;
+                if is_unlisted && views != wanted && is_noticed(home)? {
+                    seen.worse(Outcome::Unlisted, format!("thread {id}"));
+                } else if views != wanted {
+                    seen.worse(Outcome::FalseView, format!("thread {id}"));
+                }
             }
-            Ok(_) => {}
         }
         let mut whole = raddle_core::Thread::new();
         records.iter().for_each(|record| whole.apply(record));
@@ -275,6 +285,13 @@ async fn thread(
     } else {
         Fate::Earlier
     })
+}
+
+/// Whether whoever verifies is told that the file is not as it was.
+fn is_noticed(home: &Path) -> Result<bool> {
+    let archive = Archive::open(home)?;
+    let problems = archive.map(|archive| archive.check_file()).transpose()?;
+    Ok(problems.is_some_and(|problems| !problems.is_empty()))
 }
 
 /// Whether records are those of an earlier moment: pieces of items that were whole later are still there.

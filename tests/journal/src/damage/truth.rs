@@ -103,6 +103,14 @@ pub struct Views {
 }
 
 impl Views {
+    /// The same where no list shows the thread.
+    pub fn unlisted(&self) -> Self {
+        Self {
+            summary: None,
+            ..self.clone()
+        }
+    }
+
     /// As a journal shows it.
     pub async fn of(
         pages: &dyn Pages,
@@ -164,7 +172,7 @@ async fn items(
     id: ThreadId,
     turn: Option<&TurnId>,
     newest_first: bool,
-) -> Result<Vec<Item>, ReadError> {
+) -> Result<Vec<ItemEntry>, ReadError> {
     let mut query = query(newest_first);
     let mut items = Vec::new();
     loop {

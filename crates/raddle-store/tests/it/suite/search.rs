@@ -111,7 +111,7 @@ async fn letters_that_are_everywhere(journal: impl Journal + Pages) {
     let late = fork(&journal, &scripts[5], scripts[5].head, 91_000).await;
     let id = |at: usize| scripts[at].thread;
     let cwd = |cwd: &str, limit| ListQuery {
-        cwd: Some(cwd.to_owned()),
+        cwds: vec![cwd.to_owned()],
         ..query(limit)
     };
     let archived = |limit| ListQuery {

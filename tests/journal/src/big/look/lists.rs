@@ -40,7 +40,7 @@ pub(super) async fn all(store: &LocalJournal, threads: u64) -> Result<Vec<Row>> 
 fn searches(threads: u64, query: &ListQuery) -> Vec<Sought> {
     let page = (PAGE as u64).min(threads);
     let folder = |cwd: &str| ListQuery {
-        cwd: Some(cwd.to_owned()),
+        cwds: vec![cwd.to_owned()],
         ..query.clone()
     };
     let archived = ListQuery {
