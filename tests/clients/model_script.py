@@ -4,7 +4,7 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import require_equal, wait_until
+from harness import require, require_equal, wait_until
 
 PROVIDER = "script"
 MODEL = "loom"
@@ -97,10 +97,15 @@ class ModelScript:
 
 
 def _conversation(request):
-    return [
+    """What was said. What the server itself tells the model, once, is checked and left out."""
+    said = [
         (item.get("role"), "".join(part.get("text", "") for part in item.get("content", [])))
         for item in request.get("input", [])
     ]
+    told, rest = said[:1], said[1:]
+    require_equal("who tells the model where it works", [role for role, _ in told], ["user"])
+    require(told[0][1].startswith("# Where you work\n"), f"the model was told {told[0][1]!r}")
+    return rest
 
 
 def _handler(script):

@@ -24,9 +24,6 @@ SPARED = [
     "collaborationMode/list",
     "hooks/list",
     "plugin/list",
-    "thread/list",
-    "thread/loaded/list",
-    "thread/unsubscribe",
 ]
 
 _EMPTY_PROMPT = "Ask Codex to do anything"
