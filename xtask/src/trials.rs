@@ -10,8 +10,9 @@ use crate::run::{Run, on_path};
 
 const PACKAGE: &str = "raddle-trials";
 
-/// How many kills of each kind, and parts of the full size CI takes.
+/// How many kills of each kind, changed bits, and parts of the full size CI takes.
 const KILLS: &str = "25";
+const FLIPS: &str = "60";
 const PART: &str = "100";
 
 /// A measured line of the example `measure`: how it begins, the word before the number, and its limit.
@@ -45,12 +46,12 @@ const ASKED: [Asked; 3] = [
     },
 ];
 
-/// What CI runs of it. Not the changed bits: of 1,000 in the database two still lead to something untrue, so
-/// a slice of them would fail one run in twenty. `prove damage` shows them, and the slice comes back when it is
-/// clean; until then damage that is done on purpose is in the store's own tests.
+/// What CI runs of it: a few of each.
 pub fn slices(root: &Path, cache: &Cache) -> Result<()> {
     let random = ["crash", "--kills", KILLS, "--repeats", "0"];
     trial(root, cache, &random)?.minutes(5).go()?;
+    let damage = ["damage", "--flips", FLIPS];
+    trial(root, cache, &damage)?.minutes(5).go()?;
     let big = ["big", "--part", PART];
     trial(root, cache, &big)?.minutes(5).go()
 }

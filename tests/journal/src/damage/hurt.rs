@@ -205,10 +205,10 @@ pub async fn look(home: &Path, truth: &Truth, file: File) -> Result<Seen> {
                 match found.await? {
                     Fate::Whole => {}
                     Fate::Damaged => damaged.push(*id),
-                    Fate::OpenText => seen.worse(Outcome::OpenText, format!("thread {id}")),
-                    Fate::Earlier if file == File::Log => {
+                    Fate::Earlier | Fate::OpenText if file == File::Log => {
                         seen.worse(Outcome::CutBack, String::new());
                     }
+                    Fate::OpenText => seen.worse(Outcome::OpenText, format!("thread {id}")),
                     Fate::Earlier => {
                         seen.worse(Outcome::Vanished, format!("records of {id} are gone"));
                     }
