@@ -171,7 +171,8 @@ pub const AGAIN_EVERY: u64 = 100;
 /// One in so many has a folder that others do not have.
 pub const FOLDER_EVERY: u64 = 1000;
 
-/// Many small threads. The older half has a word that the others do not have.
+/// Many small threads. The older half, but for those that are taken up again, has a word that the others do
+/// not have.
 pub async fn threads(home: &Path, count: u64) -> Result<Made> {
     let folder = home.to_owned();
     let store = LocalJournal::open(&Options { folder })?;
@@ -194,7 +195,8 @@ pub async fn threads(home: &Path, count: u64) -> Result<Made> {
         } else {
             rng.text(200)
         };
-        let age = if number < count / 2 { "olden" } else { "new" };
+        let old = number < count / 2 && number % AGAIN_EVERY != 0;
+        let age = if old { "olden" } else { "new" };
         let input = format!("{words} number-{number}-of-many {age}");
         play(&mut live, input, &mut rng, &mut made).await?;
         live.release(&mut made).await?;

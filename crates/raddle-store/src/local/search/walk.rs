@@ -13,15 +13,17 @@ use crate::local::error;
 use crate::local::pages::{self, Passing};
 use crate::page::{self, ListCursor};
 
-/// How many threads are taken from the list at a time: few at first, because most pages are full soon.
+/// How many threads are taken from the list at a time: few at first, because most pages are full soon, and
+/// then so many that those of one block are seen together.
 const STEP_MIN: usize = 31;
 const STEP_MAX: usize = 4096;
 
 /// How many are asked about by their names at a time.
 const NAMES_MAX: usize = 32;
 
-/// If so many of one block come by, all of it is looked at.
-const CROWD_MIN: usize = 32;
+/// If so many of one block come by, all of it is looked at. With fewer it would be done again for each page
+/// where the order of the list is not the order in which threads were made.
+const CROWD_MIN: usize = 128;
 
 /// A walk, and what it knows so far.
 #[derive(Debug)]
@@ -72,7 +74,8 @@ impl<'a> Walk<'a> {
             let step = pages::step(connection, query, last, count).map_err(error::open)?;
             let crowds = crowds(&step);
             for (at, thread) in step.iter().enumerate() {
-                if last != cursor && is_late() {
+                // What is known costs nothing, so only whoever would have to look is late.
+                if !self.knows(thread) && last != cursor && is_late() {
                     break 'walk true;
                 }
                 while !self.knows(thread) {
@@ -92,7 +95,10 @@ impl<'a> Walk<'a> {
             if step.len() < count {
                 break false;
             }
-            count = (count * 4).min(STEP_MAX);
+            if is_late() {
+                break true;
+            }
+            count = STEP_MAX;
         };
         let mut entries = pages::of_numbers(connection, &held).map_err(error::open)?;
         entries.retain(|it| query.takes(it));

@@ -117,9 +117,14 @@ impl Sought {
             pages += 1;
             found += page.entries.len() as u64;
             self.query.cursor = page.next;
-            let enough = found >= self.found && self.found > 0;
-            if enough || self.query.cursor.is_none() {
+            let left = self.found.saturating_sub(found);
+            if self.query.cursor.is_none() || (left == 0 && self.found > 0) {
                 break;
+            }
+            // A page that ended early is filled by the next.
+            if left > 0 {
+                let left = usize::try_from(left)?;
+                self.query.limit = self.query.limit.min(left);
             }
         }
         let what = self.what;
