@@ -82,3 +82,55 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_of_the_calendar() {
+        for (ms, date) in [
+            (0, (1970, 1, 1)),
+            (-1, (1969, 12, 31)),
+            (68_169_599_999, (1972, 2, 28)),
+            (68_169_600_000, (1972, 2, 29)),
+            (946_684_799_999, (1999, 12, 31)),
+            (946_684_800_000, (2000, 1, 1)),
+            (951_782_400_000, (2000, 2, 29)),
+            (951_868_800_000, (2000, 3, 1)),
+            (1_709_251_199_999, (2024, 2, 29)),
+            (1_709_251_200_000, (2024, 3, 1)),
+            (1_793_491_199_999, (2026, 10, 31)),
+            (1_793_491_200_000, (2026, 11, 1)),
+            (4_107_542_399_999, (2100, 2, 28)),
+            (4_107_542_400_000, (2100, 3, 1)),
+            (13_574_563_200_000, (2400, 2, 29)),
+            (-2_203_891_200_000, (1900, 3, 1)),
+            (-62_167_219_200_000, (0, 1, 1)),
+            (-62_167_305_600_000, (-1, 12, 31)),
+        ] {
+            assert_eq!(Timestamp(ms).date(), date, "{ms}");
+        }
+    }
+
+    /// One after the other, through all that a calendar repeats.
+    #[test]
+    fn every_day_follows_the_one_before() {
+        let mut today = Timestamp(0).date();
+        for day in 1..=146_097 {
+            let (year, month, date) = today;
+            let is_long = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let last = match month {
+                2 => 28 + i64::from(is_long),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            today = match (month, date) {
+                (12, 31) => (year + 1, 1, 1),
+                (_, date) if date == last => (year, month + 1, 1),
+                _ => (year, month, date + 1),
+            };
+            assert_eq!(Timestamp(day * 86_400_000).date(), today);
+        }
+    }
+}
