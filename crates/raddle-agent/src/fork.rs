@@ -6,8 +6,8 @@ use raddle_core::ports::{
     AppendError, ForkError, Journal, PageQuery, ReadError, TurnEntry, Waiting,
 };
 use raddle_core::{
-    Base, Class, Command, Epoch, Forked, Owner, Past, Refusal, Revert, Seq, SettingsChange, Thread,
-    ThreadId, TurnId,
+    Base, Body, Class, Command, Epoch, Event, Forked, Owner, Past, Record, Refusal, Revert, Seq,
+    SettingsChange, Thread, ThreadId, TurnId,
 };
 
 use crate::open::{PAGE_BYTES, open};
@@ -88,14 +88,17 @@ impl Threads {
         let journal = self.shared.journal(kept);
         let at = match fork.cut {
             Cut::Now => source.head(from).await?,
-            Cut::Before(turn) => before(self.find(from, &turn).await?.turn.from),
+            Cut::Before(turn) => {
+                let found = self.find(from, &turn).await?;
+                cut_before(&*source, from, &found.turn).await?
+            }
             Cut::After(turn) => {
                 let found = self.find(from, &turn).await?;
                 if found.turn.ended.is_none() {
                     return Err(Refusal::TurnRunning.into());
                 }
                 match found.after {
-                    Some(after) => before(after.from),
+                    Some(after) => cut_before(&*source, from, &after).await?,
                     None => source.head(from).await?,
                 }
             }
@@ -103,12 +106,27 @@ impl Threads {
         if at == Seq::ZERO {
             return Err(ReadError::NotFound.into());
         }
-        if Arc::ptr_eq(&source, &journal) {
-            journal.fork(from, at, to).await.map_err(not_forked)?;
+        let copied = if Arc::ptr_eq(&source, &journal) {
+            journal
+                .fork(from, at, to)
+                .await
+                .map(drop)
+                .map_err(not_forked)
         } else {
-            take_over(&*source, from, at, &*journal, to).await?;
-        }
-        let (thread, tail) = open(&*journal, to).await?;
+            take_over(&*source, from, at, &*journal, to).await
+        };
+        let opened = match copied {
+            Ok(()) => open(&*journal, to).await.map_err(AgentError::from),
+            Err(error) => Err(error),
+        };
+        let (thread, tail) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                // Nobody will ever ask for what there is of it.
+                let _ = journal.delete(to).await;
+                return Err(error);
+            }
+        };
         if thread.is_deleted() {
             self.shared.forget(to).await;
             return Err(Refusal::Deleted.into());
@@ -188,6 +206,27 @@ fn before(seq: Seq) -> Seq {
     Seq(seq.0.saturating_sub(1))
 }
 
+/// Where to cut so that a turn is left out, with the settings that it brought along: these are stored just
+/// before it, at the same moment.
+async fn cut_before(
+    journal: &dyn Journal,
+    thread: ThreadId,
+    turn: &TurnEntry,
+) -> Result<Seq, ReadError> {
+    let last = before(turn.from);
+    let found = journal.read(thread, before(last), 1).await?;
+    let is_its_own = |record: &Record| {
+        let changes =
+            matches!(&record.body, Body::Event(it) if matches!(**it, Event::SettingsChanged(_)));
+        changes && record.seq == last && record.at == turn.started_at
+    };
+    let is_its_own = found.first().is_some_and(is_its_own);
+    Ok(if is_its_own { before(last) } else { last })
+}
+
+/// How much of a thread is taken into memory.
+const TAKEN_BYTES_MAX: usize = 64 << 20;
+
 /// Takes over records into a journal that does not have them.
 async fn take_over(
     source: &dyn Journal,
@@ -197,7 +236,12 @@ async fn take_over(
     to: ThreadId,
 ) -> Result<(), AgentError> {
     let mut after = Seq::ZERO;
+    let mut pages = 0;
     while after < at {
+        pages += 1;
+        if pages > TAKEN_BYTES_MAX / PAGE_BYTES {
+            return Err(AgentError::TooLong);
+        }
         let mut page = source.read(from, after, PAGE_BYTES).await?;
         page.retain(|record| record.seq <= at);
         if page.is_empty() {

@@ -8,7 +8,7 @@ use raddle_core::{Archive, ChangeSettings, Command, ThreadId};
 use tokio::sync::mpsc::error::SendError;
 
 use crate::task::{Message, Subscriber, Then, Usage};
-use crate::threads::Shared;
+use crate::threads::{Kept, Shared};
 use crate::{AgentError, Handle, Listener, Ordered, Subscribed, Threads};
 
 /// What became of a wish to hear no more.
@@ -52,6 +52,11 @@ impl Threads {
             then: Then::Stay,
         };
         self.send(id, order).await;
+    }
+
+    /// Whether a thread is live and in memory only.
+    pub fn is_ephemeral(&self, id: ThreadId) -> bool {
+        self.live(id).is_some_and(|it| it.kept == Kept::InMemory)
     }
 
     /// Hides a thread from lists and leaves it, since nobody needs it in memory then.

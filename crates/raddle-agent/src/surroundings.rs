@@ -65,19 +65,17 @@ impl Lookout {
 
     /// What the workspace asks for, unless its disk hangs.
     pub(crate) async fn instructions(&self, cwd: &str) -> Option<Instructions> {
-        let turn = self.looks.clone().try_acquire_owned().ok();
-        let folder = PathBuf::from(cwd);
-        let reading = turn.map(|turn| {
-            tokio::task::spawn_blocking(move || {
+        let (looks, folder) = (self.looks.clone(), PathBuf::from(cwd));
+        let reading = async {
+            let turn = looks.acquire_owned().await.ok()?;
+            let reading = tokio::task::spawn_blocking(move || {
                 // For as long as the disk takes, also when nobody waits any more.
                 let _turn = turn;
                 read(&folder)
-            })
-        });
-        let read = match reading {
-            Some(reading) => timeout(PATIENCE, reading).await.ok().and_then(Result::ok),
-            None => None,
+            });
+            reading.await.ok()
         };
+        let read = timeout(PATIENCE, reading).await.ok().flatten();
         if read.is_none() {
             tracing::warn!(
                 cwd,

@@ -203,6 +203,10 @@ impl Task {
                     self.failed = result.as_ref().err().cloned();
                     let outs = self.owner.appended(result);
                     self.act(outs);
+                    // While text streams the thread may never come to rest.
+                    if self.failed.is_none() {
+                        self.show_to_lookers();
+                    }
                     match self.failed {
                         None => self.away_since = None,
                         Some(AppendError::Unavailable(_)) => self.is_away().await,

@@ -66,6 +66,9 @@ pub enum AgentError {
     /// The journal did not take its beginning in time.
     #[error("the journal is not available; the thread was not started, try again")]
     Unavailable,
+    /// It does not fit into memory.
+    #[error("the thread is too long for a copy in memory; fork it without `ephemeral`")]
+    TooLong,
     /// Its task ended while it was asked.
     #[error("the thread's task has ended; try again")]
     Ended,

@@ -55,6 +55,7 @@ routes! {
     "thread/resume" => thread::resume,
     "thread/fork" => thread::fork,
     "thread/revert" => thread::revert,
+    "thread/backgroundTerminals/list" => thread::background_terminals::list,
     "thread/archive" => thread::archive,
     "thread/delete" => thread::delete,
     "thread/unsubscribe" => thread::unsubscribe,

@@ -11,12 +11,15 @@ use raddle_agent::Listener;
 use raddle_protocol::{InitializeParams, Notification, RequestId, ThreadId};
 use raddle_rpc::{Id, Outgoing, Peer, notification, request};
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
 use crate::disk::Disk;
 use crate::rooms::Rooms;
 use crate::rooms::watches::Watch;
+
+/// How much of a client's answers may wait until their threads take them.
+const ANSWERS_KIB_MAX: usize = 64 << 10;
 
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
@@ -48,6 +51,8 @@ pub(crate) struct Session {
     pub(crate) ear: OnceLock<Arc<dyn Listener>>,
     /// The threads it asked to hear of.
     threads: Mutex<HashSet<ThreadId>>,
+    /// For answers that wait until their threads take them.
+    pub(crate) answers: Arc<Semaphore>,
 }
 
 impl fmt::Debug for Session {
@@ -110,6 +115,7 @@ impl Session {
             watches: Mutex::default(),
             ear: OnceLock::new(),
             threads: Mutex::default(),
+            answers: Arc::new(Semaphore::new(ANSWERS_KIB_MAX)),
         }
     }
 

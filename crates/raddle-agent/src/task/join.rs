@@ -119,7 +119,10 @@ impl Task {
 
     /// What a newcomer wants otherwise counts only where nobody else is and nothing runs.
     pub(super) fn change_for(&mut self, change: Option<Box<ChangeSettings>>) {
-        let is_free = self.listeners.is_empty() && self.owner.thread().turn().is_none();
+        // What was ordered before and is not carried out yet may be a turn.
+        let is_free = self.listeners.is_empty()
+            && self.callers.is_empty()
+            && self.owner.thread().turn().is_none();
         let Some(change) = change.filter(|_| is_free) else {
             return;
         };

@@ -77,7 +77,7 @@ impl Thread {
             Event::Archived { .. } => self.archived = true,
             Event::Unarchived { .. } => self.archived = false,
             Event::Briefed(it) => {
-                let digest = digest(it);
+                let digest = Some(digest(it));
                 self.briefs.insert(it.topic, Brief { at: seq, digest });
             }
             Event::Deleted { .. } => self.deleted = true,
@@ -127,7 +127,8 @@ impl Thread {
                 // Input that came while the model condensed is not in its summary.
                 let called = self.turn.as_ref().and_then(|turn| turn.model);
                 // Nor is what the model was told about its surroundings, which goes on being so.
-                let briefs = self.briefs.values().map(|brief| Span {
+                let known = self.briefs.values().filter(|it| it.digest.is_some());
+                let briefs = known.map(|brief| Span {
                     from: brief.at,
                     until: Some(brief.at.next()),
                 });
@@ -184,7 +185,9 @@ impl Thread {
     /// From now on this counts, and what was said elsewhere was not said.
     fn go_on_from(&mut self, lineage: Vec<Span>) {
         let counts = |at: Seq| lineage.iter().any(|span| span.holds(at));
-        self.briefs.retain(|_, brief| counts(brief.at));
+        for brief in self.briefs.values_mut().filter(|it| !counts(it.at)) {
+            brief.digest = None;
+        }
         self.lineage = lineage;
     }
 

@@ -12,7 +12,7 @@ impl Thread {
 
     fn is_news(&self, it: &Briefed) -> bool {
         match self.briefs.get(&it.topic) {
-            Some(known) => known.digest != digest(it),
+            Some(known) => known.digest != Some(digest(it)),
             None => !it.text.is_empty(),
         }
     }

@@ -80,8 +80,9 @@ pub struct Thread {
 pub(crate) struct Brief {
     /// Where.
     pub(crate) at: Seq,
-    /// What, as a number that tells it from everything else that is likely to be said.
-    pub(crate) digest: u64,
+    /// What, as a number that tells it from everything else that is likely to be said; nothing once that no
+    /// longer counts, and what was said before it is not known.
+    pub(crate) digest: Option<u64>,
 }
 
 /// What was settled when the thread began.

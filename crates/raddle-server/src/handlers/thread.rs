@@ -1,4 +1,5 @@
 pub(crate) mod archive;
+pub(crate) mod background_terminals;
 pub(crate) mod compact;
 pub(crate) mod delete;
 pub(crate) mod fork;

@@ -14,6 +14,7 @@ pub(crate) use self::overrides::Overrides;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use raddle_agent::{AgentError, Heard, Listener, Ordered, Threads};
 use raddle_core::ports::ReadError;
@@ -22,8 +23,9 @@ use raddle_core::{
     SettingsChange, ThreadId,
 };
 use raddle_protocol as wire;
-use raddle_rpc::Close;
+use raddle_rpc::{Close, Hold};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::config::State;
 use crate::session::Session;
@@ -36,6 +38,19 @@ const TOO_SLOW: Close = Close {
     code: 1008,
     reason: Cow::Borrowed("too slow for what it subscribed to"),
 };
+
+/// What an answer that shows turns or items may take.
+const SHOWN_BYTES: usize = 8 << 20;
+
+/// How long who asks for one waits for room.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Room for an answer that shows turns or items; it is taken before they are read. Whoever does not read what
+/// was answered before is refused.
+pub(crate) async fn room(session: &Session) -> Result<Hold, WireError> {
+    let room = timeout(ROOM_PATIENCE, session.outgoing.hold(SHOWN_BYTES)).await;
+    room.map_err(|_| WireError::Overloaded)
+}
 
 /// A connection as one who hears of threads.
 #[derive(Debug)]
@@ -88,7 +103,9 @@ pub(crate) fn failed(error: AgentError) -> WireError {
             "invalid cursor: no page of this list gave it; leave it out to begin anew".into(),
         ),
         AgentError::Read(error) => WireError::Storage(error.to_string()),
-        error @ AgentError::OwnedBy { .. } => WireError::Refused(error.to_string().into()),
+        error @ (AgentError::OwnedBy { .. } | AgentError::TooLong) => {
+            WireError::Refused(error.to_string().into())
+        }
         AgentError::Ended => WireError::Overloaded,
     }
 }

@@ -8,6 +8,7 @@ use raddle_protocol::methods::ThreadArchive;
 
 use crate::call::Call;
 use crate::rooms::{Rooms, threads};
+use crate::wire_error::WireError;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadArchive>) {
     let Call {
@@ -18,6 +19,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadArchive>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
+        if rooms.threads.is_ephemeral(id) {
+            let what =
+                "an ephemeral thread is not kept, so it cannot be archived; unsubscribe from it";
+            return reply.error(WireError::Refused(what.into()));
+        }
         let principal = threads::principal(&session);
         if let Err(error) = threads::stop(&rooms.threads, id, principal.clone()).await {
             return reply.error(threads::refused(id, error));

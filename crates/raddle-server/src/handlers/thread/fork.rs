@@ -25,6 +25,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadFork>) {
     };
     let rooms = rooms.clone();
     tokio::spawn(async move {
+        let room = match threads::room(&session).await {
+            Ok(room) => room,
+            Err(error) => return reply.error(error),
+        };
         let from = params.thread_id;
         let to = ThreadId::mint();
         let fork = Fork {
@@ -52,6 +56,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadFork>) {
                 owned: true,
             };
             Box::pin(async move {
+                let _room = room;
                 let answer = shown(&all, &peek, params.exclude_turns).await;
                 let is_well = answer.is_ok();
                 reply.finish(answer.map_err(|error| threads::refused(to, error)));

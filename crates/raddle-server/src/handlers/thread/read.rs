@@ -14,7 +14,9 @@ use crate::wire_error::WireError;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadRead>) {
     let Call {
-        params, mut reply, ..
+        params,
+        mut reply,
+        session,
     } = call;
     let rooms = rooms.clone();
     tokio::spawn(async move {
@@ -35,10 +37,18 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadRead>) {
                 let what = "ephemeral threads do not support includeTurns; use thread/turns/list";
                 return reply.error(WireError::Refused(what.into()));
             }
+            let _room = match threads::room(&session).await {
+                Ok(room) => room,
+                Err(error) => return reply.error(error),
+            };
             match turns(&rooms.threads, &peek, Open::SoFar).await {
                 Ok(shown) => thread.turns = shown.turns,
                 Err(error) => return reply.error(threads::refused(id, error)),
             }
+            return reply.ok(&ThreadReadResponse {
+                thread,
+                read_state: None,
+            });
         }
         reply.ok(&ThreadReadResponse {
             thread,

@@ -32,6 +32,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
+        // Before the thread waits for the answer: it must not wait for a client that does not read.
+        let room = match threads::room(&session).await {
+            Ok(room) => room,
+            Err(error) => return reply.error(error),
+        };
         let is_new = !session.threads().contains(&id);
         let newcomer = Newcomer {
             listener: threads::subscriber(&session, id),
@@ -59,6 +64,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
                 owned: true,
             };
             Box::pin(async move {
+                let _room = room;
                 let answer = shown(&all, &peek, &params).await;
                 let is_well = answer.is_ok();
                 reply.finish(answer.map_err(|error| threads::refused(id, error)));

@@ -21,10 +21,19 @@ pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Respons
         tracing::info!(connection = session.number, id = %response.id, "an answer to nothing");
         return;
     };
+    // Each counts for something, however short it is.
+    let bytes = response.outcome.as_ref().map_or(0, |it| it.get().len());
+    let share = u32::try_from(16 + bytes / 1024).unwrap_or(u32::MAX);
+    let Ok(turn) = session.answers.clone().try_acquire_many_owned(share) else {
+        session.counts.noise();
+        tracing::warn!(connection = session.number, %request, "too many answers wait; one was dropped");
+        return;
+    };
     let said = response.outcome.map(RawValue::to_owned);
     let said = said.map_err(|error| error.message.into_owned());
     let session = session.clone();
     tokio::spawn(async move {
+        let _turn = turn;
         let ask = handle.look(move |thread| {
             let mut open = thread.requests();
             open.find_map(|(number, open)| (number == request).then(|| open.ask.clone()))

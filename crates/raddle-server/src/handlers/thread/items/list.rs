@@ -15,9 +15,19 @@ use crate::rooms::threads::{self, items, lists};
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadItemsList>) {
-    let Call { params, reply, .. } = call;
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
     let threads = rooms.threads.clone();
-    tokio::spawn(async move { reply.finish(list(&threads, params).await) });
+    tokio::spawn(async move {
+        let _room = match threads::room(&session).await {
+            Ok(room) => room,
+            Err(error) => return reply.error(error),
+        };
+        reply.finish(list(&threads, params).await);
+    });
 }
 
 async fn list(

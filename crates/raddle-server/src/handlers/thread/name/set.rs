@@ -11,6 +11,9 @@ use crate::call::Call;
 use crate::rooms::{Rooms, threads};
 use crate::wire_error::WireError;
 
+/// How long a name may be: it is told to every client.
+const NAME_CHARS_MAX: usize = 1000;
+
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadNameSet>) {
     let Call {
         params,
@@ -20,6 +23,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadNameSet>) {
     let name = params.name.trim();
     if name.is_empty() {
         let what = "a thread's name must not be blank";
+        return reply.error(WireError::Refused(what.into()));
+    }
+    if name.chars().count() > NAME_CHARS_MAX {
+        let what = format!("a thread's name has at most {NAME_CHARS_MAX} characters");
         return reply.error(WireError::Refused(what.into()));
     }
     let rename = Command::Rename(Rename {

@@ -11,7 +11,11 @@ use crate::rooms::Rooms;
 use crate::rooms::threads::{self, lists, view};
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadTurnsList>) {
-    let Call { params, reply, .. } = call;
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
     let items = match params.items_view {
         None => TurnItemsView::Summary,
         Some(TurnItemsView::Unrecognized(it)) => {
@@ -30,6 +34,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadTurnsList>) {
     };
     let (id, threads) = (params.thread_id, rooms.threads.clone());
     tokio::spawn(async move {
+        let _room = match threads::room(&session).await {
+            Ok(room) => room,
+            Err(error) => return reply.error(error),
+        };
         let page = view::turns_page(&threads, id, query, &items).await;
         let answer = page.map(|page| ThreadTurnsListResponse {
             data: page.data,
