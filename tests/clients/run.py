@@ -35,12 +35,14 @@ import examples
 import python_sdk
 import recorder_check
 import tui
+import tui_turns
 from harness import Bench, Failure, Parts
 
 CHECKS = {
     **recorder_check.CHECKS,
     **examples.CHECKS,
     **tui.CHECKS,
+    **tui_turns.CHECKS,
     **python_sdk.CHECKS,
     **acp.CHECKS,
 }
