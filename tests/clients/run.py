@@ -35,6 +35,7 @@ import examples
 import python_sdk
 import recorder_check
 import tui
+import tui_threads
 import tui_turns
 from harness import Bench, Failure, Parts
 
@@ -43,6 +44,7 @@ CHECKS = {
     **examples.CHECKS,
     **tui.CHECKS,
     **tui_turns.CHECKS,
+    **tui_threads.CHECKS,
     **python_sdk.CHECKS,
     **acp.CHECKS,
 }

@@ -6,6 +6,7 @@ from calls import require_calls, require_in_order, require_threads
 from harness import Server, require, require_equal, wait_until
 from model_script import ANSWER, MODEL, ModelScript
 from recorder import CLIENT, SERVER
+from terminal import Terminal
 from tui_client import EMPTY_PROMPT, SPARED, recorded, recorded_unix, start_tui
 from turns import Told
 
@@ -64,6 +65,32 @@ def over_a_unix_socket(bench):
     _does_a_turn(bench, script, terminal, record, bench.server_folder)
     server.stop()
     require(not (bench.folder / "server.sock").exists(), "the socket file was left behind")
+
+
+def over_the_control_socket(bench):
+    """Where the client looks for a server if it is not told a path."""
+    _over_the_control_socket(bench, lambda: start_tui(bench, "unix://"))
+
+
+def without_arguments(bench):
+    """The client looks there by itself, if its own settings need no login."""
+    (bench.client_home / "config.toml").write_text(
+        'model_provider = "nobody"\n'
+        '[model_providers.nobody]\nname = "nobody"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    )
+    plain = [bench.parts.codex]
+    _over_the_control_socket(bench, lambda: Terminal(bench, plain, bench.environment()))
+
+
+def _over_the_control_socket(bench, start):
+    script = _script(bench)
+    folder = bench.client_home / "app-server-control"
+    folder.mkdir()
+    server = Server(bench, "--listen", f"unix://{folder / 'app-server-control.sock'}")
+    terminal = start()
+    _says(terminal, lambda: len(script.asked()) == 2)
+    _asked(script)
+    server.stop()
 
 
 def trusting_a_folder(bench):
@@ -195,6 +222,8 @@ CHECKS = {
     "tui-insecure-loopback": without_a_token_on_loopback,
     "tui-no-relay": without_a_relay,
     "tui-unix": over_a_unix_socket,
+    "tui-control-socket": over_the_control_socket,
+    "tui-no-arguments": without_arguments,
     "tui-trust": trusting_a_folder,
     "tui-wrong-token": a_wrong_token_is_refused,
     "tui-missing-token": no_token_is_refused,

@@ -42,9 +42,7 @@ class Session:
     def begin(self):
         """Opens a client, and has its first turn."""
         client = self.open()
-        client.turn(PROMPT, ANSWER)
-        client.terminal.wait_for(f"· {TITLE}")
-        client.settle()
+        client.first_turn(PROMPT, ANSWER)
         return client
 
     def restart(self):
@@ -73,9 +71,7 @@ class Client:
     @property
     def thread(self):
         """The thread that the user had a turn in last."""
-        turns = [call for call in self.record.calls() if call.method == "turn/start"]
-        users = [call.params["threadId"] for call in turns if not call.params["outputSchema"]]
-        return users[-1]
+        return self._turns()[-1].params["threadId"]
 
     def enter(self, line):
         self.terminal.wait_for(EMPTY_PROMPT)
@@ -83,22 +79,39 @@ class Client:
 
     def turn(self, prompt, answer):
         """The user says something, and the answer is shown."""
-        ended = self.count("turn/completed")
         self.enter(prompt)
         self.terminal.wait_for(f"• {answer}")
-        require(wait_until(lambda: self.count("turn/completed") > ended), "the turn did not end")
+        turn = self._turns()[-1].result["turn"]["id"]
+        require(wait_until(lambda: turn in self._ended()), "the turn did not end")
 
-    def call(self, method):
-        """Waits until the method was called and answered; gives the last call."""
+    def first_turn(self, prompt, answer):
+        """As the first in a thread: the client then asks for a name, and shows it."""
+        self.turn(prompt, answer)
+        self.terminal.wait_for(f"· {TITLE}")
+        self.settle()
+
+    def call(self, method, **params):
+        """Waits until the method was called, with these, and answered; gives the last call."""
 
         def answered():
-            found = [call for call in self.record.calls() if call.method == method]
+            calls = [call for call in self.record.calls() if call.method == method]
+            found = [call for call in calls if {**call.params, **params} == call.params]
             return found and found[-1].answers and found[-1]
 
         call = wait_until(answered)
         require(call, f"the client did not call {method}, or got no answer")
         require(call.error_code is None, f"{method} was answered with {call.answers[0]}")
         return call
+
+    def _turns(self):
+        """The turns that the user began; those for titles have a schema."""
+        turns = [call for call in self.record.calls() if call.method == "turn/start"]
+        return [call for call in turns if not call.params["outputSchema"]]
+
+    def _ended(self):
+        told = [message for message, _ in self.record.told()]
+        ends = [message for message in told if message.get("method") == "turn/completed"]
+        return [message["params"]["turn"]["id"] for message in ends]
 
     def count(self, method):
         """How many notifications of this kind came."""
