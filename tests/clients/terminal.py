@@ -5,7 +5,7 @@ import subprocess
 
 from harness import DEADLINE_S, Failure, require, wait_until
 
-_COLUMNS, _ROWS = 120, 40
+_COLUMNS, _ROWS = 120, 80
 
 # Runs the program, writes down how it ended, and keeps the terminal open. tmux can do this too
 # (remain-on-exit), but now and then it loses the exit code and the last lines.

@@ -3,7 +3,7 @@
 import re
 
 from harness import require, require_equal, wait_until
-from mock_model import MODEL, held, says
+from mock_model import MODEL, begun, held, says
 from recorder import NO_SERVER
 from tui_client import EMPTY_PROMPT
 from tui_session import ANSWER, PROMPT, TITLE, Session
@@ -111,6 +111,25 @@ def _resumes(bench, **carrier):
     session.close(again)
 
 
+def two_clients(bench):
+    """One comes in the middle of the other's turn: it sees what was said so far, and stops it."""
+    session = Session(bench, [("yarn", begun("spun twice")), _WOOL])
+    one = session.begin()
+    one.enter("what is yarn?")
+    one.terminal.wait_for("• spun")
+    two = session.open("resume", one.thread)
+    before = [f"› {PROMPT}", f"• {ANSWER}", "› what is yarn?", "• spun"]
+    two.require_shown(*before)
+    two.terminal.press("Escape")
+    two.call("turn/interrupt")
+    for client in (one, two):
+        client.terminal.wait_for("■ Conversation interrupted")
+    one.turn("what is wool?", "from sheep")
+    for client in (one, two):
+        client.require_shown(*before, "› what is wool?", "• from sheep")
+    session.close(one, two)
+
+
 def picker(bench):
     """`/resume` lists the threads by name; the one that is chosen is shown, and goes on."""
     session = Session(bench, [_WOOL, _SILK])
@@ -203,6 +222,7 @@ CHECKS = {
     "tui-fork": fork,
     "tui-resume": resume,
     "tui-resume-unix": resume_over_unix,
+    "tui-two-clients": two_clients,
     "tui-picker": picker,
     "tui-model": model,
     "tui-reconnect": reconnect,
