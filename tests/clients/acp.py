@@ -2,15 +2,20 @@
 
 import json
 import shlex
+from concurrent.futures import ThreadPoolExecutor
 
-from calls import require_calls, require_threads
-from harness import require, require_equal, require_no_panic, run_client
+from calls import require_answered, require_calls, require_threads
+from harness import require, require_equal, require_no_panic, run_client, wait_until
+from mock_model import MockModel, held, says
 from model_script import ANSWER, MODEL, ModelScript
 from stand_in import StandIn
 from turns import Told
 
 #: Without a result to each of these the adapter gives up.
 NEEDED = ["initialize", "config/read", "account/read", "permissionProfile/list", "config/read"]
+
+#: In a session it asks for these too, and does without.
+_SPARED_IN_A_SESSION = ["thread/backgroundTerminals/list", "thread/goal/get"]
 
 _PROMPT = "what makes cloth?"
 #: When the turn is over, the adapter asks for a title in a thread of its own, with this model,
@@ -59,19 +64,86 @@ def text(bench):
     _sent(bench, stand_in, script)
 
 
+def session(bench):
+    """Turns in a session that is kept, one of them cancelled; later the session is taken up again.
+
+    Each command is a process; the adapter goes on between them, until the session is closed.
+    """
+    model = MockModel(bench, [
+        ("cloth", says(ANSWER)),
+        ("yarn", held("spun twice")),
+        ("wool", says("from sheep")),
+        ("silk", says("from worms")),
+    ])
+    model.configure(bench)
+    stand_in = _stand_in(bench)
+
+    def acpx(*words):
+        code, out, _ = _acpx(bench, stand_in, "text", *words)
+        require_equal(f"the exit code of {words}", code, 0)
+        return [line for line in out.splitlines() if line]
+
+    (name,) = acpx("sessions", "new")
+    require_equal("the first turn", acpx("prompt", _PROMPT)[-2:], [ANSWER, "[done] end_turn"])
+    second = acpx("prompt", "what is wool?")
+    require_equal("the second turn", second, ["from sheep", "[done] end_turn"])
+    with ThreadPoolExecutor() as pool:
+        third = pool.submit(acpx, "prompt", "what is yarn?")
+        model.wait_until_held()
+        require_equal("what cancel says", acpx("cancel"), ["cancel requested"])
+        require_equal("the third turn", third.result(), ["[done] cancelled"])
+    model.wait_until_left()
+    (listed,) = acpx("sessions", "list")
+    require_equal("the list", listed.split("\t")[:3], [name, _PROMPT, str(bench.workspace)])
+    require_equal("what was closed", acpx("sessions", "close"), [name])
+
+    again = acpx("sessions", "new", "--resume-session", name)
+    require_equal("what was taken up", again, [name])
+    last = acpx("prompt", "what is silk?")
+    require_equal("the last turn", last[-2:], ["from worms", "[done] end_turn"])
+    acpx("sessions", "close")
+
+    said = [("user", _PROMPT), ("assistant", ANSWER), ("user", "what is wool?")]
+    more = [("assistant", "from sheep"), ("user", "what is yarn?"), ("user", "what is silk?")]
+    require_equal("what the model knows", model.asked()[-1], [*said, *more])
+    record = stand_in.record()
+    require_answered(record, _SPARED_IN_A_SESSION)
+    turns = [call.params["threadId"] for call in record.calls() if call.method == "turn/start"]
+    require_equal("the thread of each turn", turns, [name] * 4)
+    ends = [it for it in Told(record, name).words if it.startswith("turn/completed")]
+    require_equal(
+        "how the turns ended",
+        [end.split()[1] for end in ends],
+        ["completed", "completed", "interrupted", "completed"],
+    )
+    ended = wait_until(lambda: len(stand_in.exits()) == len(stand_in.starts()))
+    require(ended, f"of {len(stand_in.starts())} servers {len(stand_in.exits())} have ended")
+    require_equal("the servers' exit codes", set(stand_in.exits()), {0})
+    require_no_panic(stand_in.stderr())
+
+
 def _drives(bench, output):
     script = ModelScript(bench)
     script.configure(bench)
+    stand_in = _stand_in(bench)
+    code, out, _ = _acpx(bench, stand_in, output, "exec", _PROMPT)
+    return stand_in, script, code, out
+
+
+def _stand_in(bench):
     stand_in = StandIn(bench.folder, bench.raddle)
     bench.evidence("the last messages", lambda: stand_in.record().tail())
     bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
+    return stand_in
+
+
+def _acpx(bench, stand_in, output, *words):
     command = [
         *(bench.parts.acpx, "--cwd", bench.workspace, "--format", output),
-        *("--agent", shlex.quote(str(bench.parts.codex_acp)), "exec", _PROMPT),
+        *("--agent", shlex.quote(str(bench.parts.codex_acp)), *words),
     ]
     environment = bench.environment(CODEX_PATH=str(stand_in.program), NO_BROWSER="1")
-    code, out, _ = run_client(bench, command, environment)
-    return stand_in, script, code, out
+    return run_client(bench, command, environment)
 
 
 def _answers(messages):
@@ -113,4 +185,5 @@ def _asked(script):
 CHECKS = {
     "acp-json": transcript,
     "acp-text": text,
+    "acp-session": session,
 }

@@ -36,6 +36,16 @@ def require_calls(record, needed, spared=(), cut_after=None):
     return calls, before
 
 
+def require_answered(record, spared=()):
+    """Each request was answered once: with a result, or with -32601 if the client can spare it."""
+    for call in record.calls():
+        require_equal(f"how many answers {call.method} got", len(call.answers), 1)
+        if call.error_code is not None:
+            require(call.method in spared, f"{call.method} was answered with {call.answers[0]}")
+            require_equal(f"the error of {call.method}", call.error_code, METHOD_NOT_FOUND)
+    require_equal("what is no message", record.oddities, [])
+
+
 def require_threads(calls):
     """The client started the user's thread, and one for a title that is not kept. Gives both."""
     starts = [call for call in calls if call.method == THREAD_START]

@@ -176,6 +176,11 @@ class Server:
         require_equal("the server's stdout", out, b"")
         require_no_panic(self.stderr())
 
+    def kill(self):
+        """Ends it as a lack of memory or of power would."""
+        self._process.kill()
+        self._process.wait()
+
     def _end(self):
         if self._process.poll() is None:
             self._process.kill()

@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
-from calls import require_calls
+from calls import require_answered, require_calls
 from harness import require, require_equal, require_no_panic, run_client
+from mock_model import MockModel, begun, held, says
 from model_script import ANSWER, MODEL, PIECES, ModelScript
 from recorder import CLIENT
 from stand_in import StandIn
@@ -12,6 +13,46 @@ from turns import Told
 
 _PROGRAM = Path(__file__).with_name("python_sdk_program.py")
 _PROMPTS = ["what makes cloth?", "say that again"]
+_THREADS_PROGRAM = Path(__file__).with_name("python_sdk_threads_program.py")
+_SEEN = {
+    "streamed": {
+        "methods": [
+            "turn/started",
+            *("item/started", "item/completed"),
+            *("item/started", "item/agentMessage/delta", "item/completed"),
+            *("thread/tokenUsage/updated", "turn/completed"),
+        ],
+        "text": ANSWER,
+    },
+    "interrupted": {"texts": ["spun "], "status": "interrupted"},
+    "steered": {
+        "sameTurn": True,
+        "texts": ["from flax", "that grows", "from sheep"],
+        "status": "completed",
+    },
+    "compacted": "from worms",
+    "forked": "from fields",
+    "listed": ["Forked", "Weaving"],
+    "listedAfterArchive": ["Weaving"],
+    "archived": ["Forked"],
+    "sameThread": True,
+    "listedAfterUnarchive": ["Forked", "Weaving"],
+    "resumed": {
+        "answer": "from wool",
+        "name": "Weaving",
+        "turns": [
+            ["completed", ["what makes cloth?", ANSWER]],
+            ["interrupted", ["what is yarn?", "spun "]],
+            [
+                "completed",
+                ["what is linen?", "from flax", "and what is wool?", "that grows", "from sheep"],
+            ],
+            ["completed", []],
+            ["completed", ["what is silk?", "from worms"]],
+            ["completed", ["what is felt?", "from wool"]],
+        ],
+    },
+}
 _NETWORK_ACCESS = "sandbox_workspace_write.network_access"
 
 
@@ -45,6 +86,56 @@ def _drives(bench, kind):
         (MODEL, [("user", first)]),
         (MODEL, [("user", first), ("assistant", ANSWER), ("user", second)]),
     ])
+
+
+def threads(bench):
+    """Turns that are streamed, stopped, steered and summed up; threads that are kept."""
+    stand_in = StandIn(bench.folder, bench.raddle)
+    bench.evidence("the last messages", lambda: stand_in.record().tail())
+    bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
+    model = MockModel(bench, [
+        ("Sum up", says("We spoke of cloth.")),
+        ("cloth", says(ANSWER)),
+        ("yarn", begun("spun twice")),
+        ("linen", [*says("from flax"), *held("that grows")]),
+        ("wool", says("from sheep")),
+        ("silk", says("from worms")),
+        ("hemp", says("from fields")),
+        ("felt", says("from wool")),
+    ])
+    overrides = [f"{key}={value}" for key, value in model.settings.items()]
+    command = [
+        *(bench.parts.sdk_python, "-B", _THREADS_PROGRAM),
+        *(stand_in.program, model.release_address, *overrides),
+    ]
+    code, out, _ = run_client(bench, command, bench.environment())
+    require_equal("the program's exit code", code, 0)
+    seen = json.loads(out)
+    for name, expected in _SEEN.items():
+        require_equal(name, seen[name], expected)
+    require_equal("where the fork comes from", seen["forkedFrom"], seen["thread"])
+    require_answered(stand_in.record())
+    require_equal("the servers' exit codes", stand_in.exits(), [0, 0])
+    require_no_panic(stand_in.stderr())
+    _knew(model.asked())
+
+
+def _knew(asked):
+    """What the model was told where that is not simply all that was said."""
+    yarn = [("user", "what makes cloth?"), ("assistant", ANSWER), ("user", "what is yarn?")]
+    linen = [*yarn, ("assistant", "spun "), ("user", "what is linen?")]
+    answered = [*linen, ("assistant", "from flax"), ("assistant", "that grows")]
+    wool = [*answered, ("user", "and what is wool?")]
+    _, stopped, first, steered, summing, silk, hemp, felt = asked
+    require_equal("what was stopped", stopped, yarn)
+    require_equal("what came after it", first, linen)
+    require_equal("what was steered", steered, wool)
+    require_equal("what was summed up", summing[:-1], [*wool, ("assistant", "from sheep")])
+    summary = [("user", "We spoke of cloth."), ("user", "what is silk?")]
+    require_equal("what came after the sum", silk, summary)
+    more = [*summary, ("assistant", "from worms")]
+    require_equal("what the fork knows", hemp, [*more, ("user", "what is hemp?")])
+    require_equal("what was resumed", felt, [*more, ("user", "what is felt?")])
 
 
 def _saw(seen, settings):
@@ -112,4 +203,5 @@ def _deltas(record):
 CHECKS = {
     "python-sdk": sync_client,
     "python-sdk-async": async_client,
+    "python-sdk-threads": threads,
 }

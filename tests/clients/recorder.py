@@ -11,6 +11,9 @@ import threading
 CLIENT = "client"
 SERVER = "server"
 
+#: Noted when a client comes while there is no server.
+NO_SERVER = "the server took no connection"
+
 _CHUNK = 65536
 _BINARY, _CLOSE, _PING, _PONG = 0x2, 0x8, 0x9, 0xA
 
@@ -28,20 +31,25 @@ class Record:
         #: What followed the head of a refusal.
         self.refusal = ""
 
-    def add(self, sender, text):
+    def add(self, sender, text, connection=0):
         try:
             message = json.loads(text)
         except ValueError:
             message = None
         with self._lock:
             if isinstance(message, dict):
-                self._messages.append((sender, message))
+                self._messages.append((connection, sender, message))
             else:
                 self.oddities.append(f"{sender} sent what is no message: {text[:200]!r}")
 
     def note(self, oddity):
         with self._lock:
             self.oddities.append(oddity)
+
+    def forget(self, oddity):
+        """It was meant to happen."""
+        with self._lock:
+            self.oddities = [it for it in self.oddities if it != oddity]
 
     def add_head(self, sender, head):
         with self._lock:
@@ -52,32 +60,35 @@ class Record:
             self.refusal += text
 
     def messages(self):
+        return [(sender, message) for _, sender, message in self._entries()]
+
+    def _entries(self):
         with self._lock:
             return list(self._messages)
 
     def calls(self):
         """The client's requests in order, each with the answers it got so far."""
-        messages = self.messages()
+        entries = self._entries()
         answers = {}
-        for sender, message in messages:
+        for connection, sender, message in entries:
             if sender == SERVER and "method" not in message and "id" in message:
-                answers.setdefault(_key(message["id"]), []).append(message)
+                answers.setdefault(_key(connection, message["id"]), []).append(message)
         calls = []
-        for sender, message in messages:
+        for connection, sender, message in entries:
             if sender == CLIENT and "method" in message and "id" in message:
-                given = answers.get(_key(message["id"]), [])
+                given = answers.get(_key(connection, message["id"]), [])
                 calls.append(Call(message["method"], message.get("params"), given))
         return calls
 
     def told(self):
         """The server's messages in order, each with the request that it answers, if it does."""
         asked, told = {}, []
-        for sender, message in self.messages():
+        for connection, sender, message in self._entries():
+            key = _key(connection, message.get("id"))
             if sender == CLIENT and "method" in message and "id" in message:
-                asked[_key(message["id"])] = message
+                asked[key] = message
             elif sender == SERVER:
-                answers = "method" not in message
-                told.append((message, asked.get(_key(message.get("id"))) if answers else None))
+                told.append((message, None if "method" in message else asked.get(key)))
         return told
 
     def notified(self, sender):
@@ -111,9 +122,9 @@ class Call:
         return error.get("code") if error else None
 
 
-def _key(identity):
-    # 1 and "1" are different ids.
-    return json.dumps(identity)
+def _key(connection, identity):
+    # Each connection has ids of its own, and 1 and "1" are different ones.
+    return connection, json.dumps(identity)
 
 
 def _short(message, limit=400):
@@ -124,9 +135,10 @@ def _short(message, limit=400):
 class Frames:
     """Reads one direction of an upgraded connection: the HTTP head, then websocket frames."""
 
-    def __init__(self, sender, record):
+    def __init__(self, sender, record, connection=0):
         self._sender = sender
         self._record = record
+        self._connection = connection
         self._bytes = bytearray()
         self._head_seen = False
         self._upgraded = True
@@ -187,7 +199,8 @@ class Frames:
             self._record.note(f"{self._sender} sent a binary frame")
         self._parts.append(payload)
         if final:
-            self._record.add(self._sender, b"".join(self._parts).decode("utf-8", "replace"))
+            text = b"".join(self._parts).decode("utf-8", "replace")
+            self._record.add(self._sender, text, self._connection)
             self._parts.clear()
 
 
@@ -209,6 +222,7 @@ class Relay:
         self._listener = listener
         self._host = host
         self._sockets = []
+        self._connections = 0
         self._closed = False
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -254,13 +268,15 @@ class Relay:
                 return
             try:
                 server = self._upstream()
-            except OSError as error:
-                self._record.note(f"the server took no connection: {error}")
+            except OSError:
+                self._record.note(NO_SERVER)
                 _end(client)
                 continue
             self._sockets += [client, server]
+            self._connections += 1
             for source, sink, sender in ((client, server, CLIENT), (server, client, SERVER)):
-                arguments = (source, sink, Frames(sender, self._record), sender)
+                frames = Frames(sender, self._record, self._connections)
+                arguments = (source, sink, frames, sender)
                 threading.Thread(target=self._copy, args=arguments, daemon=True).start()
 
     def _copy(self, source, sink, frames, sender):

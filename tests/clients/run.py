@@ -1,17 +1,29 @@
 """Stock clients, as others ship them, and our own examples drive the program under test.
 
-Each client starts up, starts a thread and has a turn of text (the Python SDK two), and leaves. The
-model is a script on this machine that says the same to everyone. What is looked at: what the client
+Each client starts up, starts a thread, has a turn of text and leaves; then each does what its users
+do with turns and threads:
+
+- the terminal client over a websocket: Esc, steering by typing, /compact, /review, the name that it
+  asks for in a hidden thread, /rename, /new, /fork, `resume ID` in another process, the list of
+  /resume, /model, two clients in one turn, and coming back by itself when the server was killed in
+  a turn and started again.
+  Over a unix socket: a turn, Esc and `resume ID`; and a turn at the path where it looks by itself;
+- the Python SDK: streaming, interrupt, steer, compact, name, fork, list, archive and unarchive, and
+  resume in another process;
+- the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again.
+
+The model is a script on this machine that says the same to everyone, or `raddle mock`, whose
+answers can be held so that it is certain what is under way. What is looked at: what the client
 shows, every message between client and server and its order, and what the model was asked.
 
 A method that a client asks for and that is not served yet is named in its check, and must be
-answered with -32601, so that a new one is noticed, and one that is served since then.
+answered with -32601, so that a new one is noticed; when a client starts up, so is one that is
+served since then.
 
 Not exercised here: tools, approvals, questions and anything else that the server would ask a
-client; steering, interrupting and queueing; resuming, listing, naming and forking threads; images
-and other input; a model that fails, is slow or needs a key; a lost connection or a server that
-ends in the middle of a turn; two clients at once. That a client gets text before the model has
-ended is checked with the Python SDK only.
+client; goals and queueing; reviews of what is in git; images and other input; a model that fails or
+needs a key. That a client gets text before the model has ended is checked with the Python SDK, and
+with the terminal client where an answer stops halfway.
 
 Usage: python3 tests/clients/run.py --raddle PROGRAM --parts FOLDER [--only NAME] [--keep]
 """
@@ -35,12 +47,16 @@ import examples
 import python_sdk
 import recorder_check
 import tui
+import tui_threads
+import tui_turns
 from harness import Bench, Failure, Parts
 
 CHECKS = {
     **recorder_check.CHECKS,
     **examples.CHECKS,
     **tui.CHECKS,
+    **tui_turns.CHECKS,
+    **tui_threads.CHECKS,
     **python_sdk.CHECKS,
     **acp.CHECKS,
 }

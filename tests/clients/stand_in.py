@@ -41,11 +41,11 @@ class StandIn:
         return [entry["exit"] for entry in self._entries() if "exit" in entry]
 
     def record(self):
-        """The traffic of all starts. Ids may repeat between starts, so start it once per record."""
+        """The traffic of all starts, each a connection of its own."""
         record = Record()
         for entry in self._entries():
             if "sender" in entry:
-                record.add(entry["sender"], entry["line"])
+                record.add(entry["sender"], entry["line"], entry["process"])
         return record
 
     def stderr(self):
@@ -65,7 +65,7 @@ def run(raddle, log_path, stderr_path):
 
     def note(entry):
         with lock:
-            log.write(json.dumps(entry) + "\n")
+            log.write(json.dumps({"process": os.getpid(), **entry}) + "\n")
 
     note({"arguments": sys.argv[1:]})
     with open(stderr_path, "ab") as stderr:

@@ -5,7 +5,7 @@ import subprocess
 
 from harness import DEADLINE_S, Failure, require, wait_until
 
-_COLUMNS, _ROWS = 120, 40
+_COLUMNS, _ROWS = 120, 80
 
 # Runs the program, writes down how it ended, and keeps the terminal open. tmux can do this too
 # (remain-on-exit), but now and then it loses the exit code and the last lines.
@@ -15,18 +15,18 @@ _KEEPER = '"$@"; echo $? > "$0.part"; mv "$0.part" "$0"; exec sleep 600'
 class Terminal:
     """One program in one terminal. The last screen stays when the program ends."""
 
-    def __init__(self, bench, command, environment):
+    def __init__(self, bench, command, environment, name="client"):
         tmux = shutil.which("tmux")
         require(tmux, "there is no tmux; run `cargo xtask parts debian`")
         settings = bench.folder / "tmux.conf"
         settings.write_text("set -g status off\n")
         # The socket lies in the check's folder, so no other tmux is touched.
-        self._tmux = [tmux, "-L", "clients", "-f", str(settings)]
+        self._tmux = [tmux, "-L", name, "-f", str(settings)]
         self._environment = bench.environment(TMUX_TMPDIR=str(bench.folder), TERM="xterm-256color")
         variables = [f"{name}={value}" for name, value in environment.items()]
-        self._exit_code_file = bench.folder / "exit-code"
+        self._exit_code_file = bench.folder / f"{name}.exit-code"
         self._last = ""
-        bench.evidence("the last screen", lambda: filter(None, self._last.splitlines()))
+        bench.evidence(f"the last screen of {name}", lambda: filter(None, self._last.splitlines()))
         bench.afterwards(self._close)
         self._run(
             *("new-session", "-d", "-x", str(_COLUMNS), "-y", str(_ROWS)),
@@ -59,24 +59,24 @@ class Terminal:
         self.wait_for(question)
 
         def answered():
-            self._run("send-keys", key)
+            self.press(key)
             return wait_until(lambda: question not in self.screen(), deadline_s=1)
 
         require(wait_until(answered), f"{key} did not answer {question!r}")
 
-    def enter(self, line, sent):
-        """Types a line and presses Enter until `sent()`.
+    def enter(self, line):
+        """Writes a line and presses Enter.
 
-        Keys that come as fast as these may be taken for a paste, and then Enter is a part of it.
+        It is pasted, and marked as such: keys that come as fast as a program's are taken for a
+        paste too, and then Enter is a part of it.
         """
-        self._run("send-keys", "-l", line)
+        self._run("set-buffer", line)
+        self._run("paste-buffer", "-p", "-d")
         self.wait_for(line)
+        self.press("Enter")
 
-        def entered():
-            self._run("send-keys", "Enter")
-            return wait_until(sent, deadline_s=0.5)
-
-        require(wait_until(entered), f"Enter did not send {line!r}")
+    def press(self, *keys):
+        self._run("send-keys", *keys)
 
     def ended(self):
         return bool(self._exit_code())

@@ -5,8 +5,9 @@ import secrets
 from calls import require_calls, require_in_order, require_threads
 from harness import Server, require, require_equal, wait_until
 from model_script import ANSWER, MODEL, ModelScript
-from recorder import CLIENT, SERVER, Record, Relay
+from recorder import CLIENT, SERVER
 from terminal import Terminal
+from tui_client import EMPTY_PROMPT, SPARED, recorded, recorded_unix, start_tui
 from turns import Told
 
 #: Without a result to each of these the client ends.
@@ -18,24 +19,15 @@ NEEDED = [
     "model/list",
     "configRequirements/read",
 ]
-#: It asks for these too, and does without.
-SPARED = [
-    "account/bedrock/checkGovCloudRequirements",
-    "collaborationMode/list",
-    "hooks/list",
-    "plugin/list",
-]
 
-_EMPTY_PROMPT = "Ask Codex to do anything"
 _PROMPT = "what makes cloth?"
-_TOKEN_VARIABLE = "REMOTE_TOKEN"
 
 
 def with_a_token(bench):
     script = _script(bench)
     token, server = _server_with_token(bench)
-    record, relay = _relay(bench, server)
-    terminal = _start(bench, f"ws://{relay.address}", token=token)
+    record, relay = recorded(bench, server)
+    terminal = start_tui(bench, f"ws://{relay.address}", token=token)
     _does_a_turn(bench, script, terminal, record, bench.server_folder)
     require(
         f"authorization: bearer {token}".lower() in _head(record, CLIENT).lower(),
@@ -48,8 +40,8 @@ def with_a_token(bench):
 def without_a_token_on_loopback(bench):
     script = _script(bench)
     server = Server(bench, "--listen", "ws://127.0.0.1:0", "--insecure-loopback")
-    record, relay = _relay(bench, server)
-    terminal = _start(bench, f"ws://{relay.address}")
+    record, relay = recorded(bench, server)
+    terminal = start_tui(bench, f"ws://{relay.address}")
     _does_a_turn(bench, script, terminal, record, bench.server_folder)
     server.stop()
 
@@ -58,7 +50,7 @@ def without_a_relay(bench):
     """Nothing in between: the server takes the request as the client made it, `Host` and all."""
     script = _script(bench)
     token, server = _server_with_token(bench)
-    terminal = _start(bench, f"ws://{server.address}", token=token)
+    terminal = start_tui(bench, f"ws://{server.address}", token=token)
     _says(terminal, lambda: len(script.asked()) == 2)
     _asked(script)
     server.stop()
@@ -67,23 +59,46 @@ def without_a_relay(bench):
 
 def over_a_unix_socket(bench):
     script = _script(bench)
-    own = bench.folder / "relay.sock"
     server = Server(bench, "--listen", f"unix://{bench.folder / 'server.sock'}")
-    record = _record(bench)
-    relay = Relay.unix(record, server.address, own)
-    bench.afterwards(relay.close)
-    terminal = _start(bench, f"unix://{own}")
+    record, relay = recorded_unix(bench, server)
+    terminal = start_tui(bench, f"unix://{relay.address}")
     _does_a_turn(bench, script, terminal, record, bench.server_folder)
     server.stop()
     require(not (bench.folder / "server.sock").exists(), "the socket file was left behind")
+
+
+def over_the_control_socket(bench):
+    """Where the client looks for a server if it is not told a path."""
+    _over_the_control_socket(bench, lambda: start_tui(bench, "unix://"))
+
+
+def without_arguments(bench):
+    """The client looks there by itself, if its own settings need no login."""
+    (bench.client_home / "config.toml").write_text(
+        'model_provider = "nobody"\n'
+        '[model_providers.nobody]\nname = "nobody"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    )
+    plain = [bench.parts.codex]
+    _over_the_control_socket(bench, lambda: Terminal(bench, plain, bench.environment()))
+
+
+def _over_the_control_socket(bench, start):
+    script = _script(bench)
+    folder = bench.client_home / "app-server-control"
+    folder.mkdir()
+    server = Server(bench, "--listen", f"unix://{folder / 'app-server-control.sock'}")
+    terminal = start()
+    _says(terminal, lambda: len(script.asked()) == 2)
+    _asked(script)
+    server.stop()
 
 
 def trusting_a_folder(bench):
     """With `--cd` the client asks first whether to trust the folder, and has the server keep it."""
     script = _script(bench)
     server = Server(bench, "--listen", "ws://127.0.0.1:0", "--insecure-loopback")
-    record, relay = _relay(bench, server)
-    terminal = _start(bench, f"ws://{relay.address}", "--cd", bench.workspace)
+    record, relay = recorded(bench, server)
+    terminal = start_tui(bench, f"ws://{relay.address}", "--cd", bench.workspace)
     terminal.answer("Trust this folder?", "Enter")
     calls, before = _does_a_turn(bench, script, terminal, record, bench.workspace)
     methods = [call.method for call in before]
@@ -115,8 +130,8 @@ def no_token_is_refused(bench):
 
 def _is_refused(bench, token, says):
     right, server = _server_with_token(bench)
-    record, relay = _relay(bench, server)
-    terminal = _start(bench, f"ws://{relay.address}", token=token)
+    record, relay = recorded(bench, server)
+    terminal = start_tui(bench, f"ws://{relay.address}", token=token)
     terminal.wait_for("HTTP error: 401 Unauthorized")
     require_equal("the client's exit code", terminal.wait_for_end(), 1)
     require_equal("the client's messages", record.messages(), [])
@@ -143,37 +158,15 @@ def _server_with_token(bench):
     return token, Server(bench, "--listen", "ws://127.0.0.1:0", *auth)
 
 
-def _relay(bench, server):
-    record = _record(bench)
-    relay = Relay.tcp(record, server.port)
-    bench.afterwards(relay.close)
-    return record, relay
-
-
-def _record(bench):
-    record = Record()
-    bench.evidence("the last messages", record.tail)
-    return record
-
-
-def _start(bench, remote, *arguments, token=None):
-    environment = bench.environment()
-    words = [bench.parts.codex, "--remote", remote, *arguments]
-    if token:
-        environment[_TOKEN_VARIABLE] = token
-        words += ["--remote-auth-token-env", _TOKEN_VARIABLE]
-    return Terminal(bench, words, environment)
-
-
 def _says(terminal, settled):
     """The user says something, sees the answer, and leaves when all is `settled`."""
-    terminal.wait_for(_EMPTY_PROMPT)
+    terminal.wait_for(EMPTY_PROMPT)
     # The line can be typed before there is a thread; this is shown when there is one.
     terminal.wait_for(f"{MODEL} default")
-    terminal.enter(_PROMPT, lambda: _EMPTY_PROMPT in terminal.screen())
+    terminal.enter(_PROMPT)
     terminal.wait_for(ANSWER)
     require(wait_until(settled), "the client did not come to rest")
-    terminal.enter("/quit", terminal.ended)
+    terminal.enter("/quit")
     require_equal("the client's exit code", terminal.wait_for_end(), 0)
     terminal.wait_for("Token usage so far: total=10 input=7 output=3")
 
@@ -229,6 +222,8 @@ CHECKS = {
     "tui-insecure-loopback": without_a_token_on_loopback,
     "tui-no-relay": without_a_relay,
     "tui-unix": over_a_unix_socket,
+    "tui-control-socket": over_the_control_socket,
+    "tui-no-arguments": without_arguments,
     "tui-trust": trusting_a_folder,
     "tui-wrong-token": a_wrong_token_is_refused,
     "tui-missing-token": no_token_is_refused,

@@ -6,6 +6,15 @@ from model_script import ANSWER, INPUT_TOKENS, OUTPUT_TOKENS
 _BEGUN = ["answer to thread/start", "thread/started"]
 _SETTINGS = "thread/settings/updated"
 _DELTA = "item/agentMessage/delta"
+#: Requests about a thread whose answers have a place in the order.
+_ACTS = [
+    "turn/start",
+    "turn/steer",
+    "turn/interrupt",
+    "thread/compact/start",
+    "thread/name/set",
+    "review/start",
+]
 _TURN = [
     "thread/status/changed active",
     "turn/started inProgress",
@@ -51,6 +60,25 @@ class Told:
         if not cut:
             self._require_texts(prompts)
 
+    def require_end(self, expected):
+        """The last that was said. What was begun in a turn has ended before it."""
+        require_equal("what was said last", self.words[-len(expected) :], expected)
+        self._require_numbers()
+        open_items = set()
+        for message in self.messages:
+            match message:
+                case {"method": "item/started", "params": {"item": {"id": item}}}:
+                    open_items.add(item)
+                case {"method": "item/completed", "params": {"item": {"id": item}}}:
+                    open_items.remove(item)
+                case {"method": "turn/completed"}:
+                    require_equal("the items that were left open", open_items, set())
+
+    def items(self, kind):
+        """The completed items of one kind."""
+        params = [it["params"] for it in self.messages if it.get("method") == "item/completed"]
+        return [it["item"] for it in params if it["item"]["type"] == kind]
+
     def _require_numbers(self):
         numbers = [message["seq"] for message in self.messages if "seq" in message]
         require(
@@ -91,8 +119,8 @@ def _answer(thread, message, request):
     match request:
         case {"method": "thread/start"} if result.get("thread", {}).get("id") == thread:
             return "answer to thread/start"
-        case {"method": "turn/start", "params": {"threadId": of}} if of == thread:
-            return "answer to turn/start"
+        case {"method": method, "params": {"threadId": of}} if method in _ACTS and of == thread:
+            return f"answer to {method}"
     return None
 
 

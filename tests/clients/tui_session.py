@@ -1,0 +1,145 @@
+"""The stock terminal client in longer conversations, with `raddle mock` as the model."""
+
+from calls import require_answered, require_in_order
+from harness import Server, require, require_equal, wait_until
+from mock_model import MODEL, MockModel, says, title
+from tui_client import EMPTY_PROMPT, SPARED, recorded, recorded_unix, start_tui
+from turns import Told
+
+#: Every conversation begins with these, and the client then has a name for it.
+PROMPT, ANSWER, TITLE = "what makes cloth?", "warp and weft", "Weave cloth"
+#: After it has resumed a thread the client asks for this too, and does without.
+_SPARED_AFTER_RESUME = "thread/goal/get"
+
+
+class Session:
+    """A server, its model, and the terminals that were opened on it."""
+
+    def __init__(self, bench, answers, unix=False):
+        self._bench = bench
+        self._unix = unix
+        self._opened = 0
+        self.model = MockModel(bench, [title(TITLE), ("cloth", says(ANSWER)), *answers])
+        self.model.configure(bench)
+        self.server = self._serve(0)
+
+    def open(self, *arguments):
+        """Starts a client, and waits until it can be talked to."""
+        self._opened += 1
+        name = f"client-{self._opened}"
+        if self._unix:
+            record, relay = recorded_unix(self._bench, self.server, name)
+            remote = f"unix://{relay.address}"
+        else:
+            record, relay = recorded(self._bench, self.server)
+            remote = f"ws://{relay.address}"
+        terminal = start_tui(self._bench, remote, *arguments, name=name)
+        terminal.wait_for(EMPTY_PROMPT)
+        # The line can be typed before there is a thread; this is shown when there is one.
+        terminal.wait_for(f"{MODEL} default")
+        return Client(terminal, record)
+
+    def begin(self):
+        """Opens a client, and has its first turn."""
+        client = self.open()
+        client.first_turn(PROMPT, ANSWER)
+        return client
+
+    def restart(self):
+        """Starts another server at the address of one that has ended."""
+        self.server = self._serve(0 if self._unix else self.server.port)
+
+    def close(self, *clients):
+        for client in clients:
+            client.quit()
+        self.server.stop()
+
+    def _serve(self, port):
+        if self._unix:
+            return Server(self._bench, "--listen", f"unix://{self._bench.folder / 'server.sock'}")
+        listen = f"ws://127.0.0.1:{port}"
+        return Server(self._bench, "--listen", listen, "--insecure-loopback")
+
+
+class Client:
+    """One terminal, and what passed between its program and the server."""
+
+    def __init__(self, terminal, record):
+        self.terminal = terminal
+        self.record = record
+
+    @property
+    def thread(self):
+        """The thread that the user had a turn in last."""
+        return self._turns()[-1].params["threadId"]
+
+    def enter(self, line):
+        self.terminal.wait_for(EMPTY_PROMPT)
+        self.terminal.enter(line)
+
+    def turn(self, prompt, answer):
+        """The user says something, and the answer is shown."""
+        self.enter(prompt)
+        self.terminal.wait_for(f"• {answer}")
+        turn = self._turns()[-1].result["turn"]["id"]
+        require(wait_until(lambda: turn in self._ended()), "the turn did not end")
+
+    def first_turn(self, prompt, answer):
+        """As the first in a thread: the client then asks for a name, and shows it."""
+        self.turn(prompt, answer)
+        self.terminal.wait_for(f"· {TITLE}")
+        self.settle()
+
+    def call(self, method, **params):
+        """Waits until the method was called, with these, and answered; gives the last call."""
+
+        def answered():
+            calls = [call for call in self.record.calls() if call.method == method]
+            found = [call for call in calls if {**call.params, **params} == call.params]
+            return found and found[-1].answers and found[-1]
+
+        call = wait_until(answered)
+        require(call, f"the client did not call {method}, or got no answer")
+        require(call.error_code is None, f"{method} was answered with {call.answers[0]}")
+        return call
+
+    def _turns(self):
+        """The turns that the user began; those for titles have a schema."""
+        turns = [call for call in self.record.calls() if call.method == "turn/start"]
+        return [call for call in turns if not call.params["outputSchema"]]
+
+    def _ended(self):
+        told = [message for message, _ in self.record.told()]
+        ends = [message for message in told if message.get("method") == "turn/completed"]
+        return [message["params"]["turn"]["id"] for message in ends]
+
+    def count(self, method):
+        """How many notifications of this kind came."""
+        return sum(message.get("method") == method for message, _ in self.record.told())
+
+    def wait_for_told(self, method, count=1):
+        found = wait_until(lambda: self.count(method) >= count)
+        require(found, f"{method} came {self.count(method)} times, not {count}")
+
+    def told(self, thread=None):
+        return Told(self.record, thread or self.thread)
+
+    def require_shown(self, *lines):
+        """These lines are on the screen in this order, and each of them once."""
+        self.terminal.wait_for(lines[-1])
+        shown = [line.strip() for line in self.terminal.screen().splitlines()]
+        require_in_order(shown, lines)
+        for line in lines:
+            require_equal(f"how often {line!r} is shown", shown.count(line), 1)
+
+    def settle(self):
+        """Waits until no call is without an answer."""
+        settled = wait_until(lambda: all(call.answers for call in self.record.calls()))
+        require(settled, "a call has no answer")
+
+    def quit(self):
+        self.settle()
+        self.enter("/quit")
+        require_equal("the client's exit code", self.terminal.wait_for_end(), 0)
+        self.settle()
+        require_answered(self.record, [*SPARED, _SPARED_AFTER_RESUME])
