@@ -87,9 +87,10 @@ impl Client {
             };
             let response = match patience.wait(line.send(request)).await? {
                 Ok(response) => response,
-                // Vendors close connections that are idle, and we may learn of it only now.
-                Err(_) if line.is_used => continue,
-                Err(error) => return Err(unreachable(with_cause(&error))),
+                // Vendors close connections that are idle, and we may learn of it only now. What the vendor
+                // may have heard is not said again here: that is a new attempt, and counts.
+                Err(error) if line.is_used && error.message().is_some() => continue,
+                Err(error) => return Err(unreachable(with_cause(error.error()))),
             };
             patience.renew();
             let (head, body) = response.into_parts();

@@ -23,7 +23,7 @@ pub enum EndpointError {
     /// The address cannot be one.
     #[error("`{address}` cannot be a model's base_url: {what}")]
     Address {
-        /// What was given.
+        /// What was given, without what could be a secret.
         address: String,
         /// What is wrong with it.
         what: &'static str,
@@ -43,7 +43,7 @@ impl FromStr for Endpoint {
 
     fn from_str(address: &str) -> Result<Self, EndpointError> {
         let wrong = |what| EndpointError::Address {
-            address: address.to_owned(),
+            address: shown(address),
             what,
         };
         let uri: Uri = address
@@ -127,6 +127,18 @@ impl Endpoint {
     }
 }
 
+/// An address without what could be a secret: its query, and all after the scheme if it may name a user.
+fn shown(address: &str) -> String {
+    let secret = match address.contains('@') {
+        true => address.find("://").map(|at| at + "://".len()).or(Some(0)),
+        false => address.find(['?', '#']),
+    };
+    match secret {
+        Some(at) => format!("{}…", &address[..at]),
+        None => address.to_owned(),
+    }
+}
+
 /// Writes a text as a query may have it.
 fn escape(text: &str, query: &mut String) {
     for byte in text.bytes() {
@@ -158,6 +170,24 @@ mod tests {
                 .as_ref()
                 .map(|it| (it.place.host.as_str(), it.place.port, it.path.as_str()));
             assert_eq!(found, wanted, "{address}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_one_is_named_without_secrets() {
+        for (address, named) in [
+            ("https://example.org/v1", "`https://example.org/v1`"),
+            (
+                "https://example.org/v1?key=sekret",
+                "`https://example.org/v1…`",
+            ),
+            ("https://example.org/v1?key=sek@ret", "`https://…`"),
+            ("https://me:sekret@example.org/v1", "`https://…`"),
+            ("http://me:sek?ret@example .org/v1", "`http://…`"),
+            ("me:sekret@example.org", "`…`"),
+        ] {
+            let error = address.parse::<Endpoint>().expect_err("no address");
+            assert!(error.to_string().starts_with(named), "{error}");
         }
     }
 

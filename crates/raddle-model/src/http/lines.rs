@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -38,8 +39,8 @@ type Carrier = Connection<TokioIo<Box<dyn Io>>, Full<Bytes>>;
 pub(super) struct Line {
     place: Place,
     sender: SendRequest<Full<Bytes>>,
-    connection: Pin<Box<Carrier>>,
-    is_over: bool,
+    /// Nothing when it is over: only then does a request that it did not take come back.
+    connection: Option<Pin<Box<Carrier>>>,
     /// Whether it has carried an answer before.
     pub(super) is_used: bool,
 }
@@ -53,12 +54,12 @@ impl fmt::Debug for Line {
 }
 
 impl Line {
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its answer. One that was not sent comes back.
     pub(super) async fn send(
         &mut self,
         request: Request<Full<Bytes>>,
-    ) -> hyper::Result<Response<Incoming>> {
-        let response = self.sender.send_request(request);
+    ) -> Result<Response<Incoming>, TrySendError<Request<Full<Bytes>>>> {
+        let response = self.sender.try_send_request(request);
         self.drive(response).await
     }
 
@@ -73,15 +74,18 @@ impl Line {
     }
 
     pub(super) fn advance(&mut self, context: &mut Context<'_>) {
-        if !self.is_over {
-            self.is_over = self.connection.as_mut().poll(context).is_ready();
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        if connection.as_mut().poll(context).is_ready() {
+            self.connection = None;
         }
     }
 
     /// Whether it can take a request, as far as can be seen from here.
     fn is_free(&mut self) -> bool {
         self.advance(&mut Context::from_waker(Waker::noop()));
-        !self.is_over && self.sender.is_ready()
+        self.connection.is_some() && self.sender.is_ready()
     }
 }
 
@@ -131,8 +135,7 @@ impl Lines {
         Ok(Line {
             place: place.clone(),
             sender,
-            connection: Box::pin(connection),
-            is_over: false,
+            connection: Some(Box::pin(connection)),
             is_used: false,
         })
     }

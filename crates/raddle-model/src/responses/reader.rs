@@ -101,7 +101,7 @@ impl Reader {
             },
             "response.completed" => {
                 let response: Completed = parsed(wire.response)?;
-                Event::Completed(response.usage.map(Tokens::from))
+                Event::Completed(response.usage.as_ref().and_then(tokens))
             }
             "response.failed" | "response.incomplete" | "error" => return Err(failed(&wire, data)),
             "" if wire.error.is_some() => return Err(failed(&wire, data)),
@@ -210,41 +210,24 @@ struct Head<'a> {
 /// What is read of a response that is complete. It repeats all items, which can be long.
 #[derive(Deserialize)]
 struct Completed {
-    usage: Option<Usage>,
+    usage: Option<Value>,
 }
 
-#[derive(Deserialize)]
-struct Usage {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    input_tokens_details: Option<Details>,
-    #[serde(default)]
-    output_tokens: u64,
-    #[serde(default)]
-    output_tokens_details: Option<Details>,
-}
-
-#[derive(Default, Deserialize)]
-struct Details {
-    #[serde(default)]
-    cached_tokens: u64,
-    #[serde(default)]
-    reasoning_tokens: u64,
-}
-
-impl From<Usage> for Tokens {
-    fn from(usage: Usage) -> Self {
-        Self {
-            input: usage.input_tokens,
-            cached: usage.input_tokens_details.unwrap_or_default().cached_tokens,
-            output: usage.output_tokens,
-            reasoning: usage
-                .output_tokens_details
-                .unwrap_or_default()
-                .reasoning_tokens,
-        }
-    }
+/// What an answer cost, as far as it can be read: the answer is there, whatever is said of its price.
+fn tokens(usage: &Value) -> Option<Tokens> {
+    let count = |member: &Value| match member {
+        Value::Null => Some(0),
+        // Some vendors write whole numbers as fractions.
+        Value::Number(it) => it.as_u64().or_else(|| it.as_f64().map(|it| it as u64)),
+        _ => None,
+    };
+    usage.is_object().then_some(())?;
+    Some(Tokens {
+        input: count(&usage["input_tokens"])?,
+        cached: count(&usage["input_tokens_details"]["cached_tokens"])?,
+        output: count(&usage["output_tokens"])?,
+        reasoning: count(&usage["output_tokens_details"]["reasoning_tokens"])?,
+    })
 }
 
 fn malformed(error: serde_json::Error) -> CallError {

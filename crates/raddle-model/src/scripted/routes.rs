@@ -37,6 +37,16 @@ const SEEN_BYTES_MAX: usize = 64 << 20;
 /// How many answers can be released ahead.
 const RELEASED_MAX: usize = 1 << 20;
 
+/// The headers whose values are shown.
+const HEADERS_SHOWN: [&str; 6] = [
+    "accept",
+    "content-length",
+    "content-type",
+    "host",
+    "user-agent",
+    "x-request-id",
+];
+
 /// A call that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
@@ -277,13 +287,12 @@ fn requests(room: &Room) -> Value {
 
 fn shown(call: &Seen) -> Value {
     let headers = call.headers.iter().map(|(name, value)| {
-        // Someone may have given a real key by mistake.
-        let value = if name == "authorization" {
-            "…"
-        } else {
-            value
-        };
-        (name.clone(), Value::from(value))
+        // Someone may have given a real key by mistake, under whatever name.
+        let is_shown = HEADERS_SHOWN.contains(&name.as_str());
+        (
+            name.clone(),
+            Value::from(if is_shown { value } else { "…" }),
+        )
     });
     let text = || String::from_utf8_lossy(&call.body).into_owned();
     let body = serde_json::from_slice(&call.body).unwrap_or_else(|_| Value::String(text()));

@@ -1,4 +1,12 @@
-use raddle_model::Event;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use raddle_model::scripted::{Script, Server};
+use raddle_model::{Client, Dial, Dialling, Event, Io};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::support::Vendor;
 
@@ -65,22 +73,114 @@ async fn join_all<F: Future>(work: Vec<F>) -> Vec<F::Output> {
 }
 
 #[tokio::test]
-async fn a_stale_connection_is_replaced_once() {
+async fn what_a_vendor_may_have_heard_is_not_said_again() {
     let script = "[[answer]]\nsteps = [{ text = 'one' }]\n[[answer]]\nsteps = [{ fault = 'hang-up' }]\n\
-                  [[answer]]\nsteps = [{ text = 'two' }]\n[[answer]]\nsteps = [{ fault = 'hang-up' }]\n\
-                  [[answer]]\nsteps = [{ fault = 'hang-up' }]\n[[answer]]\nsteps = [{ text = 'three' }]";
+                  [[answer]]\nsteps = [{ fault = 'hang-up' }]\n[[answer]]\nsteps = [{ text = 'two' }]";
     let vendor = Vendor::in_memory(script);
     assert_eq!(vendor.text("a").await.as_deref(), Ok("one"));
-    assert_eq!(vendor.text("b").await.as_deref(), Ok("two"));
-    assert_eq!(vendor.server.counts().connections, 2);
-    // A fresh one that breaks as well is a failure.
-    let error = vendor.text("c").await.expect_err("a failure");
-    assert!(
-        error.is_before_answer() && error.is_transient(),
-        "{error:?}"
-    );
-    assert_eq!(vendor.server.counts().calls, 5);
-    assert_eq!(vendor.text("d").await.as_deref(), Ok("three"));
+    // First on the connection that was kept, then on a fresh one.
+    for (calls, connections) in [(2, 1), (3, 2)] {
+        let error = vendor.text("b").await.expect_err("a failure");
+        assert!(
+            error.is_before_answer() && error.is_transient(),
+            "{error:?}"
+        );
+        let counts = vendor.server.counts();
+        assert_eq!((counts.calls, counts.connections), (calls, connections));
+    }
+    assert_eq!(vendor.text("c").await.as_deref(), Ok("two"));
+}
+
+/// A connection whose end is not seen at the first look after it was closed.
+struct Late {
+    inner: Box<dyn Io>,
+    is_closed: Arc<AtomicBool>,
+    was_looked_at: bool,
+}
+
+impl Io for Late {}
+
+impl AsyncRead for Late {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.is_closed.load(Ordering::Relaxed)
+            && std::mem::replace(&mut self.was_looked_at, true)
+        {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.inner).poll_read(context, bytes)
+    }
+}
+
+impl AsyncWrite for Late {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+/// Makes such connections. Closing them closes those that were made so far.
+#[derive(Debug)]
+struct Closing {
+    inner: Arc<dyn Dial>,
+    open: Mutex<Vec<Arc<AtomicBool>>>,
+}
+
+impl Closing {
+    fn close(&self) {
+        for it in self.open.lock().expect("connections").drain(..) {
+            it.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Dial for Closing {
+    fn dial<'a>(&'a self, host: &'a str, port: u16) -> Dialling<'a> {
+        let is_closed = Arc::<AtomicBool>::default();
+        let mut open = self.open.lock().expect("connections");
+        open.push(is_closed.clone());
+        Box::pin(async move {
+            let inner = self.inner.dial(host, port).await?;
+            let late = Late {
+                inner,
+                is_closed,
+                was_looked_at: false,
+            };
+            Ok(Box::new(late) as Box<dyn Io>)
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_turns_out_to_be_closed_is_replaced() {
+    let (server, inner) = Server::in_memory(Script::default());
+    let closing = Arc::new(Closing {
+        inner,
+        open: Mutex::default(),
+    });
+    let vendor = Vendor::of(server, Client::over(closing.clone()));
+    for round in 1..=3 {
+        for _ in 0..2 {
+            assert_eq!(vendor.text("MOCK text say=hi").await.as_deref(), Ok("hi"));
+        }
+        let counts = vendor.server.counts();
+        assert_eq!((counts.calls, counts.connections), (2 * round, round));
+        closing.close();
+    }
 }
 
 #[tokio::test(start_paused = true)]

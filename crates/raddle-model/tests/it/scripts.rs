@@ -219,13 +219,27 @@ async fn the_other_addresses() {
         ),
         ("POST /v1/responses", "{", 400, "/error/type", json!("mock")),
         (
-            "POST /v1/responses",
+            "POST /v1/responses\nx-api-key: sekret\r\n",
             "{}",
             400,
             "/error/type",
             json!("mock"),
         ),
         ("GET /requests", "", 200, "/calls", json!(3)),
+        (
+            "GET /requests",
+            "",
+            200,
+            "/requests/2/headers/x-api-key",
+            json!("…"),
+        ),
+        (
+            "GET /requests",
+            "",
+            200,
+            "/requests/2/headers/content-length",
+            json!("2"),
+        ),
     ] {
         let (found, answer) = fetch(&vendor, head, body).await;
         assert_eq!(found, status, "{head}: {answer}");

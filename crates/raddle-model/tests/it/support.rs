@@ -34,7 +34,8 @@ impl Vendor {
         Self::of(server.expect("a server"), Client::new())
     }
 
-    fn of(server: Server, client: Client) -> Self {
+    /// This one, and this way to it.
+    pub fn of(server: Server, client: Client) -> Self {
         let endpoint = server.base_url().parse().expect("an address");
         Self {
             server,

@@ -126,9 +126,9 @@ pub(super) fn summary(
 
 /// The ids of those threads that are there for their users.
 fn ids(connection: &Connection, found: Vec<Found>) -> impl Iterator<Item = ThreadId> {
-    let mut found = found;
-    found.retain(|it| is_for_users(connection, it));
-    found.into_iter().map(|it| it.thread)
+    let there = |it: &Found| is_for_users(connection, it);
+    let found = found.into_iter().filter(there);
+    found.map(|it| it.thread)
 }
 
 /// Whether a thread is there for its users: not one that is being deleted, or that is still being copied.

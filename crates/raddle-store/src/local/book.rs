@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use raddle_core::Class;
 use raddle_core::ports::AppendError;
@@ -13,6 +14,9 @@ use rusqlite::config::DbConfig;
 use super::known::Known;
 use super::log::{self, Growth, Hands};
 use super::{error, schema};
+
+/// How long after a reader was in the way clearing the log is tried again: each time, those who write wait.
+const CLEAR_PAUSE: Duration = Duration::from_secs(1);
 
 /// The file, open for writing.
 #[derive(Debug)]
@@ -25,8 +29,8 @@ pub(super) struct Book {
     /// What is remembered of threads.
     pub(super) known: Known,
     growth: Growth,
-    /// Whether the log may still hold what was deleted.
-    uncleared: bool,
+    /// When the log is to be cleared, if it may still hold what was deleted.
+    clear_at: Option<Instant>,
     hands: Hands,
     /// Whether a commit was begun of which nobody knows what came, and the file was not opened since.
     doubt: Arc<AtomicBool>,
@@ -57,7 +61,7 @@ impl Book {
             synced: Class::Process,
             known: Known::default(),
             growth: Growth::default(),
-            uncleared: false,
+            clear_at: None,
             hands: Hands::default(),
             doubt: Arc::default(),
         }
@@ -137,7 +141,7 @@ impl Book {
 
     /// Moves the log into the file when there is enough of it. Nobody waits for this.
     pub(super) fn tend(&mut self) {
-        if self.uncleared {
+        if self.clear_at.is_some_and(|at| at <= Instant::now()) {
             self.clear();
         }
         if !self.growth.is_due() {
@@ -150,12 +154,13 @@ impl Book {
         self.heed(tended);
     }
 
-    /// Clears the log of what was deleted. If a reader is in the way, that is tried again after the next
+    /// Clears the log of what was deleted. If a reader is in the way, that is tried again after later
     /// writes, or closing the file does it: those who write do not wait for an export.
     pub(super) fn clear(&mut self) {
         if let Some(connection) = &self.connection {
             let cleared = log::empty_soon(connection);
-            self.uncleared = !matches!(cleared, Ok(false));
+            let again = !matches!(cleared, Ok(false));
+            self.clear_at = again.then(|| Instant::now() + CLEAR_PAUSE);
             self.heed(cleared.map(|_| ()));
         }
     }

@@ -286,15 +286,22 @@ pub(super) fn begin(
 }
 
 /// Makes a thread one that is being deleted. What else its row said no longer matters, so it need not
-/// be sound.
+/// be sound, and is not looked at.
 pub(super) fn let_go(transaction: &Connection, thread: ThreadId, number: i64) -> Result<(), Error> {
-    let head: i64 = transaction
-        .prepare_cached("SELECT head FROM thread WHERE number = ?1")?
-        .query_row([number], |row| row.get(0))?;
     let row = Row {
         number,
         going: true,
         ..Row::new(thread)
     };
-    move_fence(transaction, thread, Seq(head.unsigned_abs()), &row)
+    let gone = transaction
+        .prepare_cached(
+            "UPDATE thread SET head = 0, going = ?1, origin = NULL, turn = 0, turn_end = 0, item = 0,
+                 cut = 0, listed = NULL, sum = ?2
+             WHERE number = ?3",
+        )?
+        .execute(params![GOING, chain::sum_of_thread(thread, &row), number])?;
+    if gone != 1 {
+        return Err(Error::StatementChangedRows(gone));
+    }
+    Ok(())
 }

@@ -18,6 +18,9 @@ use super::{error, read};
 use crate::page::{self, ListCursor, Place};
 use crate::records::item_of;
 
+/// The longest text that SQLite is asked to find. It refuses patterns of 50,000 bytes.
+const PATTERN_BYTES_MAX: usize = 1_000;
+
 /// A page of threads.
 pub(super) fn list(connection: &Connection, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
     let cursor = ListCursor::parse(query)?;
@@ -188,9 +191,10 @@ fn list_of(wanted: &[String]) -> Option<String> {
     serde_json::to_string(some).ok()
 }
 
-/// A text as a pattern that finds it in whatever case; nothing if SQLite does not know its letters.
+/// A text as a pattern that finds it in whatever case; nothing if SQLite does not know its letters, or
+/// would not take one so long. Each thread is looked at once more in any case.
 fn pattern(text: &str) -> Option<String> {
-    let text = Some(text).filter(|text| text.is_ascii())?;
+    let text = Some(text).filter(|text| text.is_ascii() && text.len() <= PATTERN_BYTES_MAX)?;
     let mut pattern = String::from("%");
     for letter in text.chars() {
         if matches!(letter, '%' | '_' | '!') {

@@ -101,6 +101,24 @@ fn events_are_read() {
             })),
         ),
         (
+            json!({"type": "response.completed", "response": {"usage": {"input_tokens": null, "output_tokens": 2.0,
+                "input_tokens_details": {"cached_tokens": null}}}}),
+            Event::Completed(Some(Tokens {
+                input: 0,
+                cached: 0,
+                output: 2,
+                reasoning: 0,
+            })),
+        ),
+        (
+            json!({"type": "response.completed", "response": {"usage": {"input_tokens": "many"}}}),
+            Event::Completed(None),
+        ),
+        (
+            json!({"type": "response.completed", "response": {"usage": 7}}),
+            Event::Completed(None),
+        ),
+        (
             json!({"type": "response.completed", "response": {"usage": null}}),
             Event::Completed(None),
         ),

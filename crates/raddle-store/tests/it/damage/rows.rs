@@ -312,6 +312,38 @@ async fn a_changed_column_of_any_table() {
 }
 
 #[tokio::test]
+async fn a_thread_whose_row_was_hit_can_be_deleted() {
+    let rest = Rest::new().await;
+    let (columns, rows) = rest.rows("thread");
+    assert_eq!(columns[..2], ["number", "id"]);
+    let mut hits = 0;
+    for row in &rows[..2] {
+        let Value::Blob(id) = &row[1] else {
+            panic!("{row:?}");
+        };
+        let thread = ThreadId::from(uuid::Uuid::from_slice(id).unwrap());
+        for (column, value) in columns.iter().zip(row).skip(2) {
+            for bit in [0, 63] {
+                let Some(value) = flipped(value, bit) else {
+                    continue;
+                };
+                let sql = format!("UPDATE thread SET {column} = ?1 WHERE number = ?2");
+                let what = format!("{sql}: {value:?} in {row:?}");
+                let values = [&value, &row[0]];
+                let change = |it: &Connection| it.execute(&sql, values).map(|_| ());
+                assert!(rest.change(change), "{what}");
+                let journal = local(rest.folder.path());
+                assert_eq!(journal.delete(thread).await, Ok(()), "{what}");
+                let read = journal.read(thread, Seq::ZERO, usize::MAX).await;
+                assert_eq!(read, Err(ReadError::NotFound), "{what}");
+                hits += 1;
+            }
+        }
+    }
+    assert!(hits > 25, "{hits}");
+}
+
+#[tokio::test]
 async fn a_row_of_any_table_that_vanished() {
     let rest = Rest::new().await;
     let mut hits = 0;

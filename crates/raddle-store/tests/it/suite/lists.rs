@@ -239,6 +239,13 @@ async fn every_filter(journal: impl Journal + Pages) {
         ),
         (
             ListQuery {
+                title: Some("so be it".repeat(10_000)),
+                ..all.clone()
+            },
+            vec![],
+        ),
+        (
+            ListQuery {
                 except: vec![scripts[1].thread],
                 ..all.clone()
             },
