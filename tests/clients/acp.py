@@ -14,9 +14,10 @@ from turns import Told
 #: Without a result to each of these the adapter gives up.
 NEEDED = ["initialize", "config/read", "account/read", "permissionProfile/list", "config/read"]
 
-#: In a session it asks for these too, and does without.
-_SPARED_IN_A_SESSION = ["thread/backgroundTerminals/list", "thread/goal/get"]
+#: In a session it asks for this too, and does without.
+_SPARED_IN_A_SESSION = ["thread/goal/get"]
 
+_UNSUBSCRIBE = "thread/unsubscribe"
 _PROMPT = "what makes cloth?"
 #: When the turn is over, the adapter asks for a title in a thread of its own, with this model,
 #: whatever is configured. It does not wait for it, so a client that leaves may cut it anywhere.
@@ -108,6 +109,9 @@ def session(bench):
     require_equal("what the model knows", model.asked()[-1], [*said, *more])
     record = stand_in.record()
     require_answered(record, _SPARED_IN_A_SESSION)
+    # It closes a session only when it knows that nothing runs in it, and lets the thread go then.
+    left = [call.params["threadId"] for call in record.calls() if call.method == _UNSUBSCRIBE]
+    require_equal("which threads were let go", left, [name, name])
     turns = [call.params["threadId"] for call in record.calls() if call.method == "turn/start"]
     require_equal("the thread of each turn", turns, [name] * 4)
     ends = [it for it in Told(record, name).words if it.startswith("turn/completed")]

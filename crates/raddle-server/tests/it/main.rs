@@ -41,6 +41,9 @@ mod thread {
         mod list;
     }
     mod archive;
+    mod background_terminals {
+        mod list;
+    }
     mod compact {
         mod start;
     }
