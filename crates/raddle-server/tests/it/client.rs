@@ -95,7 +95,16 @@ impl Client {
         Self::connect_within(server, Limits::default()).await
     }
 
+    /// One that may use what is experimental.
+    pub async fn connect_boldly(server: &mut Server) -> Self {
+        Self::introduced(server, Limits::default(), json!({"experimentalApi": true})).await
+    }
+
     pub async fn connect_within(server: &mut Server, limits: Limits) -> Self {
+        Self::introduced(server, limits, json!(null)).await
+    }
+
+    async fn introduced(server: &mut Server, limits: Limits, capabilities: Value) -> Self {
         let (connection, far) = memory(limits);
         let queue = far.outgoing.clone();
         let ended = server.serve(far);
@@ -105,7 +114,10 @@ impl Client {
             ended,
             next_id: 1,
         };
-        let params = json!({"clientInfo": {"name": "test", "version": "1"}});
+        let params = json!({
+            "clientInfo": {"name": "test", "version": "1"},
+            "capabilities": capabilities,
+        });
         client.ask("initialize", params).await.expect("initialize");
         client
     }

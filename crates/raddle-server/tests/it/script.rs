@@ -35,7 +35,8 @@ pub fn threads_in(
     with_pages(journal, Arc::new(MemoryJournal::new()), says)
 }
 
-fn with_pages(
+/// The same with pages of one's own.
+pub fn with_pages(
     journal: Arc<dyn Journal>,
     pages: Arc<dyn Pages>,
     says: &[&str],

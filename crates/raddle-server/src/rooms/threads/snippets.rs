@@ -1,7 +1,7 @@
 //! Where in a thread a text was found.
 
 use raddle_agent::{AgentError, Threads};
-use raddle_core::ports::{PageQuery, Summary};
+use raddle_core::ports::{PageQuery, ReadError, Summary};
 use raddle_core::{Input, Item, ItemBody};
 
 /// How many of a thread's newest items are looked at. A text that is only in older ones is found, and
@@ -27,8 +27,13 @@ pub(crate) async fn snippet(
         newest_first: true,
         cursor: None,
     };
-    let page = threads.items(thread.thread, None, query).await?;
-    let mut words = page.entries.iter().flat_map(|it| words_of(&it.item));
+    let items = match threads.items(thread.thread, None, query).await {
+        Ok(page) => page.entries,
+        // One that went meanwhile, or cannot be read, keeps nobody from the others.
+        Err(AgentError::Read(ReadError::NotFound | ReadError::Corrupt { .. })) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let mut words = items.iter().flat_map(|it| words_of(&it.item));
     let found = words.find_map(|words| around(words, &text));
     Ok(found.unwrap_or_else(|| thread.preview.chars().take(2 * AROUND).collect()))
 }

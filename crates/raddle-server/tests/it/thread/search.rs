@@ -1,8 +1,89 @@
 //! `thread/search`.
 
-use crate::client::play;
+use std::future::ready;
+use std::sync::Arc;
+
+use raddle_core::ports::{
+    ItemEntry, ListQuery, Page, PageQuery, Pages, ReadError, Summary, TurnEntry, Waiting,
+};
+use raddle_core::{Seq, ThreadId, TurnId};
+use raddle_server::Server;
+use raddle_store::MemoryJournal;
+use serde_json::json;
+
+use crate::client::{Client, play};
+use crate::player::Stage;
+use crate::script;
 
 #[tokio::test]
 async fn conversation() {
     play("thread/search").await;
+}
+
+/// Pages on which threads are found whose items cannot be read.
+struct Hurt {
+    inner: Arc<MemoryJournal>,
+    error: ReadError,
+}
+
+impl Pages for Hurt {
+    fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+        self.inner.list(query)
+    }
+
+    fn turns(
+        &self,
+        thread: ThreadId,
+        query: PageQuery,
+    ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
+        self.inner.turns(thread, query)
+    }
+
+    fn items(
+        &self,
+        _: ThreadId,
+        _: Option<TurnId>,
+        _: PageQuery,
+    ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
+        Box::pin(ready(Err(self.error.clone())))
+    }
+
+    fn search(
+        &self,
+        text: String,
+        query: ListQuery,
+    ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
+        self.inner.search(text, query)
+    }
+}
+
+#[tokio::test]
+async fn a_thread_that_was_found_and_cannot_be_read_is_shown_by_its_first_words() {
+    let damaged = ReadError::Corrupt {
+        at: Seq(1),
+        what: "it is not what was written".to_owned(),
+    };
+    let away = ReadError::Unavailable("for a while".to_owned());
+    for (error, is_shown) in [(ReadError::NotFound, true), (damaged, true), (away, false)] {
+        let stage = Stage::new();
+        let inner = Arc::new(MemoryJournal::new());
+        let pages = Arc::new(Hurt {
+            inner: inner.clone(),
+            error: error.clone(),
+        });
+        let threads = script::with_pages(inner, pages, &["a needle in the hay"]);
+        let mut server = Server::open(stage.options(), threads).expect("a server");
+        let mut client = Client::connect_boldly(&mut server).await;
+        let started = client.ask("thread/start", json!({})).await;
+        let thread = &started.expect("a thread")["thread"]["id"];
+        let input = json!([{"type": "text", "text": "first words"}]);
+        client.request("turn/start", json!({"threadId": thread, "input": input}));
+        while client.next().await["method"] != "turn/completed" {}
+        let found = client
+            .ask("thread/search", json!({"searchTerm": "needle"}))
+            .await;
+        let snippet = found.map(|it| it["data"][0]["snippet"].clone()).ok();
+        let wanted = is_shown.then(|| json!("first words"));
+        assert_eq!(snippet, wanted, "{error}");
+    }
 }
