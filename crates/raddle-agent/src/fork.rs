@@ -46,13 +46,11 @@ pub enum Cut {
     Before(TurnId),
 }
 
-/// A turn among its neighbours.
+/// A turn and what follows it.
 #[derive(Debug)]
 pub struct Found {
     /// The turn.
     pub turn: TurnEntry,
-    /// The one before it.
-    pub before: Option<TurnEntry>,
     /// The one after it.
     pub after: Option<TurnEntry>,
 }
@@ -168,35 +166,25 @@ impl Threads {
         self.order(id, Command::Revert(revert), reply).await;
     }
 
-    /// A turn that counts, among its neighbours.
+    /// A turn that counts, and the one after it.
     pub async fn find(&self, id: ThreadId, turn: &TurnId) -> Result<Found, AgentError> {
         let mut query = PageQuery {
             limit: TURNS,
             newest_first: true,
             cursor: None,
         };
-        let mut newer: Option<TurnEntry> = None;
-        let mut found: Option<Found> = None;
+        let mut after: Option<TurnEntry> = None;
         loop {
             let page = self.turns(id, query.clone()).await?;
             for entry in page.entries {
-                if let Some(mut found) = found.take() {
-                    found.before = Some(entry);
-                    return Ok(found);
-                }
                 if entry.turn == *turn {
-                    found = Some(Found {
-                        turn: entry,
-                        before: None,
-                        after: newer.take(),
-                    });
-                } else {
-                    newer = Some(entry);
+                    return Ok(Found { turn: entry, after });
                 }
+                after = Some(entry);
             }
             query.cursor = page.next;
             if query.cursor.is_none() {
-                return found.ok_or(Refusal::NoSuchTurn.into());
+                return Err(Refusal::NoSuchTurn.into());
             }
         }
     }

@@ -8,7 +8,6 @@
 //! Below: nothing of Raddle's. Above: server, client, plugin. It knows no method name.
 
 mod auth;
-mod calls;
 mod connection;
 mod doors;
 mod encode;
@@ -27,7 +26,6 @@ mod visit;
 mod websocket;
 
 pub use auth::{Auth, AuthError, SignedBearer};
-pub use calls::{CallError, Calls};
 pub use connection::{Connection, Frame, Incoming, Peer, Transport};
 pub use doors::{Door, DoorError, Doors};
 pub use encode::{answer, notification, refusal, request};

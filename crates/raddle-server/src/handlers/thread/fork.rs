@@ -90,7 +90,7 @@ async fn shown(
     let asked = all.instructions(&peek.thread.settings().cwd).await;
     let mut head = view::head(&peek.thread, asked.sources);
     if !exclude_turns {
-        head.thread.turns = view::turns(all, peek, Open::Bare).await?.turns;
+        head.thread.turns = view::turns(all, peek, Open::Bare).await?;
     }
     Ok(ThreadForkResponse {
         approval_policy: head.approval_policy,

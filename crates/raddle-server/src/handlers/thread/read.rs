@@ -42,7 +42,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadRead>) {
                 Err(error) => return reply.error(error),
             };
             match turns(&rooms.threads, &peek, Open::SoFar).await {
-                Ok(shown) => thread.turns = shown.turns,
+                Ok(turns) => thread.turns = turns,
                 Err(error) => return reply.error(threads::refused(id, error)),
             }
             return reply.ok(&ThreadReadResponse {

@@ -85,7 +85,7 @@ async fn shown(
     let mut head: ThreadStartResponse = view::head(&peek.thread, asked.sources);
     let ends = ends(all, id, None).await?;
     if !params.exclude_turns {
-        head.thread.turns = view::turns(all, peek, Open::Bare).await?.turns;
+        head.thread.turns = view::turns(all, peek, Open::Bare).await?;
     }
     let initial_turns_page = match &params.initial_turns_page {
         Some(page) => Some(first_page(all, id, page).await?),

@@ -54,20 +54,14 @@ pub(crate) enum Open {
     Bare,
 }
 
-/// Turns with their items, oldest first.
-#[derive(Debug)]
-pub(crate) struct Turns {
-    pub(crate) turns: Vec<wire::Turn>,
-    /// Where those before begin, newest first, if not all are here.
-    pub(crate) older: Option<String>,
-}
-
-/// The newest turns of a thread as it was when it was looked at: as many as fit into an answer.
-pub(crate) async fn turns(threads: &Threads, peek: &Peek, open: Open) -> Result<Turns, AgentError> {
-    let mut shown = Turns {
-        turns: Vec::new(),
-        older: None,
-    };
+/// The newest turns of a thread as it was when it was looked at, with their items and oldest first: as many
+/// as fit into an answer.
+pub(crate) async fn turns(
+    threads: &Threads,
+    peek: &Peek,
+    open: Open,
+) -> Result<Vec<wire::Turn>, AgentError> {
+    let mut shown = Vec::new();
     let Some(id) = peek.thread.id() else {
         return Ok(shown);
     };
@@ -81,14 +75,13 @@ pub(crate) async fn turns(threads: &Threads, peek: &Peek, open: Open) -> Result<
     };
     loop {
         let page = look.page(query.clone(), &TurnItemsView::Full).await?;
-        shown.turns.extend(page.data);
+        shown.extend(page.data);
         query.cursor = page.next_cursor;
         if query.cursor.is_none() || look.is_full {
             break;
         }
     }
-    shown.turns.reverse();
-    shown.older = query.cursor;
+    shown.reverse();
     Ok(shown)
 }
 
