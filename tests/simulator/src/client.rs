@@ -3,6 +3,7 @@
 mod act;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -135,6 +136,18 @@ pub struct Client {
     /// How much more it wants.
     pub commands_left: u32,
     moved: Option<usize>,
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, link, state) = (&self.name, &self.link, &self.state);
+        write!(
+            f,
+            "{name} ({state:?} on {link:?}) has reached {}",
+            self.reached
+        )?;
+        write!(f, " and waits for {:?}", self.asking.values())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -259,9 +259,16 @@ impl World {
         for lane in self.lanes.iter().filter(|lane| !lane.gone) {
             ending::i5_all_ended(&lane.oracle)?;
         }
-        broken(
-            "I5 ending",
-            "a client is still not at the newest record, or not answered",
-        )
+        let lanes = self.lanes.iter().enumerate().filter(|(_, it)| !it.gone);
+        for (thread, lane) in lanes {
+            let head = self.store.log(thread).head;
+            for client in lane.clients.iter().filter(|it| !it.is_settled(head)) {
+                return broken(
+                    "I5 ending",
+                    format!("thread {thread} is at {head} and a client of it is not: {client}"),
+                );
+            }
+        }
+        broken("I5 ending", "something is still under way")
     }
 }

@@ -35,6 +35,12 @@ impl World {
             Asked::GoOn(seen) => (Some(seen), false),
             Asked::Wish(..) => return broken(super::ONE_ANSWER, "a wish is taken for a listener"),
         };
+        // Two connections of one client are not in order with each other: the older one, when it comes
+        // last, is over already, and must not take the place of the newer one.
+        let newer = |it: &Listener| it.link.count > link.count;
+        if live.listeners.get(&client).is_some_and(newer) {
+            return Ok(());
+        }
         let asks = asks(live)?;
         let whole = seen.is_none() || settled.cursor == Cursor::Expired;
         let listener = Listener {
