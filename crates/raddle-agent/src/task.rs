@@ -253,7 +253,7 @@ impl Task {
                     }
                     self.show_to_lookers();
                     self.say_why(&ended);
-                    return self.over(ended);
+                    return self.over(ended).await;
                 }
             }
         }

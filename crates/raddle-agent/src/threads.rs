@@ -1,6 +1,7 @@
 //! The live threads, and handles to them.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ use crate::{Heard, Listener, Nodes};
 
 /// How many messages to one thread may wait.
 const INBOX: usize = 64;
+
+/// How many threads may be opened at a time.
+const OPENINGS: usize = 64;
 
 /// How long threads may take to be left in good order: a little longer than they wait for a journal that is
 /// away.
@@ -125,8 +129,9 @@ pub(crate) struct Shared {
     live: Mutex<HashMap<ThreadId, Handle>>,
     /// Woken when a thread is no longer live.
     left: Notify,
-    /// Held by whoever opens a thread, so that it is opened once.
-    opening: Turn<()>,
+    /// Held by whoever opens a thread, so that it is opened once; threads share a few of these, so that one
+    /// that takes its time holds up few others.
+    opening: [Turn<()>; OPENINGS],
     /// Those who hear what concerns everyone.
     crowd: Mutex<Vec<Weak<dyn Listener>>>,
     tasks: Mutex<JoinSet<()>>,
@@ -160,7 +165,7 @@ impl Threads {
                 recovery,
                 live: Mutex::default(),
                 left: Notify::new(),
-                opening: Turn::default(),
+                opening: std::array::from_fn(|_| Turn::default()),
                 crowd: Mutex::default(),
                 tasks: Mutex::default(),
                 lookout: Lookout::new(),
@@ -206,7 +211,7 @@ impl Threads {
         if let Some(handle) = self.shared.staying(id).await {
             return Ok(handle);
         }
-        let _turn = self.shared.opening.lock().await;
+        let _turn = self.shared.opening(id).lock().await;
         if let Some(handle) = self.shared.staying(id).await {
             return Ok(handle);
         }
@@ -261,6 +266,12 @@ impl Shared {
             }
             left.await;
         }
+    }
+
+    fn opening(&self, id: ThreadId) -> &Turn<()> {
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        &self.opening[hasher.finish() as usize % OPENINGS]
     }
 
     pub(crate) fn now(&self) -> Timestamp {

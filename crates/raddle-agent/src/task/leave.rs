@@ -9,7 +9,7 @@ use raddle_protocol::{
 };
 use tokio::time::Instant;
 
-use super::{Over, Task};
+use super::{Message, Over, Task};
 use crate::{AgentError, Heard};
 
 /// How long a thread stays in memory to which nobody listens and in which nothing happens.
@@ -56,11 +56,16 @@ impl Task {
         self.released = self.owner.offer(release).is_ok();
     }
 
-    pub(super) fn over(mut self, ended: Ended) -> Over {
+    pub(super) async fn over(mut self, ended: Ended) -> Over {
         self.inbox.close();
         let mut late = Vec::new();
-        while let Ok(message) = self.inbox.try_recv() {
-            late.push(message);
+        // Whoever found a place before it was closed may still be about to use it: only the end of the
+        // inbox says that nothing more comes.
+        while let Some(message) = self.inbox.recv().await {
+            // A thread that is left need not be opened to be left again.
+            if !matches!(message, Message::Leave) {
+                late.push(message);
+            }
         }
         if self.leaving.is_none() {
             let why = match ended {
