@@ -38,8 +38,9 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ReviewStart>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
+        let turn = TurnId::mint();
         let start = Command::StartReview(Box::new(StartReview {
-            turn: TurnId::mint(),
+            turn: turn.clone(),
             item: ItemId::mint(),
             text: text.clone(),
             prompt: format!("{task} {MANNER}"),
@@ -47,9 +48,9 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ReviewStart>) {
             principal: threads::principal(&session),
         }));
         let answer = move |done: Ordered<'_>| {
-            let begun = done.map(|done| ReviewStartResponse {
+            let begun = done.map(|_| ReviewStartResponse {
                 review_thread_id: id,
-                turn: begun(done.thread.turn().map(|turn| turn.id.clone()), text),
+                turn: begun(turn, text),
             });
             reply.finish(begun.map_err(|error| threads::refused(id, error)));
         };
@@ -93,7 +94,7 @@ fn asked(target: &ReviewTarget) -> Option<(String, String)> {
 }
 
 /// The turn, with a message that says what is reviewed.
-fn begun(turn: Option<TurnId>, text: String) -> Turn {
+fn begun(turn: TurnId, text: String) -> Turn {
     let content = UserInput::Text(TextUserInput {
         text,
         text_elements: Vec::new(),
@@ -106,7 +107,7 @@ fn begun(turn: Option<TurnId>, text: String) -> Turn {
         started_at_ms: None,
     };
     Turn {
-        id: turn.unwrap_or_else(TurnId::mint),
+        id: turn,
         items: vec![ThreadItem::UserMessage(message)],
         status: TurnStatus::InProgress,
         completed_at: None,

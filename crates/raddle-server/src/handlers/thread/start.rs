@@ -40,8 +40,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
         let sources = rooms.threads.instructions(cwd).await.sources;
         let ear = threads::subscriber(&session, id);
         rooms.threads.start(started, ear, move |subscribed| {
-            let thread = subscribed.map_err(|error| threads::refused(id, error));
-            reply.finish(thread.map(|subscribed| view::head(&subscribed.thread, sources)));
+            let head = subscribed.map(|subscribed| view::head(&subscribed.thread, sources));
+            if head.is_err() {
+                session.threads().remove(&id);
+            }
+            reply.finish(head.map_err(|error| threads::refused(id, error)));
         });
     });
 }
