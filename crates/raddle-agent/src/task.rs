@@ -24,6 +24,7 @@ use self::join::Joining;
 pub(crate) use self::join::{Subscriber, Usage};
 use self::leave::Leaving;
 use crate::Listener;
+use crate::context::History;
 use crate::threads::{AgentError, Done, Ordered, Shared};
 
 /// How many reports of work may wait; whoever reports waits for room.
@@ -124,6 +125,7 @@ pub(crate) struct Task {
     /// Where handles read how turns run.
     settings: watch::Sender<Arc<Settings>>,
     work: BTreeMap<Effect, AbortHandle>,
+    history: Arc<History>,
     tokens: u64,
     /// Since when the journal takes nothing.
     away_since: Option<Instant>,
@@ -153,6 +155,7 @@ impl Task {
     ) -> Self {
         let (reporter, reports) = mpsc::channel(REPORTS);
         let found = owner.stored();
+        let history = Arc::new(History::new(shared.shelf.clone()));
         Self {
             id,
             shared,
@@ -170,6 +173,7 @@ impl Task {
             looks: Vec::new(),
             settings,
             work: BTreeMap::new(),
+            history,
             tokens: 0,
             away_since: None,
             failed: None,

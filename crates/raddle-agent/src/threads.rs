@@ -13,6 +13,7 @@ use raddle_core::{
 use tokio::sync::{Mutex as Turn, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use crate::context::Shelf;
 use crate::open::open;
 use crate::surroundings::{Instructions, Lookout};
 use crate::task::{Message, Over, PATIENCE, Subscriber, Task, Then, Usage};
@@ -136,6 +137,7 @@ pub(crate) struct Shared {
     crowd: Mutex<Vec<Weak<dyn Listener>>>,
     tasks: Mutex<JoinSet<()>>,
     pub(crate) lookout: Lookout,
+    pub(crate) shelf: Shelf,
 }
 
 impl Threads {
@@ -169,6 +171,7 @@ impl Threads {
                 crowd: Mutex::default(),
                 tasks: Mutex::default(),
                 lookout: Lookout::new(),
+                shelf: Shelf::default(),
             }),
         }
     }

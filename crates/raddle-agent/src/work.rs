@@ -9,7 +9,7 @@ use raddle_core::{
 };
 use tokio::sync::mpsc;
 
-use crate::context;
+use crate::context::{self, History};
 use crate::instructions::CONDENSE;
 
 /// What a call of the model needs.
@@ -18,6 +18,7 @@ pub(crate) struct ModelWork {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) prompt: Prompt,
     pub(crate) lineage: Vec<Span>,
+    pub(crate) history: Arc<History>,
     pub(crate) call: u32,
     pub(crate) reports: mpsc::Sender<Command>,
 }
@@ -26,9 +27,9 @@ impl ModelWork {
     /// Asks the model and reports everything it says. Ends early when nobody takes the reports.
     pub(crate) async fn run(mut self) {
         let thread = self.prompt.thread;
-        match context::build(&*self.journal, thread, &self.lineage).await {
-            Ok(context) => {
-                self.prompt.entries = context.entries();
+        match context::build(&*self.journal, thread, &self.lineage, &self.history).await {
+            Ok(entries) => {
+                self.prompt.entries = entries;
                 if self.prompt.purpose == Purpose::Compact {
                     let condense = Entry::Note(CONDENSE.to_owned());
                     self.prompt.entries.push(condense);

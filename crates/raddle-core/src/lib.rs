@@ -23,7 +23,9 @@ pub use bugs::{Bug, plant, small_bounds};
 pub use command::*;
 pub use context::{Context, Entry};
 pub use number::{Epoch, Seq, Timestamp};
-pub use owner::{Ended, Envelope, Inbox, Node, Out, Owner, Settled, Step, Tail, Token, Told};
+pub use owner::{
+    Ended, Envelope, Inbox, Node, Out, Owner, Settled, Step, Tail, Token, Told, weight,
+};
 pub use raddle_protocol::{ItemId, ThreadId, TurnId};
 pub use record::*;
 pub use refusal::{Refusal, Settlement};

@@ -20,6 +20,7 @@ use crate::{
 };
 
 use batch::Batch;
+pub use batch::weight;
 
 /// How many numbers an owner reserves at a time.
 fn reserve() -> u64 {

@@ -28,6 +28,7 @@ impl Task {
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
                     },
                     lineage: thread.lineage().to_vec(),
+                    history: self.history.clone(),
                     call: *call,
                     reports: self.reporter.clone(),
                 };

@@ -207,7 +207,7 @@ impl Owner {
 }
 
 /// About how many bytes a record takes.
-pub(super) fn weight(body: &Body) -> u64 {
+pub fn weight(body: &Body) -> u64 {
     const REST: u64 = 100;
     match body {
         Body::Delta(delta) => delta.text.len() as u64 + REST,
