@@ -1,5 +1,6 @@
 //! Threads and their turns as answers show them.
 
+use std::collections::VecDeque;
 use std::io;
 
 use raddle_agent::{AgentError, Peek, Threads};
@@ -13,6 +14,9 @@ use wire::TurnItemsView;
 
 /// How many bytes of items one answer holds. A single item may have more.
 const ITEMS_BYTES_MAX: usize = 8 << 20;
+
+/// About how many bytes a turn has beside its items.
+const TURN_BYTES: usize = 250;
 
 /// How many turns, and items of a turn, are read at a time.
 const TURNS: usize = 25;
@@ -68,6 +72,7 @@ pub(crate) async fn turns(
     let mut look = Look::new(threads, id, peek.thread.head());
     look.peek = Some(peek);
     look.open = open;
+    look.along = Some(Items::newest_first(None));
     let mut query = PageQuery {
         limit: TURNS,
         newest_first: true,
@@ -114,6 +119,8 @@ struct Look<'a> {
     /// What came later is not shown.
     upto: Seq,
     open: Open,
+    /// The items of all turns, where these are looked at one after the other from the newest on.
+    along: Option<Items>,
     /// How many bytes of items the answer still takes; all of them before the first.
     room: usize,
     is_begun: bool,
@@ -129,6 +136,7 @@ impl<'a> Look<'a> {
             peek: None,
             upto,
             open: Open::SoFar,
+            along: None,
             room: ITEMS_BYTES_MAX,
             is_begun: false,
             is_full: false,
@@ -199,6 +207,7 @@ impl<'a> Look<'a> {
         turn.items_view = items.clone();
         match items {
             TurnItemsView::Full => {
+                self.room = self.room.saturating_sub(TURN_BYTES);
                 let whole = self.items(&entry.turn, &mut turn.items).await?;
                 if !whole {
                     self.is_full = true;
@@ -222,28 +231,44 @@ impl<'a> Look<'a> {
         turn: &TurnId,
         items: &mut Vec<wire::ThreadItem>,
     ) -> Result<bool, AgentError> {
-        let mut cursor = None;
         let mut whole = true;
-        'pages: loop {
-            let page = self.items_page(turn, cursor, true, ITEMS).await?;
-            for entry in page.entries {
-                let item = item_view(&entry.item);
-                let bytes = weight(&item);
-                if bytes > self.room && self.is_begun {
-                    whole = false;
-                    break 'pages;
-                }
-                self.is_begun = true;
-                self.room = self.room.saturating_sub(bytes);
-                items.push(item);
-            }
-            cursor = page.next;
-            if cursor.is_none() {
+        let mut from = match self.along.take() {
+            Some(along) => along,
+            None => Items::newest_first(Some(turn.clone())),
+        };
+        while let Some(entry) = self.next_of(turn, &mut from).await? {
+            let item = item_view(&entry.item);
+            let bytes = weight(&item);
+            if bytes > self.room && self.is_begun {
+                whole = false;
                 break;
             }
+            self.is_begun = true;
+            self.room = self.room.saturating_sub(bytes);
+            items.push(item);
+        }
+        if from.turn.is_none() {
+            self.along = Some(from);
         }
         items.reverse();
         Ok(whole)
+    }
+
+    /// The next item, if it is of that turn.
+    async fn next_of(
+        &self,
+        turn: &TurnId,
+        from: &mut Items,
+    ) -> Result<Option<ItemEntry>, AgentError> {
+        while from.read.is_empty() && !from.is_over {
+            let cursor = from.cursor.take();
+            let page = self.items_page(from.turn.clone(), cursor, true, ITEMS);
+            let page = page.await?;
+            from.read = page.entries.into();
+            from.is_over = page.next.is_none();
+            from.cursor = page.next;
+        }
+        Ok(from.read.pop_front_if(|entry| entry.turn == *turn))
     }
 
     /// Adds what of a turn is open.
@@ -256,7 +281,9 @@ impl<'a> Look<'a> {
 
     /// The first message of the user, and the last of the agent.
     async fn ends(&self, turn: &TurnId) -> Result<Vec<wire::ThreadItem>, AgentError> {
-        let page = self.items_page(turn, None, false, FIRST).await?;
+        let items =
+            |cursor, newest_first| self.items_page(Some(turn.clone()), cursor, newest_first, FIRST);
+        let page = items(None, false).await?;
         let mut entries = page.entries.into_iter();
         let first = entries.find(|it| matches!(it.item.body, ItemBody::UserMessage(_)));
         let is_answer = |it: &ItemEntry| matches!(it.item.body, ItemBody::AgentMessage(_));
@@ -264,7 +291,7 @@ impl<'a> Look<'a> {
         let mut cursor = None;
         let mut seen = 0;
         while last.is_none() && seen < LAST {
-            let page = self.items_page(turn, cursor, true, FIRST).await?;
+            let page = items(cursor, true).await?;
             seen += page.entries.len();
             last = page.entries.into_iter().find(is_answer);
             cursor = page.next;
@@ -278,7 +305,7 @@ impl<'a> Look<'a> {
 
     async fn items_page(
         &self,
-        turn: &TurnId,
+        turn: Option<TurnId>,
         cursor: Option<String>,
         newest_first: bool,
         limit: usize,
@@ -288,10 +315,30 @@ impl<'a> Look<'a> {
             limit,
             newest_first,
         };
-        let turn = Some(turn.clone());
         let mut page = self.threads.items(self.id, turn, query).await?;
         page.entries.retain(|it| it.seq <= self.upto);
         Ok(page)
+    }
+}
+
+/// Items from the newest on, as far as they are read.
+struct Items {
+    /// Of this turn, or of all.
+    turn: Option<TurnId>,
+    read: VecDeque<ItemEntry>,
+    cursor: Option<String>,
+    /// Whether no more can be read.
+    is_over: bool,
+}
+
+impl Items {
+    fn newest_first(turn: Option<TurnId>) -> Self {
+        Self {
+            turn,
+            read: VecDeque::new(),
+            cursor: None,
+            is_over: false,
+        }
     }
 }
 
