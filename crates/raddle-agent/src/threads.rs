@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::open::open;
 use crate::surroundings::{Instructions, Lookout};
+use crate::tally::Tally;
 use crate::task::{Message, Over, PATIENCE, Subscriber, Task, Then, Usage};
 use crate::{Heard, Listener, Nodes};
 
@@ -131,6 +132,9 @@ pub(crate) struct Shared {
     crowd: Mutex<Vec<Weak<dyn Listener>>>,
     tasks: Mutex<JoinSet<()>>,
     pub(crate) lookout: Lookout,
+    pub(crate) tally: Tally,
+    /// A thread that never is, for asking the journal whether it answers.
+    pub(crate) nobody: ThreadId,
 }
 
 impl Threads {
@@ -164,6 +168,8 @@ impl Threads {
                 crowd: Mutex::default(),
                 tasks: Mutex::default(),
                 lookout: Lookout::new(),
+                tally: Tally::default(),
+                nobody: ThreadId::mint(),
             }),
         }
     }
