@@ -45,6 +45,8 @@ class Parts:
         self.sdk_python = self._one("openai-codex-0.163.0/bin/python")
         self.node = self._one("node-24.19.0/bin/node")
         self.acpx = self._one("acpx-0.19.1/node_modules/.bin/acpx")
+        self.llama_python = self._one("llama-2026.10.11549/bin/python")
+        self.prometheus_python = self._one("prometheus-client-0.26.0/bin/python")
         self.codex_acp = self._one("acpx-0.19.1/node_modules/.bin/codex-acp")
 
     def _one(self, pattern):

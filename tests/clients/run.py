@@ -10,10 +10,12 @@ do with turns and threads:
   Over a unix socket: a turn, Esc and `resume ID`; and a turn at the path where it looks by itself;
 - the Python SDK: streaming, interrupt, steer, compact, name, fork, list, archive and unarchive, and
   resume in another process;
-- the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again.
+- the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again;
+- those who watch: `/livez`, and `/metrics` as Prometheus reads it.
 
 The model is a script on this machine that says the same to everyone, or `raddle mock`, whose
-answers can be held so that it is certain what is under way. What is looked at: what the client
+answers can be held so that it is certain what is under way, or a llama.cpp server with a small model
+that is made for it. What is looked at: what the client
 shows, every message between client and server and its order, and what the model was asked.
 
 A method that a client asks for and that is not served yet is named in its check, and must be
@@ -44,6 +46,8 @@ from pathlib import Path
 
 import acp
 import examples
+import llama
+import operating
 import python_sdk
 import recorder_check
 import tui
@@ -59,6 +63,8 @@ CHECKS = {
     **tui_threads.CHECKS,
     **python_sdk.CHECKS,
     **acp.CHECKS,
+    **llama.CHECKS,
+    **operating.CHECKS,
 }
 
 

@@ -160,7 +160,7 @@ fn connections(text: &mut Text, rooms: &Rooms) {
         }
     }
     text.family(
-        "raddle_connections",
+        "raddle_connections_open",
         Kind::Gauge,
         "Connections that are open.",
     );

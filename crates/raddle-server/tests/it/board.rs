@@ -70,7 +70,7 @@ async fn a_turn_moves_the_counters() {
     says(
         &metrics(&*board).await,
         &[
-            "raddle_connections{transport=\"memory\"} 0",
+            "raddle_connections_open{transport=\"memory\"} 0",
             "raddle_threads_live 0",
             "raddle_turns_started_total 0",
             "raddle_outgoing_bytes 0",
@@ -92,7 +92,7 @@ async fn a_turn_moves_the_counters() {
     says(
         &moved,
         &[
-            "raddle_connections{transport=\"memory\"} 1",
+            "raddle_connections_open{transport=\"memory\"} 1",
             "raddle_connections_total{transport=\"memory\"} 1",
             "raddle_requests_total{method=\"initialize\",outcome=\"ok\"} 1",
             "raddle_requests_total{method=\"thread/start\",outcome=\"ok\"} 1",
@@ -115,7 +115,7 @@ async fn a_turn_moves_the_counters() {
     says(
         &metrics(&*board).await,
         &[
-            "raddle_connections{transport=\"memory\"} 0",
+            "raddle_connections_open{transport=\"memory\"} 0",
             "raddle_connections_total{transport=\"memory\"} 1",
         ],
     );
