@@ -49,6 +49,12 @@ class Parts:
         self.prometheus_python = self._one("prometheus-client-0.26.0/bin/python")
         self.codex_acp = self._one("acpx-0.19.1/node_modules/.bin/codex-acp")
 
+    def version(self, name):
+        """The version of a part, which its folder is named after."""
+        found = [it.name.removeprefix(f"{name}-") for it in self._root.glob(f"{name}-[0-9]*/")]
+        require_equal(f"how many versions of {name} there are", len(found), 1)
+        return found[0]
+
     def _one(self, pattern):
         found = sorted(self._root.glob(pattern))
         count = len(found)

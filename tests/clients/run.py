@@ -1,7 +1,7 @@
 """Stock clients, as others ship them, and our own examples drive the program under test.
 
-Each client starts up, starts a thread, has a turn of text and leaves; then each does what its users
-do with turns and threads:
+The first five minutes of README.md are done to the letter. Each client starts up, starts a thread,
+has a turn of text and leaves; then each does what its users do with turns and threads:
 
 - the terminal client over a websocket: Esc, steering by typing, /compact, /review, the name that it
   asks for in a hidden thread, /rename, /new, /fork, `resume ID` in another process, the list of
@@ -49,6 +49,7 @@ import examples
 import llama
 import operating
 import python_sdk
+import readme
 import recorder_check
 import tui
 import tui_threads
@@ -58,6 +59,7 @@ from harness import Bench, Failure, Parts
 CHECKS = {
     **recorder_check.CHECKS,
     **examples.CHECKS,
+    **readme.CHECKS,
     **tui.CHECKS,
     **tui_turns.CHECKS,
     **tui_threads.CHECKS,
