@@ -23,9 +23,10 @@ answered with -32601, so that a new one is noticed; when a client starts up, so 
 served since then.
 
 Not exercised here: tools, approvals, questions and anything else that the server would ask a
-client; goals and queueing; reviews of what is in git; images and other input; a model that fails or
-needs a key. That a client gets text before the model has ended is checked with the Python SDK, and
-with the terminal client where an answer stops halfway.
+client; goals and queueing; reviews of what is in git; images and other input; a model that needs a
+key. How a model fails is tried by `always-ends`, but for TLS, which is tried here. That a client gets
+text before the model has ended is checked with the Python SDK, and with the terminal client where an
+answer stops halfway.
 
 Usage: python3 tests/clients/run.py --raddle PROGRAM --parts FOLDER [--only NAME] [--keep]
 """
@@ -46,6 +47,7 @@ from pathlib import Path
 
 import acp
 import examples
+import https
 import llama
 import operating
 import python_sdk
@@ -66,6 +68,7 @@ CHECKS = {
     **python_sdk.CHECKS,
     **acp.CHECKS,
     **llama.CHECKS,
+    **https.CHECKS,
     **operating.CHECKS,
 }
 

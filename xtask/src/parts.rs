@@ -71,7 +71,12 @@ const PARTS: &[Part] = &[
 ];
 
 /// Debian packages, each with the program that shows it is there.
-const PACKAGES: &[(&str, &str)] = &[("musl-tools", "musl-gcc"), ("tmux", "tmux"), ("g++", "c++")];
+const PACKAGES: &[(&str, &str)] = &[
+    ("musl-tools", "musl-gcc"),
+    ("tmux", "tmux"),
+    ("g++", "c++"),
+    ("openssl", "openssl"),
+];
 
 pub fn command(arguments: Arguments) -> Result<()> {
     let names = arguments.words()?;
