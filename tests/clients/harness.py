@@ -45,7 +45,15 @@ class Parts:
         self.sdk_python = self._one("openai-codex-0.163.0/bin/python")
         self.node = self._one("node-24.19.0/bin/node")
         self.acpx = self._one("acpx-0.19.1/node_modules/.bin/acpx")
+        self.llama_python = self._one("llama-2026.10.11549/bin/python")
+        self.prometheus_python = self._one("prometheus-client-0.26.0/bin/python")
         self.codex_acp = self._one("acpx-0.19.1/node_modules/.bin/codex-acp")
+
+    def version(self, name):
+        """The version of a part, which its folder is named after."""
+        found = [it.name.removeprefix(f"{name}-") for it in self._root.glob(f"{name}-[0-9]*/")]
+        require_equal(f"how many versions of {name} there are", len(found), 1)
+        return found[0]
 
     def _one(self, pattern):
         found = sorted(self._root.glob(pattern))

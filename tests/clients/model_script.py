@@ -21,15 +21,20 @@ class ModelScript:
     """Answers as the OpenAI Responses API does, and keeps what it was asked.
 
     `pieces_seen` counts the pieces of text that have reached the client. With it, the script says
-    its first piece and then waits until that one has arrived before it says the rest.
+    its first piece and then waits until that one has arrived before it says the rest. With `tls`, a
+    context of the module `ssl`, it speaks TLS.
     """
 
-    def __init__(self, bench, pieces_seen=None):
+    def __init__(self, bench, pieces_seen=None, tls=None):
         self._pieces_seen = pieces_seen
         self._lock = threading.Lock()
         self._requests = []
         self._oddities = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._scheme = "http"
+        if tls:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+            self._scheme = "https"
         # Closing waits for this poll.
         serve = {"poll_interval": 0.02}
         threading.Thread(target=self._server.serve_forever, kwargs=serve, daemon=True).start()
@@ -39,7 +44,11 @@ class ModelScript:
     @property
     def settings(self):
         """What a server must be told to use it: keys, and their values in TOML."""
-        address = f"http://127.0.0.1:{self._server.server_port}/v1"
+        return self.settings_at("127.0.0.1")
+
+    def settings_at(self, host, scheme=None):
+        """The same, if it is to be reached under this name, or in another way than it wants to be."""
+        address = f"{scheme or self._scheme}://{host}:{self._server.server_port}/v1"
         return {
             "model": f'"{MODEL}"',
             "model_provider": f'"{PROVIDER}"',

@@ -1,7 +1,7 @@
 """Stock clients, as others ship them, and our own examples drive the program under test.
 
-Each client starts up, starts a thread, has a turn of text and leaves; then each does what its users
-do with turns and threads:
+The first five minutes of README.md are done to the letter. Each client starts up, starts a thread,
+has a turn of text and leaves; then each does what its users do with turns and threads:
 
 - the terminal client over a websocket: Esc, steering by typing, /compact, /review, the name that it
   asks for in a hidden thread, /rename, /new, /fork, `resume ID` in another process, the list of
@@ -10,10 +10,12 @@ do with turns and threads:
   Over a unix socket: a turn, Esc and `resume ID`; and a turn at the path where it looks by itself;
 - the Python SDK: streaming, interrupt, steer, compact, name, fork, list, archive and unarchive, and
   resume in another process;
-- the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again.
+- the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again;
+- those who watch: `/livez`, and `/metrics` as Prometheus reads it.
 
 The model is a script on this machine that says the same to everyone, or `raddle mock`, whose
-answers can be held so that it is certain what is under way. What is looked at: what the client
+answers can be held so that it is certain what is under way, or a llama.cpp server with a small model
+that is made for it. What is looked at: what the client
 shows, every message between client and server and its order, and what the model was asked.
 
 A method that a client asks for and that is not served yet is named in its check, and must be
@@ -21,9 +23,10 @@ answered with -32601, so that a new one is noticed; when a client starts up, so 
 served since then.
 
 Not exercised here: tools, approvals, questions and anything else that the server would ask a
-client; goals and queueing; reviews of what is in git; images and other input; a model that fails or
-needs a key. That a client gets text before the model has ended is checked with the Python SDK, and
-with the terminal client where an answer stops halfway.
+client; goals and queueing; reviews of what is in git; images and other input; a model that needs a
+key. How a model fails is tried by `always-ends`, but for TLS, which is tried here. That a client gets
+text before the model has ended is checked with the Python SDK, and with the terminal client where an
+answer stops halfway.
 
 Usage: python3 tests/clients/run.py --raddle PROGRAM --parts FOLDER [--only NAME] [--keep]
 """
@@ -44,7 +47,11 @@ from pathlib import Path
 
 import acp
 import examples
+import https
+import llama
+import operating
 import python_sdk
+import readme
 import recorder_check
 import tui
 import tui_threads
@@ -54,11 +61,15 @@ from harness import Bench, Failure, Parts
 CHECKS = {
     **recorder_check.CHECKS,
     **examples.CHECKS,
+    **readme.CHECKS,
     **tui.CHECKS,
     **tui_turns.CHECKS,
     **tui_threads.CHECKS,
     **python_sdk.CHECKS,
     **acp.CHECKS,
+    **llama.CHECKS,
+    **https.CHECKS,
+    **operating.CHECKS,
 }
 
 

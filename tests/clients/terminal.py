@@ -54,6 +54,11 @@ class Terminal:
 
         require(wait_until(shown), f"the screen did not show {text!r} within {DEADLINE_S} s")
 
+    def wait_until_shown(self, text, times):
+        """Waits until the text is on the screen so many times."""
+        found = wait_until(lambda: self.screen().count(text) == times)
+        require(found, f"the screen did not show {text!r} {times} times within {DEADLINE_S} s")
+
     def answer(self, question, key):
         """Presses a key until the question is gone: a program may draw before it listens."""
         self.wait_for(question)

@@ -51,6 +51,18 @@ const PARTS: &[Part] = &[
         folder: "acpx-0.19.1",
         recipe: Recipe::Node(&["acpx@0.19.1", "@agentclientprotocol/codex-acp@2.6.0"]),
     },
+    // The engine of local models, as a library with a server in it, and what writes models for it.
+    Part {
+        name: "llama",
+        folder: "llama-2026.10.11549",
+        recipe: Recipe::Python(&[&["xllamacpp==2026.10.11549", "gguf==0.19.0"]]),
+    },
+    // Reads what `/metrics` says.
+    Part {
+        name: "prometheus-client",
+        folder: "prometheus-client-0.26.0",
+        recipe: Recipe::Python(&[&["prometheus-client==0.26.0"]]),
+    },
     Part {
         name: TYPESCRIPT,
         folder: "typescript-5.9.3",
@@ -59,12 +71,17 @@ const PARTS: &[Part] = &[
 ];
 
 /// Debian packages, each with the program that shows it is there.
-const PACKAGES: &[(&str, &str)] = &[("musl-tools", "musl-gcc"), ("tmux", "tmux"), ("g++", "c++")];
+const PACKAGES: &[(&str, &str)] = &[
+    ("musl-tools", "musl-gcc"),
+    ("tmux", "tmux"),
+    ("g++", "c++"),
+    ("openssl", "openssl"),
+];
 
 pub fn command(arguments: Arguments) -> Result<()> {
     let names = arguments.words()?;
     for (name, folder) in install(&Cache::open()?, &names)? {
-        println!("{name:<14}{}", folder.display());
+        println!("{name:<18}{}", folder.display());
     }
     Ok(())
 }

@@ -24,6 +24,10 @@ const PROOFS: &[(&str, &str)] = &[
         "1,000 dripping sockets and a client that never reads, beside ordinary clients",
     ),
     (
+        "always-ends",
+        "100 turns for each way of a model to fail, and for one that is slow",
+    ),
+    (
         "simulator",
         "200,000 simulated lives, then every planted bug within 10,000",
     ),
@@ -77,6 +81,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("hostile") => hostile(&root, &cache),
         Some("contract") => contract(&root, &cache),
         Some("slow-sockets") => slow_sockets(&root, &cache),
+        Some("always-ends") => always_ends(&root, &cache),
         Some("simulator") => simulator(&root, &cache),
         Some("crash") => trials::crash(&root, &cache),
         Some("damage") => trials::damage(&root, &cache),
@@ -110,6 +115,12 @@ fn raddle_tests(root: &Path, cache: &Cache) -> Result<Run> {
         .args(["--cargo-profile", "ci", "--profile", "prove"])
         .env("CARGO_TARGET_DIR", cache.target())
         .minutes(60))
+}
+
+fn always_ends(root: &Path, cache: &Cache) -> Result<()> {
+    parts::install(cache, &[parts::DEBIAN.to_owned()])?;
+    let raddle = ci::release(root, cache)?;
+    trials::always_ends(root, cache, &raddle, "100")
 }
 
 fn simulator(root: &Path, cache: &Cache) -> Result<()> {

@@ -1,4 +1,5 @@
-//! The local journal, killed, damaged, full, failing and huge: slices in CI, all of it as proofs.
+//! The local journal, killed, damaged, full, failing and huge, and turns whose model fails: slices in
+//! CI, all of it as proofs.
 
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use crate::repository::cargo;
 use crate::run::{Run, on_path};
 
 const PACKAGE: &str = "raddle-trials";
+const ALWAYS_ENDS: &str = "always-ends";
 
 /// How many kills of each kind, changed bits, and parts of the full size CI takes.
 const KILLS: &str = "25";
@@ -76,6 +78,17 @@ pub fn damage(root: &Path, cache: &Cache) -> Result<()> {
 /// 5 GB in one thread, and 100,000 threads.
 pub fn big(root: &Path, cache: &Cache) -> Result<()> {
     trial(root, cache, &["big"])?.minutes(55).go()
+}
+
+/// So many turns for each way of a model to fail, through this program.
+pub fn always_ends(root: &Path, cache: &Cache, raddle: &Path, turns: &str) -> Result<()> {
+    cargo(root)
+        .args(["run", "--locked", "--profile", "ci"])
+        .args(["--package", ALWAYS_ENDS, "--", "--turns", turns, "--raddle"])
+        .arg(raddle)
+        .env("CARGO_TARGET_DIR", cache.target())
+        .minutes(10)
+        .go()
 }
 
 /// Appends beside bare SQLite, held against what was asked for.

@@ -7,6 +7,7 @@
 
 mod context;
 mod fork;
+mod health;
 mod instructions;
 mod listener;
 mod nodes;
@@ -14,14 +15,17 @@ mod open;
 mod orders;
 mod pages;
 mod surroundings;
+mod tally;
 mod task;
 mod threads;
 mod work;
 
 pub use fork::{Cut, Fork, Found};
+pub use health::Answers;
 pub use listener::{Heard, Listener};
 pub use nodes::{Alone, Nodes};
 pub use orders::{Newcomer, Unsubscribed};
 pub use pages::{Listed, Peek};
 pub use surroundings::Instructions;
+pub use tally::{Count, Counts, Tally, Times};
 pub use threads::{AgentError, Done, Handle, Options, Ordered, Subscribed, Threads};

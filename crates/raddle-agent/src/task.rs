@@ -200,7 +200,10 @@ impl Task {
                 } => {
                     let journal = self.journal.clone();
                     let append = journal.append(self.id, after, &records, class);
+                    let shared = self.shared.clone();
+                    let appending = shared.tally.append();
                     let result = self.during(append).await;
+                    appending.ended(class, &result);
                     if let Err(error) = &result {
                         tracing::warn!(thread = %self.id, %error, "append failed");
                     }

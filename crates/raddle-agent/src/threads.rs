@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use crate::context::Shelf;
 use crate::open::open;
 use crate::surroundings::{Instructions, Lookout};
+use crate::tally::Tally;
 use crate::task::{Message, Over, PATIENCE, Subscriber, Task, Then, Usage};
 use crate::{Heard, Listener, Nodes};
 
@@ -138,6 +139,9 @@ pub(crate) struct Shared {
     tasks: Mutex<JoinSet<()>>,
     pub(crate) lookout: Lookout,
     pub(crate) shelf: Shelf,
+    pub(crate) tally: Tally,
+    /// A thread that never is, for asking the journal whether it answers.
+    pub(crate) nobody: ThreadId,
 }
 
 impl Threads {
@@ -172,6 +176,8 @@ impl Threads {
                 tasks: Mutex::default(),
                 lookout: Lookout::new(),
                 shelf: Shelf::default(),
+                tally: Tally::default(),
+                nobody: ThreadId::mint(),
             }),
         }
     }

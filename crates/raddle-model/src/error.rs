@@ -13,6 +13,14 @@ pub enum CallError {
         /// What the system says.
         what: String,
     },
+    /// Whoever is there did not show that it is the vendor.
+    #[error("cannot trust what answers at {address}: {what}")]
+    Untrusted {
+        /// Where it should be.
+        address: String,
+        /// What is wrong, and what to do.
+        what: String,
+    },
     /// The answer broke off.
     #[error("the model's answer broke off: {0}")]
     BrokeOff(String),
@@ -82,7 +90,7 @@ impl CallError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Connect { .. } | Self::BrokeOff(_) | Self::Silent { .. } => true,
-            Self::TooLong { .. } | Self::Malformed(_) => false,
+            Self::TooLong { .. } | Self::Malformed(_) | Self::Untrusted { .. } => false,
             Self::Vendor(error) => matches!(
                 error.fault,
                 Fault::RateLimit | Fault::Overloaded | Fault::Internal
@@ -93,7 +101,7 @@ impl CallError {
     /// Whether it went wrong before an answer began.
     pub fn is_before_answer(&self) -> bool {
         match self {
-            Self::Connect { .. } => true,
+            Self::Connect { .. } | Self::Untrusted { .. } => true,
             Self::Vendor(error) => error.status.is_some(),
             _ => false,
         }

@@ -2,6 +2,7 @@
 
 mod endpoint;
 mod lines;
+mod tls;
 
 pub use endpoint::{Endpoint, EndpointError};
 
@@ -17,7 +18,7 @@ use hyper::body::{Body, Incoming};
 use hyper::header::CONTENT_TYPE;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use self::lines::{Line, Lines};
+use self::lines::{Line, Lines, NoLine};
 use crate::io::{Dial, Tcp};
 use crate::patience::Patience;
 use crate::{CallError, Limits, vendor};
@@ -82,7 +83,13 @@ impl Client {
                 Some(line) => line,
                 None => {
                     let made = self.lines.fresh(&endpoint.place, limits.connect).await;
-                    made.map_err(unreachable)?
+                    made.map_err(|error| match error {
+                        NoLine::Unreachable(what) => unreachable(what),
+                        NoLine::Untrusted(what) => CallError::Untrusted {
+                            address: endpoint.address(path),
+                            what,
+                        },
+                    })?
                 }
             };
             let response = match patience.wait(line.send(request)).await? {

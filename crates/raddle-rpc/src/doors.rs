@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::http::{Hosts, Rules, WayIn};
 use crate::socket::{Socket, SocketError};
 use crate::visit::{Places, Visitor, serve};
-use crate::{Auth, Close, Connection, Limits, Listen, Outgoing, Transport, stdio};
+use crate::{Auth, Board, Close, Connection, Limits, Listen, Outgoing, Transport, stdio};
 
 /// How many accepted connections may wait to be taken.
 const ACCEPTED: usize = 64;
@@ -45,6 +45,8 @@ pub struct Door {
     pub insecure_loopback: bool,
     /// Host names, besides our own address, that a request may name.
     pub host_names: Arc<[String]>,
+    /// What hangs beside it, if anything.
+    pub board: Option<Arc<dyn Board>>,
     /// Bounds of the door and of each connection.
     pub limits: Limits,
 }
@@ -214,6 +216,7 @@ impl Doors {
             auth: door.auth,
             hosts,
             limits: door.limits,
+            board: door.board.clone(),
             places: Places::new(door.limits),
             way_in: self.way_in(sender),
         });
@@ -252,6 +255,7 @@ impl Doors {
             auth: Auth::Open,
             hosts: Hosts::Any,
             limits: door.limits,
+            board: door.board.clone(),
             places: Places::new(door.limits),
             way_in: self.way_in(sender),
         });

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::visit::{Places, Visitor};
-use crate::{Auth, Close, Connection, Limits, Peer, websocket};
+use crate::{Auth, Board, Close, Connection, Limits, Notice, Page, Peer, Readers, websocket};
 
 /// What one door lets in.
 #[derive(Clone, Debug)]
@@ -23,6 +23,7 @@ pub(crate) struct Rules {
     pub auth: Auth,
     pub hosts: Hosts,
     pub limits: Limits,
+    pub board: Option<Arc<dyn Board>>,
     pub places: Places,
     pub way_in: WayIn,
 }
@@ -56,21 +57,31 @@ pub(crate) enum Hosts {
 }
 
 /// Answers one request; an accepted upgrade is handed on as a connection.
-pub(crate) fn answer(
+pub(crate) async fn answer(
     rules: &Rules,
     visitor: Visitor,
     request: Request<Body>,
 ) -> Response<Full<Bytes>> {
-    admit(rules, &request)
-        .and_then(|admitted| let_in(rules, visitor, admitted, request))
-        .unwrap_or_else(|refusal| {
+    let answer =
+        admit(rules, &request).and_then(|admitted| let_in(rules, visitor, admitted, request));
+    match answer {
+        Ok(Answer::Ready(response)) => response,
+        Ok(Answer::Later(notice)) => show(notice.page.await),
+        Err(refusal) => {
             tracing::info!(
                 status = refusal.status.as_u16(),
                 why = refusal.why,
                 "http request refused"
             );
             refusal.into_response()
-        })
+        }
+    }
+}
+
+/// What a request comes to.
+enum Answer {
+    Ready(Response<Full<Bytes>>),
+    Later(Notice),
 }
 
 /// Finds a place for a request that may have one.
@@ -79,13 +90,15 @@ fn let_in(
     visitor: Visitor,
     admitted: Admitted,
     request: Request<Body>,
-) -> Result<Response<Full<Bytes>>, Refusal> {
+) -> Result<Answer, Refusal> {
     let busy = |why| refuse(StatusCode::SERVICE_UNAVAILABLE, why);
     let Some(accepted) = rules.way_in.enter() else {
         return busy("the server is shutting down");
     };
-    let Admitted::Upgrade { key, principal } = admitted else {
-        return Ok(plain(StatusCode::OK, ""));
+    let (key, principal) = match admitted {
+        Admitted::Health => return Ok(Answer::Ready(plain(StatusCode::OK, ""))),
+        Admitted::Reader(notice) => return Ok(Answer::Later(notice)),
+        Admitted::Upgrade { key, principal } => (key, principal),
     };
     let Some(place) = rules.places.connect() else {
         return busy("too many connections; try again");
@@ -114,12 +127,13 @@ fn let_in(
         }
         drop(place);
     });
-    Ok(response)
+    Ok(Answer::Ready(response))
 }
 
 #[derive(Debug)]
 enum Admitted {
     Health,
+    Reader(Notice),
     Upgrade {
         key: HeaderValue,
         principal: Option<Box<str>>,
@@ -168,23 +182,36 @@ fn admit<B>(rules: &Rules, request: &Request<B>) -> Result<Admitted, Refusal> {
             "host is not served here; see --allow-host",
         );
     }
-    if matches!(request.uri().path(), "/readyz" | "/healthz") {
-        return match *request.method() {
-            Method::GET => Ok(Admitted::Health),
-            _ => refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET"),
-        };
+    let path = request.uri().path();
+    let is_health = matches!(path, "/readyz" | "/healthz");
+    let notice = rules.board.as_ref().and_then(|board| board.at(path));
+    if (is_health || notice.is_some()) && *request.method() != Method::GET {
+        return refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET");
+    }
+    if is_health {
+        return Ok(Admitted::Health);
+    }
+    if let Some(notice) = notice {
+        if notice.readers == Readers::Admitted {
+            authenticate(rules, headers)?;
+        }
+        return Ok(Admitted::Reader(notice));
     }
     let Some(key) = upgrade_key(request) else {
         return refuse(StatusCode::BAD_REQUEST, "expected a websocket upgrade");
     };
-    match rules.auth.check(headers, SystemTime::now()) {
-        Ok(principal) => Ok(Admitted::Upgrade { key, principal }),
-        Err(error) => Err(Refusal {
-            status: StatusCode::UNAUTHORIZED,
-            why: "not authenticated",
-            text: Some(error.to_string()),
-        }),
-    }
+    let principal = authenticate(rules, headers)?;
+    Ok(Admitted::Upgrade { key, principal })
+}
+
+/// Who it is, as far as the door asks for that.
+fn authenticate(rules: &Rules, headers: &HeaderMap) -> Result<Option<Box<str>>, Refusal> {
+    let checked = rules.auth.check(headers, SystemTime::now());
+    checked.map_err(|error| Refusal {
+        status: StatusCode::UNAUTHORIZED,
+        why: "not authenticated",
+        text: Some(error.to_string()),
+    })
 }
 
 /// The key of a well-formed websocket upgrade.
@@ -230,6 +257,15 @@ fn switching(limits: Limits, key: &HeaderValue) -> Response<Full<Bytes>> {
         "x-codex-websocket-max-unfragmented-message-bytes",
         HeaderValue::from(limits.message_bytes_max),
     );
+    response
+}
+
+fn show(page: Page) -> Response<Full<Bytes>> {
+    let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = plain(status, &page.text);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(page.media));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 

@@ -8,6 +8,7 @@
 //! Below: nothing of Raddle's. Above: server, client, plugin. It knows no method name.
 
 mod auth;
+mod board;
 mod connection;
 mod doors;
 mod encode;
@@ -26,6 +27,7 @@ mod visit;
 mod websocket;
 
 pub use auth::{Auth, AuthError, SignedBearer};
+pub use board::{Board, Notice, Page, Readers};
 pub use connection::{Connection, Frame, Incoming, Peer, Transport};
 pub use doors::{Door, DoorError, Doors};
 pub use encode::{answer, notification, refusal, request};

@@ -170,8 +170,11 @@ where
         let deadline = rules.limits.handshake;
         let service = service_fn(|request| {
             handshake.asked();
-            let answer = http::answer(&rules, visitor.clone(), request);
-            async move { Ok::<_, std::convert::Infallible>(answer) }
+            let (rules, visitor) = (rules.clone(), visitor.clone());
+            async move {
+                let answer = http::answer(&rules, visitor, request).await;
+                Ok::<_, std::convert::Infallible>(answer)
+            }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use raddle_protocol::table::Method;
-use raddle_rpc::{Id, answer, refusal};
+use raddle_rpc::{ErrorObject, Id, answer, refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::disk::Disk;
 use crate::lanes::Pass;
+use crate::metrics::Outcome;
 use crate::rooms::Rooms;
 use crate::session::Session;
 use crate::wire_error::WireError;
@@ -68,6 +69,7 @@ impl<M: Method> Call<M> {
 #[derive(Debug)]
 pub(crate) struct Reply<R> {
     id: Id,
+    method: &'static str,
     session: Arc<Session>,
     /// Lets the next request of the lane go when this one is answered.
     pass: Option<Pass>,
@@ -79,13 +81,13 @@ impl<R: Serialize> Reply<R> {
     /// Answers with a result.
     pub(crate) fn ok(self, result: &R) {
         let frame = answer(&self.id, result);
-        self.send(frame);
+        self.send(frame, Outcome::Result);
     }
 
     /// Answers with a result that is written already.
     pub(crate) fn written(self, result: &RawValue) {
         let frame = answer(&self.id, &result);
-        self.send(frame);
+        self.send(frame, Outcome::Result);
     }
 
     /// Answers with whichever it is.
@@ -98,9 +100,10 @@ impl<R: Serialize> Reply<R> {
 }
 
 impl<R> Reply<R> {
-    pub(crate) fn new(id: Id, session: Arc<Session>) -> Self {
+    pub(crate) fn new(id: Id, method: &'static str, session: Arc<Session>) -> Self {
         Self {
             id,
+            method,
             session,
             pass: None,
             answered: false,
@@ -120,12 +123,14 @@ impl<R> Reply<R> {
 
     /// Answers with an error.
     pub(crate) fn error(self, error: WireError) {
-        let frame = refusal(Some(&self.id), &error.into());
-        self.send(frame);
+        let error = ErrorObject::from(error);
+        let frame = refusal(Some(&self.id), &error);
+        self.send(frame, Outcome::Error(error.code));
     }
 
-    fn send(mut self, frame: Bytes) {
+    fn send(mut self, frame: Bytes, outcome: Outcome) {
         self.answered = true;
+        self.session.metrics.answered(self.method, outcome);
         self.session.answer(&self.id, frame);
     }
 }
@@ -133,8 +138,11 @@ impl<R> Reply<R> {
 impl<R> Drop for Reply<R> {
     fn drop(&mut self) {
         if !self.answered {
-            let frame = refusal(Some(&self.id), &WireError::Dropped.into());
-            self.session.answer(&self.id, frame);
+            let error = ErrorObject::from(WireError::Dropped);
+            let outcome = Outcome::Error(error.code);
+            self.session.metrics.answered(self.method, outcome);
+            self.session
+                .answer(&self.id, refusal(Some(&self.id), &error));
         }
     }
 }

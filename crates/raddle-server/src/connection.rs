@@ -37,6 +37,9 @@ pub(crate) async fn serve(
         session: session.clone(),
         loss: loss.clone(),
     };
+    let _here = rooms
+        .metrics
+        .enter(session.number, &session.peer, &outgoing);
     tracing::debug!(connection = session.number, peer = ?session.peer, "connected");
 
     let close = tokio::select! {

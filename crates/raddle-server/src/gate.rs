@@ -12,10 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use raddle_protocol::table::{Method, Stability};
-use raddle_rpc::{Id, Request, refusal};
+use raddle_rpc::{ErrorObject, Id, Request, refusal};
 use serde_json::value::RawValue;
 
 use crate::call::{Call, Reply};
+use crate::metrics::Outcome;
 use crate::rooms::Rooms;
 use crate::routes;
 use crate::session::{Busy, Session};
@@ -38,7 +39,10 @@ pub(crate) fn admit(
             Busy::TooMany => WireError::Overloaded,
         };
         session.counts.refused();
-        session.outgoing.send(refusal(Some(&id), &error.into()));
+        let error = ErrorObject::from(error);
+        let outcome = Outcome::Error(error.code);
+        session.metrics.answered(&method, outcome);
+        session.outgoing.send(refusal(Some(&id), &error));
         return;
     }
     let admission = Admission {
@@ -48,7 +52,7 @@ pub(crate) fn admit(
         params,
     };
     if session.client().is_none() && method != "initialize" {
-        return admission.refuse(WireError::NotInitialized);
+        return admission.refuse(&method, WireError::NotInitialized);
     }
     routes::dispatch(&method, admission);
 }
@@ -65,14 +69,14 @@ impl Admission<'_> {
     /// No such method here.
     pub(crate) fn unknown(self, method: &str) {
         let error = WireError::UnknownMethod(method.into());
-        self.refuse(error);
+        self.refuse(method, error);
     }
 
     /// The method is served by `handle`.
     pub(crate) fn run<M: Method>(self, handle: fn(&Arc<Rooms>, Call<M>)) {
         let params = match self.read::<M>() {
             Ok(params) => params,
-            Err(error) => return self.refuse(error),
+            Err(error) => return self.refuse(M::NAME, error),
         };
         let Self {
             rooms, session, id, ..
@@ -80,7 +84,7 @@ impl Admission<'_> {
         let lane = M::lane(&params);
         let call = Call {
             params,
-            reply: Reply::new(id, session.clone()),
+            reply: Reply::new(id, M::NAME, session.clone()),
             session: session.clone(),
         };
         let rooms_in_lane = rooms.clone();
@@ -132,8 +136,12 @@ impl Admission<'_> {
         Ok(params)
     }
 
-    fn refuse(self, error: WireError) {
-        Reply::<()>::new(self.id, self.session.clone()).error(error);
+    fn refuse(self, method: &str, error: WireError) {
+        let error = ErrorObject::from(error);
+        let outcome = Outcome::Error(error.code);
+        self.session.metrics.answered(method, outcome);
+        self.session
+            .answer(&self.id, refusal(Some(&self.id), &error));
     }
 }
 

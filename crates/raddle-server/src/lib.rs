@@ -6,12 +6,14 @@
 //!
 //! Below: `raddle-agent`, `raddle-protocol`, `raddle-rpc`. Above: the binary. It opens no socket and no database.
 
+mod board;
 mod call;
 mod connection;
 mod disk;
 mod gate;
 mod handlers;
 mod lanes;
+mod metrics;
 mod rooms;
 mod routes;
 mod server;

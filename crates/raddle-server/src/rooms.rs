@@ -23,6 +23,7 @@ use self::searches::Searches;
 use self::watches::Lookout;
 use crate::disk::{Disk, Disks};
 use crate::lanes::Lanes;
+use crate::metrics::Metrics;
 use crate::server::Options;
 use crate::wire_error::WireError;
 
@@ -45,6 +46,7 @@ pub(crate) struct Rooms {
     pub(crate) threads: Threads,
     /// How many connections ended by a fault of ours.
     pub(crate) fallen: AtomicU64,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Rooms {
@@ -66,6 +68,7 @@ impl Rooms {
             lookout: Lookout::default(),
             threads,
             fallen: AtomicU64::new(0),
+            metrics: Arc::default(),
         })
     }
 }

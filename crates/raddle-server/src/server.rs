@@ -6,15 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use raddle_agent::Threads;
-use raddle_rpc::Connection;
-use tokio::sync::watch;
+use raddle_rpc::{Board, Connection};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::connection;
 use crate::rooms::Rooms;
 use crate::rooms::config::{ConfigError, Override};
 use crate::rooms::providers::Providers;
+use crate::{board, connection};
 
 /// What the server is told once, at its start.
 #[derive(Clone, Debug)]
@@ -95,6 +95,13 @@ impl Server {
             drop(ended);
         });
         when_ended
+    }
+
+    /// The pages `/livez` and `/metrics`, for doors to show. Whoever looks at `/livez` comes in as a client
+    /// too: serve what the receiver gives where connections are taken, or it finds that nobody does.
+    pub fn board(&self) -> (Arc<dyn Board>, mpsc::Receiver<Connection>) {
+        let (board, callers) = board::open(self.rooms.clone());
+        (Arc::new(board), callers)
     }
 
     /// Stops reading, lets running requests finish, says goodbye to every client, and leaves every thread

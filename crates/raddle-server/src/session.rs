@@ -15,6 +15,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
 use crate::disk::Disk;
+use crate::metrics::Metrics;
 use crate::rooms::Rooms;
 use crate::rooms::watches::Watch;
 
@@ -39,6 +40,8 @@ pub(crate) struct Session {
     /// The connection's share of the threads that wait for disks.
     pub(crate) disk: Disk,
     pub(crate) counts: Counts,
+    /// The server's own counts.
+    pub(crate) metrics: Arc<Metrics>,
     client: OnceLock<Client>,
     running: Mutex<Running>,
     running_max: usize,
@@ -107,6 +110,7 @@ impl Session {
             disk: Disk::of_client(&rooms.disks, DISK_JOBS_MAX),
             outgoing,
             counts: Counts::default(),
+            metrics: rooms.metrics.clone(),
             client: OnceLock::new(),
             running: Mutex::default(),
             running_max: rooms.options.requests_max,

@@ -59,9 +59,11 @@ async fn serve(options: Options, wanted: Vec<Door>, home: &Home) -> Result<()> {
     })?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
+    let (board, mut callers) = server.board();
     let mut doors = Doors::new();
     for door in wanted {
-        doors.open(door).await?;
+        let board = Some(board.clone());
+        doors.open(Door { board, ..door }).await?;
     }
     for banner in doors.banners() {
         log::say(&format!("raddle: {banner}"));
@@ -83,6 +85,7 @@ async fn serve(options: Options, wanted: Vec<Door>, home: &Home) -> Result<()> {
                     parent = Some(Parent { ended, loss });
                 }
             }
+            Some(caller) = callers.recv() => drop(server.serve(caller)),
             () = gone(&mut parent) => break,
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
@@ -155,6 +158,7 @@ fn doors(args: &Serve, home: &Home, auth: &Auth) -> Vec<Door> {
             auth: auth.clone(),
             insecure_loopback: args.insecure_loopback,
             host_names: host_names.clone(),
+            board: None,
             limits,
         })
         .collect()

@@ -18,6 +18,8 @@ const BINARY_BYTES_MAX: u64 = 17_000_000;
 const CRATES_MAX: usize = 320;
 const SIMULATOR: &str = "raddle-sim";
 const SIMULATED_SEEDS: &str = "10000";
+/// Of each kind; five take every way through a kind.
+const FAILED_TURNS: &str = "5";
 const FUZZ_EACH: Duration = Duration::from_secs(30);
 
 /// In the order they are run: what fails often and fast comes early.
@@ -99,6 +101,12 @@ pub const STEPS: &[Step] = &[
         about: "stock clients drive the release binary",
         needs: &[PARTS, RELEASE],
         run: clients,
+    },
+    Step {
+        name: "ends",
+        about: "a slice of the turns whose model fails: each ends once, in time, and typed",
+        needs: &[RELEASE],
+        run: |ci| trials::always_ends(&ci.root, &ci.cache, &ci.raddle(), FAILED_TURNS),
     },
     Step {
         name: "fuzz",

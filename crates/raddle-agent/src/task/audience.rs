@@ -21,6 +21,7 @@ impl Task {
 
     /// Tells a record: to everyone what concerns everyone, to subscribers the rest.
     pub(super) fn tell(&mut self, told: Told) {
+        self.shared.tally.stored(&told.record);
         self.is_known |= self.owner.thread().turn().is_some();
         let count = told.notifications.len();
         for (at, notification) in told.notifications.into_iter().enumerate() {

@@ -49,17 +49,21 @@ impl FromStr for Endpoint {
         let uri: Uri = address
             .parse()
             .map_err(|_| wrong("it is not an address; write one like http://127.0.0.1:8080/v1"))?;
-        if uri.scheme_str() != Some("http") {
-            return Err(wrong("only http:// is supported so far"));
-        }
+        let is_safe = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(wrong("it must begin with https:// or http://")),
+        };
         let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
-        let (host, port) = (authority.host(), authority.port_u16().unwrap_or(80));
+        let usual = if is_safe { 443 } else { 80 };
+        let (host, port) = (authority.host(), authority.port_u16().unwrap_or(usual));
         let named = HeaderValue::try_from(format!("{host}:{port}"));
         let named = named.map_err(|_| wrong("its host cannot be one"))?;
         Ok(Self {
             place: Place {
                 host: host.trim_matches(['[', ']']).to_owned(),
                 port,
+                is_safe,
             },
             path: uri.path().trim_end_matches('/').to_owned(),
             query: uri.query().unwrap_or_default().to_owned(),
@@ -104,8 +108,13 @@ impl Endpoint {
 
     /// The address of a path below the base, without what could be a secret.
     pub(super) fn address(&self, path: &str) -> String {
-        let Place { host, port } = &self.place;
-        format!("http://{host}:{port}{}{path}", self.path)
+        let Place {
+            host,
+            port,
+            is_safe,
+        } = &self.place;
+        let scheme = if *is_safe { "https" } else { "http" };
+        format!("{scheme}://{host}:{port}{}{path}", self.path)
     }
 
     /// A request to a path below the base.
@@ -161,7 +170,9 @@ mod tests {
             ("http://127.0.0.1:8080/v1", Some(("127.0.0.1", 8080, "/v1"))),
             ("http://localhost/v1/", Some(("localhost", 80, "/v1"))),
             ("http://[::1]:9/", Some(("::1", 9, ""))),
-            ("https://example.org/v1", None),
+            ("https://example.org/v1", Some(("example.org", 443, "/v1"))),
+            ("https://example.org:8443", Some(("example.org", 8443, ""))),
+            ("ftp://example.org/v1", None),
             ("/v1", None),
             ("", None),
         ] {
@@ -176,13 +187,10 @@ mod tests {
     #[test]
     fn an_address_that_cannot_be_one_is_named_without_secrets() {
         for (address, named) in [
-            ("https://example.org/v1", "`https://example.org/v1`"),
-            (
-                "https://example.org/v1?key=sekret",
-                "`https://example.org/v1…`",
-            ),
-            ("https://example.org/v1?key=sek@ret", "`https://…`"),
-            ("https://me:sekret@example.org/v1", "`https://…`"),
+            ("ftp://example.org/v1", "`ftp://example.org/v1`"),
+            ("ftp://example.org/v1?key=sekret", "`ftp://example.org/v1…`"),
+            ("ftp://example.org/v1?key=sek@ret", "`ftp://…`"),
+            ("ftp://me:sekret@example.org/v1", "`ftp://…`"),
             ("http://me:sek?ret@example .org/v1", "`http://…`"),
             ("me:sekret@example.org", "`…`"),
         ] {

@@ -16,6 +16,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::tls::{Tls, Unsafe};
 use crate::io::{Dial, Io};
 
 /// How many connections are kept for later calls.
@@ -29,6 +30,16 @@ const IDLE_AGE_MAX: Duration = Duration::from_secs(30);
 pub(super) struct Place {
     pub(super) host: String,
     pub(super) port: u16,
+    pub(super) is_safe: bool,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum NoLine {
+    /// It may come about if it is tried again.
+    Unreachable(String),
+    /// Whoever is there is not to be trusted.
+    Untrusted(String),
 }
 
 /// What moves a connection's bytes.
@@ -93,6 +104,7 @@ impl Line {
 #[derive(Debug)]
 pub(super) struct Lines {
     dial: Arc<dyn Dial>,
+    tls: Tls,
     kept: Mutex<Kept>,
 }
 
@@ -108,6 +120,7 @@ impl Lines {
     pub(super) fn new(dial: Arc<dyn Dial>) -> Self {
         Self {
             dial,
+            tls: Tls::default(),
             kept: Mutex::default(),
         }
     }
@@ -124,19 +137,33 @@ impl Lines {
         None
     }
 
-    /// A new connection.
-    pub(super) async fn fresh(&self, place: &Place, limit: Duration) -> Result<Line, String> {
-        let dialled = timeout(limit, self.dial.dial(&place.host, place.port)).await;
-        let io = dialled
-            .map_err(|_| format!("no connection within {} ms", limit.as_millis()))?
-            .map_err(|error| error.to_string())?;
+    /// A new connection, made safe where it should be, all within the limit.
+    pub(super) async fn fresh(&self, place: &Place, limit: Duration) -> Result<Line, NoLine> {
+        let late = || format!("no connection within {} ms", limit.as_millis());
+        let io = timeout(limit, self.reach(place))
+            .await
+            .map_err(|_| NoLine::Unreachable(late()))??;
         let shaken = http1::handshake(TokioIo::new(io)).await;
-        let (sender, connection) = shaken.map_err(|error| error.to_string())?;
+        let (sender, connection) =
+            shaken.map_err(|error| NoLine::Unreachable(error.to_string()))?;
         Ok(Line {
             place: place.clone(),
             sender,
             connection: Some(Box::pin(connection)),
             is_used: false,
+        })
+    }
+
+    async fn reach(&self, place: &Place) -> Result<Box<dyn Io>, NoLine> {
+        let dialled = self.dial.dial(&place.host, place.port).await;
+        let io = dialled.map_err(|error| NoLine::Unreachable(error.to_string()))?;
+        if !place.is_safe {
+            return Ok(io);
+        }
+        let secured = self.tls.secure(&place.host, io).await;
+        secured.map_err(|error| match error {
+            Unsafe::Untrusted(what) => NoLine::Untrusted(what),
+            Unsafe::Broken(what) => NoLine::Unreachable(what),
         })
     }
 

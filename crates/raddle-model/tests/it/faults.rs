@@ -9,6 +9,7 @@ use crate::support::{LIMITS, Vendor, asking};
 fn outcome(error: &CallError) -> (String, bool, Option<u64>) {
     let kind = match error {
         CallError::Connect { .. } => "connect".to_owned(),
+        CallError::Untrusted { .. } => "untrusted".to_owned(),
         CallError::BrokeOff(_) => "broke off".to_owned(),
         CallError::Silent { .. } => "silent".to_owned(),
         CallError::TooLong { .. } => "too long".to_owned(),

@@ -62,6 +62,7 @@ impl Listener for Ear {
             return false;
         };
         if session.outgoing.queued_bytes() > TOLD_BYTES_MAX {
+            session.metrics.too_slow.add(1);
             session.outgoing.close(TOO_SLOW);
             return false;
         }

@@ -10,6 +10,7 @@ mod deep;
 mod player;
 mod script;
 
+mod board;
 mod connection;
 mod disk;
 mod frames;

@@ -95,7 +95,9 @@ fn failure(message: String, kind: FailureKind) -> Failure {
 
 fn kind(error: &CallError) -> FailureKind {
     match error {
-        CallError::Connect { .. } => FailureKind::Connection { status: None },
+        CallError::Connect { .. } | CallError::Untrusted { .. } => {
+            FailureKind::Connection { status: None }
+        }
         CallError::BrokeOff(_)
         | CallError::Malformed(_)
         | CallError::Silent { .. }

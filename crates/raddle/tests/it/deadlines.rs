@@ -104,6 +104,7 @@ fn door(limits: Limits) -> Door {
         auth: Auth::Open,
         insecure_loopback: true,
         host_names: Arc::new([]),
+        board: None,
         limits,
     }
 }

@@ -52,7 +52,7 @@ fn any_origin_is_refused() {
     let address = server.address();
     for origin in ORIGINS {
         check(address, &http::upgrade(&address.to_string(), origin), 403);
-        for path in ["/readyz", "/healthz", "/", "/rpc"] {
+        for path in ["/readyz", "/healthz", "/livez", "/metrics", "/", "/rpc"] {
             for method in ["GET", "POST", "OPTIONS", "HEAD"] {
                 let request =
                     format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n{origin}\r\n");
@@ -195,6 +195,29 @@ fn health_is_told_to_get_only() {
         }
     }
     only_good_ones_came_in(server, "");
+}
+
+#[test]
+fn who_watches_is_told_to_get_only() {
+    let server = Server::open_websocket(&[]);
+    let address = server.address();
+    for (path, media, text) in [
+        ("/livez", "application/json", "\"status\":\"ok\""),
+        (
+            "/metrics",
+            "text/plain; version=0.0.4; charset=utf-8",
+            "\nraddle_connections_total{transport=\"websocket\"} 0\n",
+        ),
+    ] {
+        let request = |method: &str| format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let answer = check(address, &request("GET"), 200);
+        assert!(answer.body.contains(text), "{answer:?}");
+        let media = ("content-type".to_owned(), media.to_owned());
+        assert!(answer.headers.contains(&media), "{answer:?}");
+        for method in ["POST", "HEAD", "OPTIONS"] {
+            check(address, &request(method), 405);
+        }
+    }
 }
 
 #[test]

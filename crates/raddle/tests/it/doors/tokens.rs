@@ -52,6 +52,15 @@ fn the_capability_token_is_asked_for() {
         &format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\n\r\n"),
         200,
     );
+    // What is counted is for those who would be let in.
+    for (headers, status) in [
+        ("", 401),
+        ("Authorization: Bearer wrong\r\n", 401),
+        (good, 200),
+    ] {
+        let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n");
+        check(address, &request, status);
+    }
     // A good token does not make up for an origin, or for a foreign host.
     for origin in ORIGINS {
         let headers = format!("{origin}{good}");

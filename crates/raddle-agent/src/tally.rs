@@ -1,0 +1,217 @@
+//! What has happened since the start, in numbers: for those who watch the server, not for those who use it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use raddle_core::ports::AppendError;
+use raddle_core::{Body, Class, Event, FailureKind, ModelEnd, Record, TurnEnd, Usage};
+
+/// The numbers of all threads of a process.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Turns that began.
+    pub turns_started: Count,
+    /// Turns that ended, by how.
+    pub turns_ended: Counts,
+    /// Calls of a model that ended, by how.
+    pub model_calls: Counts,
+    /// Of these, those that are made again.
+    pub model_retries: Count,
+    /// Tokens of these calls, by kind.
+    pub tokens: Counts,
+    /// Appends that must survive the power's loss.
+    pub appends_power: Times,
+    /// Appends that must survive the process's death.
+    pub appends_process: Times,
+    /// Appends that were not taken, by why.
+    pub appends_failed: Counts,
+    /// Appends under way, those that wait in line included.
+    pub appends_waiting: Count,
+}
+
+/// One number.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+/// One number for each of a few names.
+#[derive(Debug, Default)]
+pub struct Counts(Mutex<BTreeMap<&'static str, u64>>);
+
+/// How often something happened, and how long it took altogether.
+#[derive(Debug, Default)]
+pub struct Times {
+    count: Count,
+    nanoseconds: Count,
+}
+
+impl Count {
+    /// Adds.
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    fn take(&self, less: u64) {
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    /// How much it is.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Counts {
+    /// Adds to one. The names are few and written in the code, so this cannot grow.
+    pub fn add(&self, name: &'static str, more: u64) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry(name).or_default() += more;
+    }
+
+    /// All that were ever added to, by their names.
+    pub fn all(&self) -> BTreeMap<&'static str, u64> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Times {
+    fn add(&self, took: Duration) {
+        self.count.add(1);
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.add(nanoseconds);
+    }
+
+    /// How often.
+    pub fn count(&self) -> u64 {
+        self.count.get()
+    }
+
+    /// How long altogether.
+    pub fn sum(&self) -> Duration {
+        Duration::from_nanos(self.nanoseconds.get())
+    }
+}
+
+/// An append under way.
+pub(crate) struct Appending<'a> {
+    tally: &'a Tally,
+    begun: Instant,
+}
+
+impl Tally {
+    /// An append begins.
+    pub(crate) fn append(&self) -> Appending<'_> {
+        self.appends_waiting.add(1);
+        Appending {
+            tally: self,
+            begun: Instant::now(),
+        }
+    }
+
+    /// A record is stored.
+    pub(crate) fn stored(&self, record: &Record) {
+        let Body::Event(event) = &record.body else {
+            return;
+        };
+        match &**event {
+            Event::TurnStarted(_) => self.turns_started.add(1),
+            Event::TurnEnded(ended) => self.turns_ended.add(turn_end(&ended.end), 1),
+            Event::ModelEnded(ended) => {
+                self.model_calls.add(model_end(&ended.end), 1);
+                if let ModelEnd::Broke { .. } = ended.end {
+                    self.model_retries.add(1);
+                }
+                if let Some(usage) = &ended.usage {
+                    self.used(usage);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn used(&self, usage: &Usage) {
+        let kinds = [
+            ("input", usage.input),
+            ("cached_input", usage.cached),
+            ("output", usage.output),
+            ("reasoning_output", usage.reasoning),
+        ];
+        for (kind, tokens) in kinds {
+            self.tokens.add(kind, tokens);
+        }
+    }
+}
+
+impl Appending<'_> {
+    /// It ended.
+    pub(crate) fn ended<T>(self, class: Class, result: &Result<T, AppendError>) {
+        let took = self.begun.elapsed();
+        match (result, class) {
+            (Err(error), _) => self.tally.appends_failed.add(append_error(error), 1),
+            (Ok(_), Class::Power) => self.tally.appends_power.add(took),
+            (Ok(_), Class::Process) => self.tally.appends_process.add(took),
+        }
+    }
+}
+
+impl Drop for Appending<'_> {
+    fn drop(&mut self) {
+        self.tally.appends_waiting.take(1);
+    }
+}
+
+fn turn_end(end: &TurnEnd) -> &'static str {
+    match end {
+        TurnEnd::Completed {} => "completed",
+        TurnEnd::Interrupted(_) => "interrupted",
+        TurnEnd::Failed(failure) => failure_kind(&failure.kind),
+    }
+}
+
+fn model_end(end: &ModelEnd) -> &'static str {
+    match end {
+        ModelEnd::Done {} => "done",
+        ModelEnd::Broke { error, .. } | ModelEnd::Failed { error } => failure_kind(&error.kind),
+        ModelEnd::Cancelled {} => "cancelled",
+        ModelEnd::OwnerLost {} => "owner_lost",
+    }
+}
+
+fn failure_kind(kind: &FailureKind) -> &'static str {
+    match kind {
+        FailureKind::ContextFull => "context_full",
+        FailureKind::BudgetSpent => "budget_spent",
+        FailureKind::UsageLimit => "usage_limit",
+        FailureKind::RateLimit => "rate_limit",
+        FailureKind::Overloaded => "overloaded",
+        FailureKind::ModelNotFound => "model_not_found",
+        FailureKind::VendorFailed => "vendor_failed",
+        FailureKind::Unauthorized => "unauthorized",
+        FailureKind::BadRequest => "bad_request",
+        FailureKind::Policy => "policy",
+        FailureKind::Connection { .. } => "connection",
+        FailureKind::Stream { .. } => "stream",
+        FailureKind::TooManyAttempts => "too_many_attempts",
+        FailureKind::Sandbox => "sandbox",
+        FailureKind::RecoveryLimit => "recovery_limit",
+        FailureKind::StorageFull => "storage_full",
+        FailureKind::Internal => "internal",
+        FailureKind::Other => "other",
+    }
+}
+
+fn append_error(error: &AppendError) -> &'static str {
+    match error {
+        AppendError::Conflict => "conflict",
+        AppendError::Unavailable(_) => "unavailable",
+        AppendError::Full(_) => "full",
+        AppendError::ReadOnly(_) => "read_only",
+        AppendError::NoBlob(_) => "no_blob",
+        AppendError::Newer(_) => "newer",
+        AppendError::Unknown(_) => "unknown",
+    }
+}

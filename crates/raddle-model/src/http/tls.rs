@@ -1,0 +1,96 @@
+//! TLS to vendors: the system's roots, or those that `SSL_CERT_FILE` names.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::io::Io;
+
+impl Io for TlsStream<Box<dyn Io>> {}
+
+/// Makes connections safe. The roots are read when the first one is needed.
+#[derive(Default)]
+pub(super) struct Tls {
+    config: OnceLock<Result<Arc<ClientConfig>, String>>,
+}
+
+/// Why a connection is not safe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unsafe {
+    /// Whoever is there did not show that it is who it should be. To try again does not help.
+    Untrusted(String),
+    /// The handshake broke.
+    Broken(String),
+}
+
+impl Tls {
+    /// Sees who is at the other end, and makes the connection safe.
+    pub(super) async fn secure(&self, host: &str, io: Box<dyn Io>) -> Result<Box<dyn Io>, Unsafe> {
+        let config = self.config().await?;
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| Unsafe::Untrusted(format!("no certificate can be for `{host}`")))?;
+        let connected = TlsConnector::from(config).connect(name, io).await;
+        Ok(Box::new(connected.map_err(|error| why(&error))?))
+    }
+
+    async fn config(&self) -> Result<Arc<ClientConfig>, Unsafe> {
+        if self.config.get().is_none() {
+            // The roots are files, perhaps hundreds.
+            let read = tokio::task::spawn_blocking(read).await;
+            let read = read.unwrap_or_else(|error| Err(error.to_string()));
+            // Of two who were first, both read the same.
+            let _ = self.config.set(read);
+        }
+        match self.config.get() {
+            Some(Ok(config)) => Ok(config.clone()),
+            Some(Err(what)) => Err(Unsafe::Untrusted(what.clone())),
+            None => Err(Unsafe::Broken("there are no settings for TLS".to_owned())),
+        }
+    }
+}
+
+fn read() -> Result<Arc<ClientConfig>, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map(|error| format!(" ({error})"));
+        return Err(format!(
+            "there are no root certificates{}; install the system's, such as Debian's package ca-certificates, or name \
+             a file of them in SSL_CERT_FILE",
+            why.unwrap_or_default()
+        ));
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+fn why(error: &io::Error) -> Unsafe {
+    let inner = error.get_ref().and_then(|it| it.downcast_ref());
+    match inner {
+        Some(rustls::Error::InvalidCertificate(what)) => Unsafe::Untrusted(format!(
+            "its certificate is not trusted: {what}; if it is your own or a proxy's, name the file of its CA in SSL_CERT_FILE, \
+             and the system's roots in it too if they are still needed"
+        )),
+        Some(rustls::Error::InvalidMessage(_)) => Unsafe::Broken(format!(
+            "{error}; does it speak TLS, or should it be http://?"
+        )),
+        _ => Unsafe::Broken(error.to_string()),
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}

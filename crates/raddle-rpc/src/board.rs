@@ -1,0 +1,46 @@
+//! The board beside the doors: pages that a door shows to those who watch the server.
+
+use std::fmt;
+use std::pin::Pin;
+
+/// What a door shows besides `/readyz` and `/healthz`. The carriage knows no page itself.
+pub trait Board: fmt::Debug + Send + Sync {
+    /// What hangs at this path.
+    fn at(&self, path: &str) -> Option<Notice>;
+}
+
+/// A page that is made when someone may read it.
+pub struct Notice {
+    /// Who that is.
+    pub readers: Readers,
+    /// The page. A request waits for it no longer than for everything else at the door.
+    pub page: Pin<Box<dyn Future<Output = Page> + Send>>,
+}
+
+/// Who may read a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Everyone who reaches the door: what it says is no secret, and asking costs little.
+    Everyone,
+    /// Who would be let in.
+    Admitted,
+}
+
+/// A page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The HTTP status.
+    pub status: u16,
+    /// The media type.
+    pub media: &'static str,
+    /// The text.
+    pub text: String,
+}
+
+impl fmt::Debug for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notice")
+            .field("readers", &self.readers)
+            .finish_non_exhaustive()
+    }
+}

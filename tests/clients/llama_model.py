@@ -1,0 +1,82 @@
+"""A llama.cpp server as the model: real tokens out of a real engine, the same each time."""
+
+import re
+import socket
+import subprocess
+import urllib.request
+from pathlib import Path
+
+from harness import DEADLINE_S, require, run_client, wait_until
+
+#: What the model says to everything.
+ANSWER = "All checks passed and the change is ready."
+#: Its tokens, the last of which ends it.
+ANSWER_TOKENS = 10
+MODEL = "bigram"
+
+_FOLDER = Path(__file__).with_name("llama")
+
+
+class LlamaModel:
+    """A process of its own, with a model that is made for it."""
+
+    def __init__(self, bench):
+        file = bench.folder / "bigram.gguf"
+        python = bench.parts.llama_python
+        make = [python, "-B", _FOLDER / "make_model.py", file, _FOLDER / "template.jinja"]
+        code, _, err = run_client(bench, make, bench.environment())
+        require(code == 0, f"the model was not made: {err}")
+        self._log = bench.folder / "llama.log"
+        bench.evidence("llama.cpp's log", lambda: self._log.read_text().splitlines()[-20:])
+        with open(self._log, "wb") as log:
+            self._process = subprocess.Popen(
+                [python, "-B", _FOLDER / "serve.py", file, str(_free_port())],
+                env=bench.environment(),
+                cwd=bench.server_folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        bench.afterwards(self._end)
+        found = re.fullmatch(r"(http://\S+)\n", self._process.stdout.readline())
+        require(found, "llama.cpp did not say where it listens")
+        self._address = found.group(1)
+
+    @property
+    def settings(self):
+        """What a server must be told to use it: keys, and their values in TOML."""
+        return {
+            "model": f'"{MODEL}"',
+            "model_provider": '"llama"',
+            "model_providers.llama.base_url": f'"{self._address}/v1"',
+        }
+
+    def configure(self, bench):
+        """Writes the settings into the server's home."""
+        lines = [f"{key} = {value}\n" for key, value in self.settings.items()]
+        (bench.server_home / "config.toml").write_text("".join(lines))
+
+    def generated(self):
+        """How many tokens it has made, by its own count."""
+        with urllib.request.urlopen(f"{self._address}/metrics", timeout=DEADLINE_S) as answer:
+            page = answer.read().decode()
+        found = re.search(r"^llamacpp:tokens_predicted_total (\d+)", page, re.MULTILINE)
+        require(found, f"llama.cpp counts no tokens: {page}")
+        return int(found.group(1))
+
+    def require_generated(self, least):
+        found = wait_until(lambda: self.generated() >= least)
+        require(found, f"llama.cpp made {self.generated()} tokens, not {least}")
+
+    def _end(self):
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def _free_port():
+    # llama.cpp must be told one.
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

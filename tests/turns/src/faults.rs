@@ -1,0 +1,240 @@
+//! What the models do, and what a turn must come to.
+
+use std::time::Duration;
+
+/// How long a model may be silent.
+pub const LIMIT: Duration = Duration::from_secs(2);
+
+/// How much later a turn may end: the machine is busy with many turns at once.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// What a healthy model may keep silent for: nine tenths of the limit.
+const SILENCE: &str = "1800";
+
+/// The longest wait before a first retry: 200 ms and a fifth.
+const PAUSE: Duration = Duration::from_millis(240);
+
+/// Where a provider's calls go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Model {
+    Mock,
+    /// A socket that is reset once the call has come.
+    HangsUp,
+    /// A port where nobody listens.
+    Refuses,
+}
+
+/// A provider of the server's configuration. Each model has two: one that is asked once, so that a turn
+/// ends with its first fault, and one that is asked twice, so that the end after a retry is seen too.
+pub struct Provider {
+    pub name: &'static str,
+    pub model: Model,
+    retries: usize,
+}
+
+pub const PROVIDERS: [Provider; 6] = [
+    Provider::new("mock-once", Model::Mock, 0),
+    Provider::new("mock-twice", Model::Mock, 1),
+    Provider::new("hanging-once", Model::HangsUp, 0),
+    Provider::new("hanging-twice", Model::HangsUp, 1),
+    Provider::new("refusing-once", Model::Refuses, 0),
+    Provider::new("refusing-twice", Model::Refuses, 1),
+];
+
+impl Provider {
+    const fn new(name: &'static str, model: Model, retries: usize) -> Self {
+        Self {
+            name,
+            model,
+            retries,
+        }
+    }
+
+    pub fn config(&self, address: &str) -> String {
+        let Self { name, retries, .. } = self;
+        let limit = LIMIT.as_millis();
+        format!(
+            "[model_providers.{name}]\n\
+             base_url = \"{address}\"\n\
+             stream_idle_timeout_ms = {limit}\n\
+             request_max_retries = {retries}\n\
+             stream_max_retries = {retries}\n"
+        )
+    }
+}
+
+/// One way of a model to behave.
+pub struct Case {
+    pub name: &'static str,
+    does: Does,
+    /// The name of the error; none when the turn completes.
+    pub error: Option<&'static str>,
+    /// Whether a call that came to this may be made again.
+    is_tried_again: bool,
+    /// Whether the model says nothing until the limit is passed.
+    is_silent: bool,
+    /// How long the model asks to be left alone before it is called again.
+    away: Duration,
+}
+
+enum Does {
+    /// The mock does this in place of an answer.
+    Instead(&'static str),
+    /// The same, and in every other turn after it has begun to speak.
+    Within(&'static str),
+    Calls(Model),
+    /// An answer that takes its time.
+    Answers,
+}
+
+const fn case(name: &'static str, does: Does, error: &'static str) -> Case {
+    Case {
+        name,
+        does,
+        error: Some(error),
+        is_tried_again: false,
+        is_silent: false,
+        away: Duration::ZERO,
+    }
+}
+
+impl Case {
+    const fn again(mut self) -> Self {
+        self.is_tried_again = true;
+        self
+    }
+
+    const fn silent(mut self) -> Self {
+        self.is_silent = true;
+        self
+    }
+
+    const fn away(mut self, away: Duration) -> Self {
+        self.away = away;
+        self
+    }
+}
+
+const BROKEN: &str = "responseStreamDisconnected";
+const UNCONNECTED: &str = "httpConnectionFailed";
+
+/// The names of errors are those of the table in `docs/models.md`.
+pub const CASES: &[Case] = &[
+    case("stall", Does::Within("stall"), BROKEN)
+        .again()
+        .silent(),
+    case("keep-alive", Does::Within("keep-alive"), BROKEN)
+        .again()
+        .silent(),
+    case("mute", Does::Instead("mute"), BROKEN).again().silent(),
+    case("cut", Does::Within("cut"), BROKEN).again(),
+    case("reset", Does::Within("reset"), BROKEN).again(),
+    case("reset at once", Does::Calls(Model::HangsUp), UNCONNECTED).again(),
+    case("hang-up", Does::Instead("hang-up"), UNCONNECTED).again(),
+    case("refused", Does::Calls(Model::Refuses), UNCONNECTED).again(),
+    case("garbage", Does::Within("garbage"), BROKEN),
+    case("content type", Does::Instead("content-type"), BROKEN),
+    case("empty", Does::Instead("empty"), BROKEN).again(),
+    case("429", Does::Within("429"), "rateLimitExceeded").again(),
+    case(
+        "429, retry-after",
+        Does::Within("429 retry_after=1"),
+        "rateLimitExceeded",
+    )
+    .again()
+    .away(Duration::from_secs(1)),
+    case("500", Does::Within("500"), "internalServerError").again(),
+    case("529", Does::Within("529"), "serverOverloaded").again(),
+    case(
+        "context overflow",
+        Does::Within("context"),
+        "contextWindowExceeded",
+    ),
+    Case {
+        error: None,
+        ..case("healthy and slow", Does::Answers, "")
+    },
+];
+
+/// What one turn is asked, and of whom.
+pub struct Asked {
+    pub provider: &'static str,
+    pub says: String,
+    /// How often its provider may be called.
+    attempts: usize,
+}
+
+impl Case {
+    /// Of four turns, two may try again, and of each two one is in the middle of an answer.
+    pub fn asked(&self, number: usize) -> Asked {
+        let is_begun = number / 2 % 2 == 1;
+        let (model, says) = match self.does {
+            Does::Instead(fault) => (Model::Mock, format!("MOCK {fault}")),
+            Does::Within(fault) if is_begun => (
+                Model::Mock,
+                format!("MOCK reasoning say=\"let me see\" text say=\"half a sent\" {fault}"),
+            ),
+            Does::Within(fault) => (Model::Mock, format!("MOCK {fault}")),
+            Does::Calls(model) => (model, "hello".to_owned()),
+            Does::Answers => (
+                Model::Mock,
+                format!(
+                    "MOCK silence ms={SILENCE} text say=\"warp and\" silence ms={SILENCE} text say=\"weft\""
+                ),
+            ),
+        };
+        let retries = number % 2;
+        let provider = PROVIDERS
+            .iter()
+            .find(|it| it.model == model && it.retries == retries);
+        Asked {
+            provider: provider.map_or("", |it| it.name),
+            says,
+            attempts: 1 + retries,
+        }
+    }
+
+    /// How often the model is called in such a turn. One that refuses to be called is not.
+    pub fn calls(&self, asked: &Asked) -> usize {
+        match self.does {
+            Does::Calls(Model::Refuses) => 0,
+            _ => self.attempts(asked),
+        }
+    }
+
+    fn attempts(&self, asked: &Asked) -> usize {
+        if self.is_tried_again {
+            asked.attempts
+        } else {
+            1
+        }
+    }
+
+    /// How soon and how late such a turn may end.
+    pub fn within(&self, asked: &Asked) -> (Duration, Duration) {
+        let attempts = self.attempts(asked);
+        (self.shortest(attempts), self.longest(attempts))
+    }
+
+    fn shortest(&self, attempts: usize) -> Duration {
+        let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
+        let silent = if self.is_silent {
+            LIMIT * attempts
+        } else {
+            Duration::ZERO
+        };
+        silent + self.away * (attempts - 1)
+    }
+
+    /// The limit for each call, the waits between them, and some slack.
+    pub fn longest(&self, attempts: usize) -> Duration {
+        if self.error.is_none() {
+            // It is silent twice, and never for too long.
+            return LIMIT * 2 + SLACK;
+        }
+        let attempts = if self.is_tried_again { attempts } else { 1 };
+        let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
+        let pause = PAUSE.max(self.away * 6 / 5);
+        LIMIT * attempts + pause * (attempts - 1) + SLACK
+    }
+}

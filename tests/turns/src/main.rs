@@ -1,0 +1,223 @@
+//! `always-ends`: turns whose model fails in every way we know, through the real program.
+//!
+//! A server on stdio, `raddle mock` behind it, and sockets that are ruder than the mock can be. Whatever
+//! the model does, a turn ends: once, in time, with a typed error, and after its items.
+//! `cargo xtask prove always-ends` runs it at full size, CI a slice.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "a developer's command speaks on stdout; it carries no wire"
+)]
+
+mod faults;
+mod mock;
+mod process;
+mod server;
+mod sockets;
+mod turn;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use serde_json::{Value, json};
+
+use crate::faults::{Asked, Case, LIMIT, PROVIDERS};
+use crate::mock::Mock;
+use crate::server::Server;
+use crate::sockets::{Hanging, Refusing};
+use crate::turn::Seen;
+
+/// How much later than promised an end is waited for, so that its lateness can be told.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How many wrongs are told of each case.
+const SHOWN_MAX: usize = 5;
+
+/// Lets the model fail, and sees that every turn ends.
+#[derive(Parser)]
+struct Arguments {
+    /// The program under test.
+    #[arg(long)]
+    raddle: PathBuf,
+    /// How many turns meet each fault.
+    #[arg(long, default_value_t = 100)]
+    turns: usize,
+}
+
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let mut bench = Bench::open(&arguments)?;
+    println!(
+        "{:<20}{:>6}{:>8}{:>12}{:>12}",
+        "", "turns", "calls", "longest ms", "of at most"
+    );
+    let mut wrongs = 0;
+    for case in faults::CASES {
+        wrongs += bench.run(case, arguments.turns)?;
+    }
+    wrongs += bench.close()?;
+    if wrongs == 0 {
+        println!("every turn ended as it should");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{wrongs} wrongs");
+    Ok(ExitCode::FAILURE)
+}
+
+/// A server, its models, and what was seen of every turn.
+struct Bench {
+    _folder: tempfile::TempDir,
+    mock: Mock,
+    hanging: Hanging,
+    _refusing: Refusing,
+    server: Server,
+    /// By thread; each has one turn.
+    seen: HashMap<String, Seen>,
+}
+
+impl Bench {
+    fn open(arguments: &Arguments) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let mock = Mock::start(&arguments.raddle, folder.path())?;
+        let hanging = Hanging::open()?;
+        let refusing = Refusing::open()?;
+        let config = PROVIDERS.map(|provider| {
+            provider.config(match provider.model {
+                faults::Model::Mock => mock.address(),
+                faults::Model::HangsUp => hanging.address(),
+                faults::Model::Refuses => refusing.address(),
+            })
+        });
+        std::fs::write(folder.path().join("config.toml"), config.concat())?;
+        let server = Server::start(&arguments.raddle, folder.path())?;
+        Ok(Self {
+            _folder: folder,
+            mock,
+            hanging,
+            _refusing: refusing,
+            server,
+            seen: HashMap::new(),
+        })
+    }
+
+    /// All turns of one case side by side. Gives how much was wrong with them.
+    fn run(&mut self, case: &Case, turns: usize) -> Result<usize> {
+        let asked: Vec<Asked> = (0..turns).map(|number| case.asked(number)).collect();
+        let calls_before = self.calls()?;
+        let threads = self.start_threads(&asked)?;
+        for (thread, asked) in threads.iter().zip(&asked) {
+            let input = json!([{"type": "text", "text": asked.says}]);
+            self.server
+                .ask("turn/start", json!({"threadId": thread, "input": input}))?;
+            self.seen.insert(thread.clone(), Seen::new());
+        }
+        let end = Instant::now() + case.longest(2) + PATIENCE;
+        while threads.iter().any(|thread| !self.seen[thread].has_ended()) {
+            match self.server.next(end)? {
+                Some((when, message)) => self.hear(when, &message)?,
+                None => break,
+            }
+        }
+        let calls = self.calls()? - calls_before;
+
+        let mut wrongs = Vec::new();
+        for (thread, asked) in threads.iter().zip(&asked) {
+            let seen = &self.seen[thread];
+            wrongs.extend(seen.wrongs(case, asked).map(|it| format!("{thread}: {it}")));
+        }
+        let expected: usize = asked.iter().map(|asked| case.calls(asked)).sum();
+        if calls != expected {
+            wrongs.push(format!(
+                "the model was called {calls} times, not {expected}"
+            ));
+        }
+        let took = threads.iter().filter_map(|thread| self.seen[thread].took());
+        println!(
+            "{:<20}{turns:>6}{calls:>8}{:>12}{:>12}",
+            case.name,
+            took.max().unwrap_or_default().as_millis(),
+            case.longest(2).as_millis()
+        );
+        Ok(tell(&wrongs))
+    }
+
+    fn start_threads(&mut self, asked: &[Asked]) -> Result<Vec<String>> {
+        let mut ids = Vec::new();
+        for asked in asked {
+            let params = json!({"model": "mock", "modelProvider": asked.provider});
+            ids.push(self.server.ask("thread/start", params)?);
+        }
+        ids.iter().map(|id| self.started(*id)).collect()
+    }
+
+    fn started(&mut self, id: u64) -> Result<String> {
+        let answer = self.answer(id)?;
+        let thread = answer["result"]["thread"]["id"].as_str();
+        Ok(thread
+            .with_context(|| format!("no thread was started: {answer}"))?
+            .to_owned())
+    }
+
+    /// The answer under this id. What comes before it is heard too.
+    fn answer(&mut self, id: u64) -> Result<Value> {
+        let end = Instant::now() + PATIENCE;
+        while !self.server.answers.contains_key(&id) {
+            match self.server.next(end)? {
+                Some((when, message)) => self.hear(when, &message)?,
+                None => bail!("no answer came within {} s", PATIENCE.as_secs()),
+            }
+        }
+        self.server.answers.remove(&id).context("it is there")
+    }
+
+    fn hear(&mut self, when: Instant, message: &Value) -> Result<()> {
+        if let Some(id) = message["id"].as_u64() {
+            if message.get("error").is_some() {
+                bail!("a request was refused: {message}");
+            }
+            self.server.answers.insert(id, message.clone());
+            return Ok(());
+        }
+        let thread = message["params"]["threadId"].as_str().unwrap_or_default();
+        if let Some(seen) = self.seen.get_mut(thread) {
+            seen.hear(when, message);
+        }
+        Ok(())
+    }
+
+    /// How often the models were called.
+    fn calls(&self) -> Result<usize> {
+        Ok(self.mock.calls()? + self.hanging.calls())
+    }
+
+    /// Ends the server, and sees that nothing more was told of any turn.
+    fn close(mut self) -> Result<usize> {
+        let mut wrongs = Vec::new();
+        for (when, message) in self.server.end()? {
+            self.hear(when, &message)?;
+        }
+        for (thread, seen) in &self.seen {
+            wrongs.extend(seen.afterwards().map(|it| format!("{thread}: {it}")));
+        }
+        println!(
+            "{} turns, the limit of silence {} ms",
+            self.seen.len(),
+            LIMIT.as_millis()
+        );
+        Ok(tell(&wrongs))
+    }
+}
+
+fn tell(wrongs: &[String]) -> usize {
+    for wrong in wrongs.iter().take(SHOWN_MAX) {
+        println!("    WRONG {wrong}");
+    }
+    if wrongs.len() > SHOWN_MAX {
+        println!("    and {} more", wrongs.len() - SHOWN_MAX);
+    }
+    wrongs.len()
+}
