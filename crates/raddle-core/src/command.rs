@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Answer, Ask, Briefed, Cause, Forked, Input, Item, ItemBody, ItemId, ItemStatus, ModelEnd,
-    Output, Part, Past, PlanStep, Recovery, RequestNumber, ThreadStarted, Timestamp, TurnId,
-    TurnKind, Usage,
+    Answer, Ask, Briefed, Cause, Forked, Injected, Input, Item, ItemBody, ItemId, ItemStatus,
+    ModelEnd, Output, Part, Past, PlanStep, Recovery, RequestNumber, ThreadStarted, Timestamp,
+    TurnId, TurnKind, Usage,
 };
 use crate::{Epoch, Seq};
 
@@ -29,6 +29,10 @@ pub enum Command {
     ChangeSettings(Box<ChangeSettings>),
     /// Give it a name, or take it away.
     Rename(Rename),
+    /// Change what is noted about it.
+    ChangeMetadata(ChangeMetadata),
+    /// Give the model history that did not happen here.
+    InjectItems(InjectItems),
     /// Hide it from lists, or show it again.
     Archive(Archive),
     /// Forget it.
@@ -108,6 +112,28 @@ pub struct Own {
 pub struct Rename {
     /// The name; nothing takes it away.
     pub name: Option<String>,
+    /// Who asks.
+    pub principal: Option<String>,
+}
+
+/// Change what is noted about a thread. What is absent stays; what is there may be nothing, which clears it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeMetadata {
+    /// Name of the branch.
+    pub branch: Option<Option<String>>,
+    /// Address of `origin`.
+    pub origin: Option<Option<String>>,
+    /// The commit.
+    pub sha: Option<Option<String>>,
+    /// Who asks.
+    pub principal: Option<String>,
+}
+
+/// Give the model history that did not happen here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InjectItems {
+    /// Oldest first.
+    pub items: Vec<Injected>,
     /// Who asks.
     pub principal: Option<String>,
 }

@@ -6,12 +6,16 @@
 //! from it by [`tell`](crate::tell).
 
 mod ask;
+mod injected;
 mod item;
+mod metadata;
 mod settings;
 mod turn;
 
 pub use ask::*;
+pub use injected::*;
 pub use item::*;
+pub use metadata::*;
 pub use settings::*;
 pub use turn::*;
 
@@ -101,6 +105,8 @@ pub enum Event {
     SettingsChanged(SettingsChanged),
     /// The thread got a name, or lost it.
     Renamed(Renamed),
+    /// What is noted about it changed.
+    MetadataChanged(MetadataChanged),
     /// Hidden from ordinary lists.
     Archived {
         /// Who asked for it.
@@ -121,6 +127,8 @@ pub enum Event {
     },
     /// The model is told about its surroundings.
     Briefed(Briefed),
+    /// The model is given history that did not happen here.
+    ItemsInjected(ItemsInjected),
     /// A turn began.
     TurnStarted(TurnStarted),
     /// Input was taken into a turn, at its start or later.
@@ -422,6 +430,8 @@ impl Event {
             | Self::Reverted(_)
             | Self::SettingsChanged(_)
             | Self::Renamed(_)
+            | Self::MetadataChanged(_)
+            | Self::ItemsInjected(_)
             | Self::Archived { .. }
             | Self::Unarchived { .. }
             | Self::Deleted { .. }

@@ -46,6 +46,14 @@ pub enum Refusal {
     /// There is nothing in the input.
     #[error("input must not be empty")]
     EmptyInput,
+    /// Calls and outputs that are to be injected do not belong together.
+    #[error(
+        "the call `{call}` must stand among the items once, and its output once, behind it; inject both together"
+    )]
+    Unpaired {
+        /// The id of the call.
+        call: String,
+    },
     /// No such request is or was open.
     #[error("no such request")]
     NoRequest,

@@ -203,6 +203,8 @@ fn tell_event(
         // Nothing a client needs to know, or it is asked instead of told.
         Event::Owned(_)
         | Event::Briefed(_)
+        | Event::MetadataChanged(_)
+        | Event::ItemsInjected(_)
         | Event::Reserved(_)
         | Event::Released {}
         | Event::ModelCalled(_)

@@ -11,6 +11,7 @@ mod compact;
 mod delete;
 mod end_model;
 mod end_tool;
+mod inject;
 mod interrupt;
 mod item_text;
 mod manage;
@@ -96,6 +97,8 @@ impl Thread {
             Command::Revert(it) => revert::decide(self, it),
             Command::ChangeSettings(it) => Ok(manage::change_settings(self, *it)),
             Command::Rename(it) => Ok(manage::rename(self, it)),
+            Command::ChangeMetadata(it) => Ok(manage::change_metadata(self, it)),
+            Command::InjectItems(it) => inject::decide(it),
             Command::Archive(it) => manage::archive(self, it),
             Command::Delete(it) => Ok(delete::decide(self, it, now)),
             Command::StartTurn(it) => start_turn::decide(self, *it, now),

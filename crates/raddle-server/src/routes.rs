@@ -60,6 +60,8 @@ routes! {
     "thread/delete" => thread::delete,
     "thread/unsubscribe" => thread::unsubscribe,
     "thread/name/set" => thread::name::set,
+    "thread/metadata/update" => thread::metadata::update,
+    "thread/inject_items" => thread::inject_items,
     "thread/settings/update" => thread::settings::update,
     "thread/unarchive" => thread::unarchive,
     "thread/compact/start" => thread::compact::start,

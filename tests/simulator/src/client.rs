@@ -85,6 +85,15 @@ pub enum Wish {
     Answer(Box<AnswerRequest>),
     /// A name.
     Rename(Option<String>),
+    /// What is noted of the repository.
+    Metadata(Option<String>),
+    /// History that did not happen here: what a user said, and a call with its output, or without.
+    Inject {
+        /// What is said.
+        text: String,
+        /// Whether the call has its output.
+        is_whole: bool,
+    },
     /// Out of sight, or back.
     Archive(bool),
     /// Other settings.

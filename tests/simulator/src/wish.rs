@@ -1,9 +1,10 @@
 //! What clients come to want, and the commands that nodes make of it.
 
 use raddle_core::{
-    Answer, AnswerRequest, Archive, Briefed, Cause, ChangeSettings, Command, Delete, Input,
-    Interrupt, ItemId, Message, Past, Recovery, Rename, RequestNumber, Revert, Seq, Settings,
-    SettingsChange, Source, StartTurn, Steer, ThreadStarted, Topic, TurnId, TurnKind,
+    Answer, AnswerRequest, Archive, Briefed, Call, Cause, ChangeMetadata, ChangeSettings, Command,
+    Delete, InjectItems, Injected, Input, Interrupt, ItemId, Message, Output, Past, Recovery,
+    Rename, RequestNumber, Revert, Seq, Settings, SettingsChange, Source, StartTurn, Steer,
+    ThreadStarted, Topic, TurnId, TurnKind,
 };
 
 use crate::client::Wish;
@@ -42,7 +43,7 @@ impl World {
         if reverts && running.is_none() && rng.percent(60) {
             return Some(Wish::Revert(None));
         }
-        Some(match rng.below(31) {
+        Some(match rng.below(34) {
             0..=4 => {
                 let text = rng.percent(85).then(|| word(&mut lane.minted));
                 let expected = if rng.percent(85) {
@@ -88,6 +89,14 @@ impl World {
             27 if lane.forks => Wish::Fork,
             28 if deletes => Wish::Delete,
             29 => Wish::Begin,
+            31 => {
+                let sha = rng.percent(70).then(|| format!("sha {}", rng.below(3)));
+                Wish::Metadata(sha)
+            }
+            32..=33 => Wish::Inject {
+                is_whole: rng.percent(90),
+                text: word(&mut lane.minted),
+            },
             _ => Wish::Interrupt(running),
         })
     }
@@ -136,6 +145,14 @@ impl World {
             Wish::Answer(answer) => Command::AnswerRequest(answer.clone()),
             Wish::Rename(name) => Command::Rename(Rename {
                 name: name.clone(),
+                principal: None,
+            }),
+            Wish::Metadata(sha) => Command::ChangeMetadata(ChangeMetadata {
+                sha: Some(sha.clone()),
+                ..ChangeMetadata::default()
+            }),
+            Wish::Inject { text, is_whole } => Command::InjectItems(InjectItems {
+                items: history(minted, text, *is_whole),
                 principal: None,
             }),
             Wish::Archive(archived) => Command::Archive(Archive {
@@ -214,6 +231,25 @@ fn surroundings(minted: u64) -> Vec<Briefed> {
         brief(Topic::Instructions, format!("rules {}", minted / 31)),
         brief(Topic::Environment, format!("day {}", minted / 7)),
     ]
+}
+
+/// History that did not happen here.
+fn history(minted: u64, text: &str, is_whole: bool) -> Vec<Injected> {
+    let id = format!("x{minted}");
+    let user = Injected::User {
+        input: vec![Input::text(text)],
+    };
+    let call = Injected::Call(Call {
+        id: id.clone(),
+        tool: "look".to_owned(),
+        arguments: "{}".to_owned(),
+        alone: false,
+    });
+    let output = is_whole.then(|| Injected::Output {
+        call: id,
+        output: Output::text("seen"),
+    });
+    [user, call].into_iter().chain(output).collect()
 }
 
 /// Text that nobody else says.

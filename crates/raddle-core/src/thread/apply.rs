@@ -14,6 +14,9 @@ use crate::{
     ThreadStarted, Timestamp, TurnEnded, TurnStarted,
 };
 
+/// About how many bytes of text make a token.
+const BYTES_PER_TOKEN: u64 = 4;
+
 impl Thread {
     /// It happened.
     pub fn apply(&mut self, record: &Record) {
@@ -74,6 +77,15 @@ impl Thread {
             }
             Event::SettingsChanged(it) => self.settings = it.settings.clone(),
             Event::Renamed(it) => self.name.clone_from(&it.name),
+            Event::MetadataChanged(it) => {
+                if let Some(identity) = &mut self.identity {
+                    identity.git.clone_from(&it.git);
+                }
+            }
+            Event::ItemsInjected(it) => {
+                let bytes: u64 = it.items.iter().map(crate::Injected::bytes).sum();
+                self.context_tokens += bytes / BYTES_PER_TOKEN;
+            }
             Event::Archived { .. } => self.archived = true,
             Event::Unarchived { .. } => self.archived = false,
             Event::Briefed(it) => {

@@ -138,10 +138,12 @@ const VARIANTS: &[(&str, &[&str])] = &[
             "reverted",
             "settingsChanged",
             "renamed",
+            "metadataChanged",
             "archived",
             "unarchived",
             "deleted",
             "briefed",
+            "itemsInjected",
             "turnStarted",
             "inputAccepted",
             "modelCalled",
@@ -302,6 +304,10 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ),
     ("recovery=", &["continue", "interrupt"]),
     ("topic=", &["instructions", "environment"]),
+    (
+        "items=",
+        &["user", "developer", "assistant", "call", "output"],
+    ),
 ];
 
 /// Fails to compile when an enum that grows gets a variant that the list above may lack.
@@ -317,10 +323,12 @@ fn all_are_listed() {
             Event::Reverted(_) => "reverted",
             Event::SettingsChanged(_) => "settingsChanged",
             Event::Renamed(_) => "renamed",
+            Event::MetadataChanged(_) => "metadataChanged",
             Event::Archived { .. } => "archived",
             Event::Unarchived { .. } => "unarchived",
             Event::Deleted { .. } => "deleted",
             Event::Briefed(_) => "briefed",
+            Event::ItemsInjected(_) => "itemsInjected",
             Event::TurnStarted(_) => "turnStarted",
             Event::InputAccepted(_) => "inputAccepted",
             Event::ModelCalled(_) => "modelCalled",

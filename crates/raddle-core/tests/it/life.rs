@@ -180,7 +180,9 @@ impl Life {
                 self.crash();
                 String::new()
             }
-            28 => match detail % 6 {
+            28 => match detail % 8 {
+                6 => format!("inject user \"u{detail}\" call \"x\" output \"x\""),
+                7 => format!("note sha \"s{}\"", detail % 3),
                 0 => "rename \"n\"".to_owned(),
                 1 => "archive".to_owned(),
                 2 => "unarchive".to_owned(),

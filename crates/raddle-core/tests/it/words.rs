@@ -330,6 +330,11 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             answer: answer(&words[3..]),
         })),
         "rename" => rename(words.get(1).cloned()),
+        "note" => Command::ChangeMetadata(metadata(&words[1..])),
+        "inject" => Command::InjectItems(InjectItems {
+            items: words[1..].chunks(2).map(injected).collect(),
+            principal: None,
+        }),
         "archive" => archive(true),
         "unarchive" => archive(false),
         "delete" => Command::Delete(Delete::default()),
@@ -374,6 +379,44 @@ pub fn rename(name: Option<String>) -> Command {
     })
 }
 
+/// Pairs of a member and its new value, where a blank one clears it.
+fn metadata(words: &[String]) -> ChangeMetadata {
+    let mut change = ChangeMetadata::default();
+    for pair in words.chunks_exact(2) {
+        let value = Some(pair[1].clone()).filter(|value| !value.is_empty());
+        match pair[0].as_str() {
+            "branch" => change.branch = Some(value),
+            "origin" => change.origin = Some(value),
+            "sha" => change.sha = Some(value),
+            other => panic!("no such member: {other}"),
+        }
+    }
+    change
+}
+
+/// A pair of a kind and its text; of calls and outputs the text is the id.
+fn injected(pair: &[String]) -> Injected {
+    let text = pair[1].clone();
+    match pair[0].as_str() {
+        "user" => Injected::User {
+            input: vec![Input::text(text)],
+        },
+        "developer" => Injected::Developer { text },
+        "assistant" => Injected::Assistant { text },
+        "call" => Injected::Call(Call {
+            id: text,
+            tool: "shell".to_owned(),
+            arguments: "{}".to_owned(),
+            alone: false,
+        }),
+        "output" => Injected::Output {
+            call: text,
+            output: Output::text("done"),
+        },
+        other => panic!("nothing to inject: {other}"),
+    }
+}
+
 fn archive(archived: bool) -> Command {
     Command::Archive(Archive {
         archived,
@@ -406,6 +449,12 @@ pub fn show(body: &Body, began: Timestamp) -> String {
         Event::Forked(_) => "Forked".to_owned(),
         Event::Reverted(it) => format!("Reverted {} leaving {}", it.turn, it.turns),
         Event::SettingsChanged(_) => "SettingsChanged".to_owned(),
+        Event::MetadataChanged(it) => {
+            let git = it.git.clone().unwrap_or_default();
+            let said = [git.branch, git.origin, git.sha].into_iter().flatten();
+            format!("MetadataChanged {:?}", said.collect::<Vec<_>>().join(" "))
+        }
+        Event::ItemsInjected(it) => format!("ItemsInjected {}", it.items.len()),
         Event::Renamed(it) => format!("Renamed {:?}", it.name.as_deref().unwrap_or("")),
         Event::Archived { .. } => "Archived".to_owned(),
         Event::Unarchived { .. } => "Unarchived".to_owned(),
@@ -548,6 +597,7 @@ pub fn read_by_model(records: &[Record], thread: &Thread) -> String {
         Entry::Call(call) => format!("call {}", call.id),
         Entry::Output { call, .. } => format!("output {call}"),
         Entry::Note(text) => format!("note {text:?}"),
+        Entry::Developer(text) => format!("developer {text:?}"),
     });
     entries.collect::<Vec<_>>().join(" · ")
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod ends;
+mod injected;
 mod input;
 pub(crate) mod items;
 pub(crate) mod lists;
@@ -9,6 +10,7 @@ mod overrides;
 pub(crate) mod snippets;
 pub(crate) mod view;
 
+pub(crate) use self::injected::injected;
 pub(crate) use self::input::message;
 pub(crate) use self::overrides::Overrides;
 

@@ -49,6 +49,10 @@ mod thread {
     }
     mod delete;
     mod fork;
+    mod inject_items;
+    mod metadata {
+        mod update;
+    }
     mod name {
         mod set;
     }

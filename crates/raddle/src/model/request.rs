@@ -38,6 +38,7 @@ fn item(entry: &Entry, vendor: &str) -> Option<Value> {
             let content: Vec<Value> = input.iter().map(part).collect();
             json!({ "type": "message", "role": "user", "content": content })
         }
+        Entry::Developer(text) => message("developer", "input_text", text),
         Entry::Assistant { text, .. } => message("assistant", "output_text", text),
         // The vendor stores nothing, so an item without its sealed part would be a name for nothing.
         Entry::Reasoning(sealed) => {
