@@ -1,16 +1,20 @@
 //! What can be asked of a thread, by clients and by the work it started.
 
 mod change_settings;
+mod goal;
+mod queue;
 
 pub use change_settings::{ChangeSettings, SettingsChange};
+pub use goal::{BeginTurn, ClearGoal, SetGoal};
+pub use queue::{ChangeQueued, Enqueue, ReorderQueue, StartQueued, Unqueue};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Answer, Ask, Briefed, Cause, Forked, Injected, Input, Item, ItemBody, ItemId, ItemStatus,
-    ModelEnd, Output, Part, Past, PlanStep, Recovery, RequestNumber, ThreadStarted, Timestamp,
-    TurnId, TurnKind, Usage,
+    Answer, Ask, Briefed, Cause, Forked, GoalStatus, Injected, Input, Item, ItemBody, ItemId,
+    ItemStatus, ModelEnd, Output, Part, Past, PlanStep, Recovery, RequestNumber, ThreadStarted,
+    Timestamp, TurnId, TurnKind, Usage,
 };
 use crate::{Epoch, Seq};
 
@@ -33,6 +37,22 @@ pub enum Command {
     ChangeMetadata(ChangeMetadata),
     /// Give the model history that did not happen here.
     InjectItems(InjectItems),
+    /// Give it a goal, or change the one it has.
+    SetGoal(SetGoal),
+    /// Take its goal away.
+    ClearGoal(ClearGoal),
+    /// Put input into its queue.
+    Enqueue(Enqueue),
+    /// Change input that is in its queue.
+    ChangeQueued(ChangeQueued),
+    /// Take input out of its queue.
+    Unqueue(Unqueue),
+    /// Put its queue in another order.
+    ReorderQueue(ReorderQueue),
+    /// Begin a turn with input that is in its queue.
+    StartQueued(StartQueued),
+    /// Begin the turn that is to begin by itself.
+    BeginTurn(BeginTurn),
     /// Hide it from lists, or show it again.
     Archive(Archive),
     /// Forget it.
@@ -311,6 +331,8 @@ pub enum Admission {
     },
     /// No, and this is what the model is told.
     Deny(String),
+    /// It says where the goal stands, and there is no more to it.
+    Goal(GoalStatus),
 }
 
 /// A call of the model ended.

@@ -130,6 +130,11 @@ impl Context {
             | Event::SettingsChanged(_)
             | Event::Renamed(_)
             | Event::MetadataChanged(_)
+            | Event::GoalSet(_)
+            | Event::GoalCleared { .. }
+            | Event::InputQueued(_)
+            | Event::InputUnqueued(_)
+            | Event::QueueReordered(_)
             | Event::Archived { .. }
             | Event::Unarchived { .. }
             | Event::Deleted { .. }
@@ -312,6 +317,7 @@ fn injected(items: &[Injected]) -> Vec<Entry> {
         match item {
             Injected::User { input } => context.waiting.push(Entry::User(input.clone())),
             Injected::Developer { text } => context.waiting.push(Entry::Developer(text.clone())),
+            Injected::Note { text } => context.waiting.push(Entry::Note(text.clone())),
             Injected::Assistant { text } => context.say(Entry::Assistant {
                 text: text.clone(),
                 partial: false,

@@ -50,6 +50,7 @@ pub(crate) fn named(event: &Event) -> Vec<&Blob> {
         Event::ItemStarted(it) => of_item(&it.item),
         Event::ItemCompleted(it) => of_item(&it.item),
         Event::ItemsInjected(it) => it.items.iter().flat_map(of_injected).collect(),
+        Event::InputQueued(it) => it.input.iter().filter_map(of_input).collect(),
         Event::DiffUpdated(it) => it.full.iter().collect(),
         Event::RequestResolved(it) => of_resolution(&it.resolution),
         Event::ThreadStarted { .. }
@@ -62,6 +63,10 @@ pub(crate) fn named(event: &Event) -> Vec<&Blob> {
         | Event::SettingsChanged { .. }
         | Event::Renamed { .. }
         | Event::MetadataChanged { .. }
+        | Event::GoalSet { .. }
+        | Event::GoalCleared { .. }
+        | Event::InputUnqueued { .. }
+        | Event::QueueReordered { .. }
         | Event::Archived { .. }
         | Event::Unarchived { .. }
         | Event::Deleted { .. }
@@ -102,9 +107,10 @@ fn of_injected(item: &Injected) -> Vec<&Blob> {
     match item {
         Injected::User { input } => input.iter().filter_map(of_input).collect(),
         Injected::Output { output, .. } => of_output(output),
-        Injected::Developer { .. } | Injected::Assistant { .. } | Injected::Call { .. } => {
-            Vec::new()
-        }
+        Injected::Developer { .. }
+        | Injected::Note { .. }
+        | Injected::Assistant { .. }
+        | Injected::Call { .. } => Vec::new(),
     }
 }
 

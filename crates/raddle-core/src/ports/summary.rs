@@ -225,6 +225,11 @@ impl Event {
             Self::Owned(_)
             | Self::Briefed(_)
             | Self::ItemsInjected(_)
+            | Self::GoalSet(_)
+            | Self::GoalCleared { .. }
+            | Self::InputQueued(_)
+            | Self::InputUnqueued(_)
+            | Self::QueueReordered(_)
             | Self::Reserved(_)
             | Self::Released {}
             | Self::ModelCalled(_)

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Call, Input, Output};
 
-/// The model is given history that did not happen here. Nobody is told; it is read with the next call.
+/// The model is given history that did not happen here, or a word of ours. Nobody is told; it is read with the
+/// next call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemsInjected {
@@ -26,6 +27,11 @@ pub enum Injected {
     },
     /// From whoever made the agent.
     Developer {
+        /// The text.
+        text: String,
+    },
+    /// Text for the model that no one said.
+    Note {
         /// The text.
         text: String,
     },
@@ -56,7 +62,7 @@ impl Injected {
                 });
                 texts.sum()
             }
-            Self::Developer { text } | Self::Assistant { text } => text.len(),
+            Self::Developer { text } | Self::Note { text } | Self::Assistant { text } => text.len(),
             Self::Call(call) => call.tool.len() + call.arguments.len(),
             Self::Output { output, .. } => output.text.len(),
         };

@@ -25,7 +25,10 @@ fn are_paired(items: &[Injected]) -> Result<(), Refusal> {
                 Some(at) => drop(open.remove(at)),
                 None => return unpaired(call),
             },
-            Injected::User { .. } | Injected::Developer { .. } | Injected::Assistant { .. } => {}
+            Injected::User { .. }
+            | Injected::Developer { .. }
+            | Injected::Note { .. }
+            | Injected::Assistant { .. } => {}
         }
     }
     open.first().map_or(Ok(()), |call| unpaired(call))

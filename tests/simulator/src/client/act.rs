@@ -141,7 +141,7 @@ impl World {
         // What must not happen twice is not asked twice without a key.
         let makes = matches!(
             wish,
-            Wish::Turn { .. } | Wish::Steer { .. } | Wish::Inject { .. }
+            Wish::Turn { .. } | Wish::Steer { .. } | Wish::Inject { .. } | Wish::Enqueue(_)
         );
         let once = makes && key.is_none();
         let times = if once { u32::MAX } else { 0 };
