@@ -11,14 +11,15 @@ MODEL = "mock"
 
 
 class MockModel:
-    """A process of the program under test. `answers` are pairs: a text in what was said, and steps.
+    """A process of the program under test. `answers`: a text in what was said, steps, how often.
 
-    The first answer whose text was said is given. Steps are those of `docs/mock.md`.
+    The first answer whose text was said is given, if need be only so often. Steps are those of
+    `docs/mock.md`.
     """
 
     def __init__(self, bench, answers):
         script = bench.folder / "mock.toml"
-        script.write_text("".join(_answer(said, steps) for said, steps in answers))
+        script.write_text("".join(_answer(*answer) for answer in answers))
         self._stderr = bench.folder / "mock.stderr"
         self._asked = []
         bench.evidence("what the model was asked", lambda: self._asked)
@@ -61,6 +62,10 @@ class MockModel:
         bodies = [it for it in self._bodies() if not _wants_an_object(it)]
         return [it.get("reasoning", {}).get("effort") for it in bodies]
 
+    def tools(self):
+        """The names of the tools that it was told of in each call."""
+        return [[tool["name"] for tool in it.get("tools", [])] for it in self._bodies()]
+
     def wait_until_held(self):
         require(wait_until(lambda: self._state()["held"] == 1), "no answer is held")
 
@@ -97,6 +102,10 @@ def says(text):
     return [f"text = {json.dumps(text)}"]
 
 
+def calls(tool, **arguments):
+    return [f"call = {json.dumps(tool)}, arguments = {json.dumps(json.dumps(arguments))}"]
+
+
 def held(text):
     """Begins, says nothing until it is let go, and then the text."""
     return ["held = true", *says(text)]
@@ -112,9 +121,10 @@ def title(text):
     return ("task title", says(json.dumps({"title": text})))
 
 
-def _answer(said, steps):
+def _answer(said, steps, times=None):
     tables = ", ".join(f"{{ {step} }}" for step in steps)
-    return f"[[answer]]\nmatch = {json.dumps(said)}\nsteps = [{tables}]\n"
+    often = f"times = {times}\n" if times else ""
+    return f"[[answer]]\nmatch = {json.dumps(said)}\n{often}steps = [{tables}]\n"
 
 
 def _wants_an_object(body):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from calls import require_answered, require_calls
 from harness import require, require_equal, require_no_panic, run_client
-from mock_model import MockModel, begun, held, says
+from mock_model import MockModel, begun, calls, held, says
 from model_script import ANSWER, MODEL, PIECES, ModelScript
 from recorder import CLIENT
 from stand_in import StandIn
@@ -14,6 +14,7 @@ from turns import Told
 _PROGRAM = Path(__file__).with_name("python_sdk_program.py")
 _PROMPTS = ["what makes cloth?", "say that again"]
 _THREADS_PROGRAM = Path(__file__).with_name("python_sdk_threads_program.py")
+_GOAL_PROGRAM = Path(__file__).with_name("python_sdk_goal_program.py")
 _SEEN = {
     "streamed": {
         "methods": [
@@ -120,6 +121,49 @@ def threads(bench):
     _knew(model.asked())
 
 
+def goal(bench):
+    """A goal that takes two turns and is reached, and one that is given up."""
+    stand_in = StandIn(bench.folder, bench.raddle)
+    bench.evidence("the last messages", lambda: stand_in.record().tail())
+    bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
+    model = MockModel(bench, [
+        ("spin a mile", begun("threads")),
+        ("weave a yard", says("half a yard"), 1),
+        ("weave a yard", calls("update_goal", status="complete"), 1),
+        ("how things stand", says("a yard")),
+    ])
+    overrides = [f"{key}={value}" for key, value in model.settings.items()]
+    command = [bench.parts.sdk_python, "-B", _GOAL_PROGRAM, stand_in.program, *overrides]
+    code, out, _ = run_client(bench, command, bench.environment())
+    require_equal("the program's exit code", code, 0)
+    seen = json.loads(out)
+    reached = {"texts": ["half a yard", "a yard"], "status": "completed"}
+    given_up = {"texts": ["threa"], "status": "interrupted"}
+    one = {"started": 1, "sameTurn": True}
+    require_equal("the goal that was reached", seen["reached"], {**one, **reached})
+    require_equal("the goal that was given up", seen["given up"], {**one, **given_up})
+    first = ["active", "active", "complete", "complete"]
+    second = ["cleared", "active", "paused", "paused"]
+    require_equal("how the goals stood", _goals(stand_in.record()), [*first, *second])
+    told = ["update_goal"]
+    require_equal("the model's tools", model.tools(), [told, told, [], told])
+    require_answered(stand_in.record())
+    require_equal("the server's exit code", stand_in.exits(), [0])
+    require_no_panic(stand_in.stderr())
+
+
+def _goals(record):
+    """Where goals stood, one after the other."""
+    stood = []
+    for message, _ in record.told():
+        match message:
+            case {"method": "thread/goal/updated", "params": {"goal": {"status": status}}}:
+                stood.append(status)
+            case {"method": "thread/goal/cleared"}:
+                stood.append("cleared")
+    return stood
+
+
 def _knew(asked):
     """What the model was told where that is not simply all that was said."""
     yarn = [("user", "what makes cloth?"), ("assistant", ANSWER), ("user", "what is yarn?")]
@@ -204,4 +248,5 @@ CHECKS = {
     "python-sdk": sync_client,
     "python-sdk-async": async_client,
     "python-sdk-threads": threads,
+    "python-sdk-goal": goal,
 }

@@ -75,6 +75,7 @@ impl Threads {
             listener,
             reply: Box::new(|subscribed| Some(reply(subscribed))),
             usage: Usage::NotTold,
+            comes_back: false,
         };
         let settings = owner.thread().settings().clone();
         self.shared.run(to, owner, settings, kept, Some(starter));

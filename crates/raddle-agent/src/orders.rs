@@ -41,9 +41,11 @@ impl Threads {
     where
         F: FnOnce(Ordered<'_>) + Send + 'static,
     {
-        if matches!(command, Command::StartTurn(_) | Command::StartReview(_))
-            && let Ok(handle) = self.get(id).await
-        {
+        let begins = matches!(
+            command,
+            Command::StartTurn(_) | Command::StartReview(_) | Command::StartQueued(_)
+        );
+        if begins && let Ok(handle) = self.get(id).await {
             handle.brief(&mut command).await;
         }
         let order = Message::Order {
@@ -96,6 +98,7 @@ impl Threads {
             listener,
             reply: Box::new(|subscribed| Some(reply(subscribed))),
             usage,
+            comes_back: true,
         };
         let subscribe = Message::Subscribe {
             seen: None,

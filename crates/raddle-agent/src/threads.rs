@@ -210,6 +210,7 @@ impl Threads {
                 None
             }),
             usage: Usage::NotTold,
+            comes_back: false,
         };
         self.shared.run(id, owner, settings, kept, Some(starter))
     }
@@ -442,6 +443,7 @@ impl Handle {
                 (Arc::new(changed), &mut start.briefs)
             }
             Command::StartReview(start) => (settings, &mut start.briefs),
+            Command::StartQueued(start) => (settings, &mut start.briefs),
             _ => return,
         };
         if let Some(shared) = self.shared.upgrade() {
@@ -462,6 +464,7 @@ impl Handle {
                 None
             }),
             usage: Usage::NotTold,
+            comes_back: false,
         };
         let subscribe = Message::Subscribe {
             seen,

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use raddle_core::ports::{Journal, Model, Prompt, Said};
+use raddle_core::ports::{Journal, Model, Prompt, Said, UPDATE_GOAL};
 use raddle_core::{
     Admission, AppendText, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind,
-    ItemBody, ModelEnd, Part, Purpose, Sealed, Span, StartItem, Tool,
+    GoalStatus, ItemBody, ModelEnd, Part, Purpose, Sealed, Span, StartItem, Tool,
 };
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::context::{self, History};
@@ -42,12 +43,13 @@ impl ModelWork {
             }
         }
         let purpose = self.prompt.purpose;
+        let has_goal = self.prompt.has_goal;
         let mut answer = self.model.call(self.prompt);
         let mut summary = String::new();
         loop {
             let said = answer.next().await;
             let is_last = matches!(said, Said::Ended(..));
-            for command in heard(self.call, said, purpose, &mut summary) {
+            for command in heard(self.call, said, purpose, has_goal, &mut summary) {
                 if self.reports.send(command).await.is_err() {
                     return;
                 }
@@ -60,7 +62,13 @@ impl ModelWork {
 }
 
 /// What something said means as a command.
-fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<Command> {
+fn heard(
+    call: u32,
+    said: Said,
+    purpose: Purpose,
+    has_goal: bool,
+    summary: &mut String,
+) -> Vec<Command> {
     match (purpose, said) {
         (Purpose::Answer, Said::Started(item, body)) => {
             vec![Command::StartItem(Box::new(StartItem { call, item, body }))]
@@ -79,12 +87,16 @@ fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<C
         }
         (Purpose::Answer, Said::Tool(item, asked)) => {
             let name = asked.tool.clone();
+            let admission = match name.as_str() {
+                UPDATE_GOAL if has_goal => goal(&asked.arguments),
+                _ => Admission::Deny(format!("There is no tool named {name}.")),
+            };
             vec![Command::CallTool(Box::new(CallTool {
                 call,
                 item,
-                body: ItemBody::Tool(Tool { name: name.clone() }),
+                body: ItemBody::Tool(Tool { name }),
                 asked,
-                admission: Admission::Deny(format!("There is no tool named {name}.")),
+                admission,
             }))]
         }
         // While it condenses, what it writes is the summary and is shown to nobody.
@@ -108,6 +120,16 @@ fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<C
         (Purpose::Answer, Said::Ended(end, usage)) => {
             vec![Command::EndModel(Box::new(EndModel { call, end, usage }))]
         }
+    }
+}
+
+/// What the model says of the goal.
+fn goal(arguments: &str) -> Admission {
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+    match arguments["status"].as_str() {
+        Some("complete") => Admission::Goal(GoalStatus::Complete),
+        Some("blocked") => Admission::Goal(GoalStatus::Blocked),
+        _ => Admission::Deny("The status must be complete or blocked.".to_owned()),
     }
 }
 

@@ -1,16 +1,20 @@
 //! What can be asked of a thread, by clients and by the work it started.
 
 mod change_settings;
+mod goal;
+mod queue;
 
 pub use change_settings::{ChangeSettings, SettingsChange};
+pub use goal::{BeginTurn, ClearGoal, SetGoal};
+pub use queue::{ChangeQueued, Enqueue, ReorderQueue, StartQueued, Unqueue};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Answer, Ask, Briefed, Cause, Forked, Input, Item, ItemBody, ItemId, ItemStatus, ModelEnd,
-    Output, Part, Past, PlanStep, Recovery, RequestNumber, ThreadStarted, Timestamp, TurnId,
-    TurnKind, Usage,
+    Answer, Ask, Briefed, Cause, Forked, GoalStatus, Injected, Input, Item, ItemBody, ItemId,
+    ItemStatus, ModelEnd, Output, Part, Past, PlanStep, Recovery, RequestNumber, ThreadStarted,
+    Timestamp, TurnId, TurnKind, Usage,
 };
 use crate::{Epoch, Seq};
 
@@ -29,6 +33,26 @@ pub enum Command {
     ChangeSettings(Box<ChangeSettings>),
     /// Give it a name, or take it away.
     Rename(Rename),
+    /// Change what is noted about it.
+    ChangeMetadata(ChangeMetadata),
+    /// Give the model history that did not happen here.
+    InjectItems(InjectItems),
+    /// Give it a goal, or change the one it has.
+    SetGoal(SetGoal),
+    /// Take its goal away.
+    ClearGoal(ClearGoal),
+    /// Put input into its queue.
+    Enqueue(Enqueue),
+    /// Change input that is in its queue.
+    ChangeQueued(ChangeQueued),
+    /// Take input out of its queue.
+    Unqueue(Unqueue),
+    /// Put its queue in another order.
+    ReorderQueue(ReorderQueue),
+    /// Begin a turn with input that is in its queue.
+    StartQueued(StartQueued),
+    /// Begin the turn that is to begin by itself.
+    BeginTurn(BeginTurn),
     /// Hide it from lists, or show it again.
     Archive(Archive),
     /// Forget it.
@@ -108,6 +132,28 @@ pub struct Own {
 pub struct Rename {
     /// The name; nothing takes it away.
     pub name: Option<String>,
+    /// Who asks.
+    pub principal: Option<String>,
+}
+
+/// Change what is noted about a thread. What is absent stays; what is there may be nothing, which clears it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeMetadata {
+    /// Name of the branch.
+    pub branch: Option<Option<String>>,
+    /// Address of `origin`.
+    pub origin: Option<Option<String>>,
+    /// The commit.
+    pub sha: Option<Option<String>>,
+    /// Who asks.
+    pub principal: Option<String>,
+}
+
+/// Give the model history that did not happen here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InjectItems {
+    /// Oldest first.
+    pub items: Vec<Injected>,
     /// Who asks.
     pub principal: Option<String>,
 }
@@ -285,6 +331,8 @@ pub enum Admission {
     },
     /// No, and this is what the model is told.
     Deny(String),
+    /// It says where the goal stands, and there is no more to it.
+    Goal(GoalStatus),
 }
 
 /// A call of the model ended.

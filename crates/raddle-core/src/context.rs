@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    AgentMessage, Body, Briefed, Call, Event, HookPrompt, Input, Item, ItemBody, ItemStatus,
-    ModelEnd, Output, Record, Review, Sealed, ToolOutput, Topic,
+    AgentMessage, Body, Briefed, Call, Event, HookPrompt, Injected, Input, Item, ItemBody,
+    ItemStatus, ModelEnd, Output, Record, Review, Sealed, ToolOutput, Topic,
 };
 
 /// What is said when the workspace no longer asks for anything.
@@ -25,6 +25,8 @@ pub enum Entry {
     Summary(String),
     /// From the user.
     User(Vec<Input>),
+    /// From whoever made the agent.
+    Developer(String),
     /// From the agent.
     Assistant {
         /// The text.
@@ -101,11 +103,7 @@ impl Context {
             }
             Event::ItemStarted(it) => {
                 if let Some(call) = &it.item.call {
-                    if self.unanswered.is_empty() {
-                        self.calls_from = self.entries.len();
-                    }
-                    self.entries.push(Entry::Call(call.clone()));
-                    self.unanswered.push(call.id.clone());
+                    self.call(call);
                 }
             }
             Event::ItemCompleted(it) => self.complete(&it.item),
@@ -116,6 +114,10 @@ impl Context {
                 self.unanswered.clear();
             }
             Event::Briefed(it) => self.brief(it),
+            Event::ItemsInjected(it) => {
+                self.waiting.extend(injected(&it.items));
+                self.settle();
+            }
             Event::TurnEnded(_) | Event::Forked(_) | Event::Reverted(_) => {
                 self.answering = false;
                 self.close_calls();
@@ -127,6 +129,12 @@ impl Context {
             | Event::Released {}
             | Event::SettingsChanged(_)
             | Event::Renamed(_)
+            | Event::MetadataChanged(_)
+            | Event::GoalSet(_)
+            | Event::GoalCleared { .. }
+            | Event::InputQueued(_)
+            | Event::InputUnqueued(_)
+            | Event::QueueReordered(_)
             | Event::Archived { .. }
             | Event::Unarchived { .. }
             | Event::Deleted { .. }
@@ -266,6 +274,14 @@ impl Context {
         self.calls_from += 1;
     }
 
+    fn call(&mut self, call: &Call) {
+        if self.unanswered.is_empty() {
+            self.calls_from = self.entries.len();
+        }
+        self.entries.push(Entry::Call(call.clone()));
+        self.unanswered.push(call.id.clone());
+    }
+
     fn answer(&mut self, call: &str, output: Output) {
         // Two calls may have one name; each is answered.
         let open = self.unanswered.iter().position(|open| open == call);
@@ -292,4 +308,27 @@ impl Context {
             self.entries.append(&mut self.waiting);
         }
     }
+}
+
+/// What the model reads of history that did not happen here: the same order as if it had.
+fn injected(items: &[Injected]) -> Vec<Entry> {
+    let mut context = Context::new();
+    for item in items {
+        match item {
+            Injected::User { input } => context.waiting.push(Entry::User(input.clone())),
+            Injected::Developer { text } => context.waiting.push(Entry::Developer(text.clone())),
+            Injected::Note { text } => context.waiting.push(Entry::Note(text.clone())),
+            Injected::Assistant { text } => context.say(Entry::Assistant {
+                text: text.clone(),
+                partial: false,
+                sealed: None,
+            }),
+            Injected::Call(call) => context.call(call),
+            Injected::Output { call, output } => context.answer(call, output.clone()),
+        }
+        context.settle();
+    }
+    context.close_calls();
+    context.settle();
+    context.entries
 }

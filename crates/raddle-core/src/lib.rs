@@ -30,9 +30,10 @@ pub use raddle_protocol::{ItemId, ThreadId, TurnId};
 pub use record::*;
 pub use refusal::{Refusal, Settlement};
 pub use tell::{
-    ask, item_view, list_view, open_item_view, settings_view, status_view, tell, tell_again,
-    tell_open, tell_usage, turn_view, view,
+    ask, goal_view, item_view, list_view, open_item_view, queued_view, settings_view, status_view,
+    tell, tell_again, tell_goal, tell_open, tell_usage, turn_view, view,
 };
 pub use thread::{
-    Base, Cursor, Effect, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Status, Thread,
+    Base, Cursor, Effect, Goal, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Queued, Status,
+    Thread,
 };

@@ -418,6 +418,10 @@ impl Owner {
 
     /// The work that reports its own end with this command.
     fn reported(&self, command: &Command) -> Option<Effect> {
+        if let Command::BeginTurn(_) = command {
+            let after = self.thread.turn_at;
+            return Some(Effect::BeginTurn { after });
+        }
         let turn = self.thread.turn.as_ref()?.id.clone();
         match command {
             Command::EndModel(it) => Some(Effect::CallModel {

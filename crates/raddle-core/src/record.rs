@@ -6,12 +6,20 @@
 //! from it by [`tell`](crate::tell).
 
 mod ask;
+mod goal;
+mod injected;
 mod item;
+mod metadata;
+mod queue;
 mod settings;
 mod turn;
 
 pub use ask::*;
+pub use goal::*;
+pub use injected::*;
 pub use item::*;
+pub use metadata::*;
+pub use queue::*;
 pub use settings::*;
 pub use turn::*;
 
@@ -101,6 +109,22 @@ pub enum Event {
     SettingsChanged(SettingsChanged),
     /// The thread got a name, or lost it.
     Renamed(Renamed),
+    /// What is noted about it changed.
+    MetadataChanged(MetadataChanged),
+    /// The thread got a goal, or its goal changed.
+    GoalSet(GoalSet),
+    /// It has no goal any more.
+    GoalCleared {
+        /// Who asked for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        principal: Option<String>,
+    },
+    /// Input waits to become a turn.
+    InputQueued(InputQueued),
+    /// Input waits no longer.
+    InputUnqueued(InputUnqueued),
+    /// What waits was put in another order.
+    QueueReordered(QueueReordered),
     /// Hidden from ordinary lists.
     Archived {
         /// Who asked for it.
@@ -121,6 +145,8 @@ pub enum Event {
     },
     /// The model is told about its surroundings.
     Briefed(Briefed),
+    /// The model is given history that did not happen here.
+    ItemsInjected(ItemsInjected),
     /// A turn began.
     TurnStarted(TurnStarted),
     /// Input was taken into a turn, at its start or later.
@@ -422,6 +448,13 @@ impl Event {
             | Self::Reverted(_)
             | Self::SettingsChanged(_)
             | Self::Renamed(_)
+            | Self::MetadataChanged(_)
+            | Self::ItemsInjected(_)
+            | Self::GoalSet(_)
+            | Self::GoalCleared { .. }
+            | Self::InputQueued(_)
+            | Self::InputUnqueued(_)
+            | Self::QueueReordered(_)
             | Self::Archived { .. }
             | Self::Unarchived { .. }
             | Self::Deleted { .. }

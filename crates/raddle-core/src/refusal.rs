@@ -46,6 +46,29 @@ pub enum Refusal {
     /// There is nothing in the input.
     #[error("input must not be empty")]
     EmptyInput,
+    /// There is no goal to change.
+    #[error("the thread has no goal; say an objective to give it one")]
+    NoGoal,
+    /// Nothing is to begin by itself.
+    #[error("nothing is to begin by itself")]
+    NothingWaits,
+    /// The queue holds as much as it may.
+    #[error("the queue is full; start or delete something that is in it")]
+    QueueFull,
+    /// Nothing is in the queue, or not this.
+    #[error("no such queued submission")]
+    NotQueued,
+    /// The new order is not one of what is in the queue.
+    #[error("the new order must name every queued submission exactly once")]
+    OtherQueue,
+    /// Calls and outputs that are to be injected do not belong together.
+    #[error(
+        "the call `{call}` must stand among the items once, and its output once, behind it; inject both together"
+    )]
+    Unpaired {
+        /// The id of the call.
+        call: String,
+    },
     /// No such request is or was open.
     #[error("no such request")]
     NoRequest,

@@ -3,11 +3,14 @@
 //! A change of the contract changes what is here, and never the journal.
 
 mod ask;
+mod goal;
 mod item;
 mod open;
 mod view;
 
 pub use ask::ask;
+pub use goal::{goal_view, tell_goal};
+pub use item::queued_view;
 pub use open::{tell_open, tell_usage};
 pub use view::{item_view, list_view, open_item_view, status as status_view, turn_view, view};
 
@@ -29,6 +32,9 @@ pub fn tell(thread: &Thread, record: &Record) -> Vec<Notification> {
         thread_id: id,
         status: view::status(thread.status()),
     };
+    if thread.goal_at == record.seq {
+        told.push(goal::told(thread, id, record));
+    }
     // The status comes before what changed it, except that a thread is introduced with its own.
     if thread.status_at == record.seq {
         told.push(status.into());
@@ -112,6 +118,9 @@ fn tell_event(
             }
             .into(),
         ),
+        Event::InputQueued(_) | Event::InputUnqueued(_) | Event::QueueReordered(_) => {
+            told.push(wire::ThreadQueueChangedNotification { thread_id: id }.into());
+        }
         Event::Archived { .. } => {
             told.push(wire::ThreadArchivedNotification { thread_id: id }.into())
         }
@@ -203,6 +212,10 @@ fn tell_event(
         // Nothing a client needs to know, or it is asked instead of told.
         Event::Owned(_)
         | Event::Briefed(_)
+        | Event::MetadataChanged(_)
+        | Event::ItemsInjected(_)
+        | Event::GoalSet(_)
+        | Event::GoalCleared { .. }
         | Event::Reserved(_)
         | Event::Released {}
         | Event::ModelCalled(_)

@@ -11,18 +11,24 @@ mod compact;
 mod delete;
 mod end_model;
 mod end_tool;
+mod goal;
+mod inject;
 mod interrupt;
 mod item_text;
 mod manage;
 mod own;
+mod queue;
 mod revert;
 mod review;
 mod start_turn;
 mod state;
+mod waiting;
 
+pub use goal::Goal;
+pub use queue::Queued;
 pub use state::{Base, Cursor, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Status, Thread};
 
-use crate::{Body, Command, ItemId, Outcome, Purpose, Refusal, Timestamp, TurnId};
+use crate::{Body, Command, ItemId, Outcome, Purpose, Refusal, Seq, Timestamp, TurnId};
 
 /// Work that is owed: what the owner has to do outside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,6 +46,11 @@ pub enum Effect {
         turn: TurnId,
         /// The item.
         item: ItemId,
+    },
+    /// Begin the turn that is to begin by itself: look at the surroundings and order it.
+    BeginTurn {
+        /// The record that began the turn before it.
+        after: Seq,
     },
     /// End a tool that runs; it still reports.
     StopTool {
@@ -96,6 +107,16 @@ impl Thread {
             Command::Revert(it) => revert::decide(self, it),
             Command::ChangeSettings(it) => Ok(manage::change_settings(self, *it)),
             Command::Rename(it) => Ok(manage::rename(self, it)),
+            Command::ChangeMetadata(it) => Ok(manage::change_metadata(self, it)),
+            Command::InjectItems(it) => inject::decide(it),
+            Command::SetGoal(it) => goal::set(self, it),
+            Command::ClearGoal(it) => goal::clear(self, it),
+            Command::Enqueue(it) => queue::enqueue(self, it),
+            Command::ChangeQueued(it) => queue::change(self, it),
+            Command::Unqueue(it) => queue::unqueue(self, it),
+            Command::ReorderQueue(it) => queue::reorder(self, it),
+            Command::StartQueued(it) => queue::start(self, it, now),
+            Command::BeginTurn(it) => waiting::begin(self, it, now),
             Command::Archive(it) => manage::archive(self, it),
             Command::Delete(it) => Ok(delete::decide(self, it, now)),
             Command::StartTurn(it) => start_turn::decide(self, *it, now),
@@ -120,7 +141,9 @@ impl Thread {
     /// The work this thread waits for, read off its state. After a restart, simply ask again.
     pub fn pending(&self) -> Vec<Effect> {
         let Some(turn) = &self.turn else {
-            return Vec::new();
+            let after = self.turn_at;
+            let begin = self.waits().map(|_| Effect::BeginTurn { after });
+            return begin.into_iter().collect();
         };
         let mut effects = Vec::new();
         if let Some(model) = &turn.model {

@@ -60,6 +60,8 @@ pub struct Paths {
     pub user_config: PathBuf,
     /// The user's skills; may be missing.
     pub skills: PathBuf,
+    /// The file that holds the threads, if there is one; whoever looks at a thread is told.
+    pub threads: Option<PathBuf>,
 }
 
 /// A running server. Give it connections; they share everything behind the gate.

@@ -1,7 +1,9 @@
 //! Bytes beside the journal: their names, and which records name them.
 
 use raddle_core::ports::AppendError;
-use raddle_core::{Answer, Blob, Event, Image, Input, Item, ItemBody, Output, Resolution};
+use raddle_core::{
+    Answer, Blob, Event, Image, Injected, Input, Item, ItemBody, Output, Resolution,
+};
 use sha2::{Digest, Sha256};
 
 /// A blob's name as bytes.
@@ -47,6 +49,8 @@ pub(crate) fn named(event: &Event) -> Vec<&Blob> {
         Event::InputAccepted(it) => of_item(&it.item),
         Event::ItemStarted(it) => of_item(&it.item),
         Event::ItemCompleted(it) => of_item(&it.item),
+        Event::ItemsInjected(it) => it.items.iter().flat_map(of_injected).collect(),
+        Event::InputQueued(it) => it.input.iter().filter_map(of_input).collect(),
         Event::DiffUpdated(it) => it.full.iter().collect(),
         Event::RequestResolved(it) => of_resolution(&it.resolution),
         Event::ThreadStarted { .. }
@@ -58,6 +62,11 @@ pub(crate) fn named(event: &Event) -> Vec<&Blob> {
         | Event::Reverted { .. }
         | Event::SettingsChanged { .. }
         | Event::Renamed { .. }
+        | Event::MetadataChanged { .. }
+        | Event::GoalSet { .. }
+        | Event::GoalCleared { .. }
+        | Event::InputUnqueued { .. }
+        | Event::QueueReordered { .. }
         | Event::Archived { .. }
         | Event::Unarchived { .. }
         | Event::Deleted { .. }
@@ -91,6 +100,17 @@ fn of_resolution(resolution: &Resolution) -> Vec<&Blob> {
             | Answer::Failed { .. } => Vec::new(),
         },
         Resolution::Expired { .. } | Resolution::Withdrawn { .. } => Vec::new(),
+    }
+}
+
+fn of_injected(item: &Injected) -> Vec<&Blob> {
+    match item {
+        Injected::User { input } => input.iter().filter_map(of_input).collect(),
+        Injected::Output { output, .. } => of_output(output),
+        Injected::Developer { .. }
+        | Injected::Note { .. }
+        | Injected::Assistant { .. }
+        | Injected::Call { .. } => Vec::new(),
     }
 }
 

@@ -70,6 +70,13 @@ pub struct Options {
     pub folder: PathBuf,
 }
 
+impl Options {
+    /// The file that holds the threads.
+    pub fn file(&self) -> PathBuf {
+        self.folder.join(schema::FILE)
+    }
+}
+
 /// How much is read at a time of a thread that is forked.
 const FORK_PAGE_BYTES: usize = 256 << 10;
 

@@ -45,6 +45,12 @@ impl Home {
             system_config: PathBuf::from("/etc/raddle/config.toml"),
             user_config: self.config.join("config.toml"),
             skills: self.config.join("skills"),
+            threads: Some(
+                raddle_store::Options {
+                    folder: self.threads(),
+                }
+                .file(),
+            ),
         }
     }
 

@@ -116,6 +116,9 @@ pub async fn finish(
                 let output = output.take().unwrap_or_else(|| Output::text("done"));
                 work.tool(item, output).await?;
             }
+            Effect::BeginTurn { .. } => {
+                bail!("a turn is to begin by itself, and none was asked for")
+            }
             Effect::StopTool { item } => work.tool(item, Output::failure("stopped")).await?,
         }
         live.settle(hears).await?;

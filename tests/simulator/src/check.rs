@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 use raddle_core::ports::Summary;
 use raddle_core::{
-    Body, Epoch, Event, ItemBody, ItemId, Purpose, Record, RequestNumber, Resolution, Seq, Span,
-    Thread, Told, TurnId, tell, tell_again,
+    Body, Epoch, Event, Injected, Input, ItemBody, ItemId, Purpose, Record, RequestNumber,
+    Resolution, Seq, Span, Thread, Told, TurnId, tell, tell_again,
 };
 
 use raddle_protocol::Notification;
@@ -189,6 +189,10 @@ impl Oracle {
                     self.heard.push(text.clone());
                     self.inputs.insert(text);
                 }
+            }
+            Event::ItemsInjected(it) => {
+                let said = it.items.iter().filter_map(said);
+                self.heard.extend(said);
             }
             Event::ModelCalled(it) if it.purpose == Purpose::Compact => {
                 self.condensing = self.heard.len();
@@ -398,8 +402,20 @@ pub fn text_of(body: &ItemBody) -> Option<String> {
     let ItemBody::UserMessage(message) = body else {
         return None;
     };
-    message.input.iter().find_map(|input| match input {
-        raddle_core::Input::Text { text, .. } => Some(text.clone()),
+    first_text(&message.input)
+}
+
+/// The first text of a user's message that was not said here.
+fn said(item: &Injected) -> Option<String> {
+    match item {
+        Injected::User { input } => first_text(input),
+        _ => None,
+    }
+}
+
+fn first_text(input: &[Input]) -> Option<String> {
+    input.iter().find_map(|input| match input {
+        Input::Text { text, .. } => Some(text.clone()),
         _ => None,
     })
 }

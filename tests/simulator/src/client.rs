@@ -86,6 +86,23 @@ pub enum Wish {
     Answer(Box<AnswerRequest>),
     /// A name.
     Rename(Option<String>),
+    /// What is noted of the repository.
+    Metadata(Option<String>),
+    /// History that did not happen here: what a user said, and a call with its output, or without.
+    Inject {
+        /// What is said.
+        text: String,
+        /// Whether the call has its output.
+        is_whole: bool,
+    },
+    /// A goal, with so many tokens for it; or it rests.
+    Goal(Option<u64>),
+    /// No goal any more.
+    NoGoal,
+    /// Input that waits for the end of the turn.
+    Enqueue(String),
+    /// Something else is done about what waits.
+    Queue(Queueing),
     /// Out of sight, or back.
     Archive(bool),
     /// Other settings.
@@ -98,6 +115,21 @@ pub enum Wish {
     Delete,
     /// A thread that is there is to begin.
     Begin,
+}
+
+/// What is done about what waits; the node says which it is.
+#[derive(Clone, Copy, Debug)]
+pub enum Queueing {
+    /// The first is changed.
+    Change,
+    /// The first is forgotten.
+    Forget,
+    /// The order is turned round.
+    Turn,
+    /// A new order names only the first.
+    Cut,
+    /// The last is begun with.
+    Start,
 }
 
 /// Something asked and not answered yet.

@@ -32,6 +32,7 @@ impl World {
             AtNode::Tool(thread, opening, item, plan) => {
                 self.tool_goes_on(thread, node, opening, &item, plan)
             }
+            AtNode::Begin(thread, opening) => self.turn_begins(thread, node, opening),
             AtNode::Late(thread, opening, command) => {
                 if self.live(thread, node, opening).is_some() {
                     self.report(thread, node, command)?;

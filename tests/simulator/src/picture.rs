@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use raddle_core::{Ask, ItemId, Part, Record, RequestNumber, Seq, Thread, TurnId, tell_again};
 use raddle_protocol::{
-    Notification, RequestId, ThreadItem, ThreadSettings, ThreadStatus, ThreadTokenUsage, Turn,
-    TurnPlanStep, TurnStatus,
+    Notification, RequestId, ThreadGoal, ThreadItem, ThreadSettings, ThreadStatus,
+    ThreadTokenUsage, Turn, TurnPlanStep, TurnStatus,
 };
 
 use crate::store::Row;
@@ -23,6 +23,7 @@ pub struct Picture {
     deleted: bool,
     settings: Option<Box<ThreadSettings>>,
     usage: Option<ThreadTokenUsage>,
+    goal: Option<ThreadGoal>,
     running: Option<TurnId>,
     turns: BTreeMap<TurnId, SeenTurn>,
     items: BTreeMap<ItemId, SeenItem>,
@@ -109,7 +110,10 @@ impl Picture {
                 self.name.clone_from(&it.thread.name);
                 self.archived = false;
                 self.thread = Some(Box::new(it.thread.clone()));
+                self.goal = None;
             }
+            Notification::ThreadGoalUpdated(it) => self.goal = Some(it.goal.clone()),
+            Notification::ThreadGoalCleared(_) => self.goal = None,
             Notification::ThreadStatusChanged(it) => self.status = Some(it.status.clone()),
             Notification::ThreadArchived(_) => self.archived = true,
             Notification::ThreadUnarchived(_) => self.archived = false,
@@ -173,6 +177,8 @@ impl Picture {
             Notification::CommandExecutionOutputDelta(it) => {
                 self.grow(&it.item_id, Part::Printed, &it.delta)?;
             }
+            // What waits is read anew when it changed.
+            Notification::ThreadQueueChanged(_) => {}
             // A client reads the history anew when some of it was taken back. Errors and warnings are shown
             // when they come, and requests are kept beside the picture.
             Notification::ThreadReverted(_)
@@ -217,10 +223,11 @@ impl Picture {
                 archived,
                 deleted,
                 usage,
+                goal,
                 running,
                 ..
             } = it.clone();
-            format!("{status:?} {name:?} {archived} {deleted} {usage:?} {running:?}")
+            format!("{status:?} {name:?} {archived} {deleted} {usage:?} {goal:?} {running:?}")
         };
         Some(format!("{} instead of {}", rest(self), rest(other)))
     }

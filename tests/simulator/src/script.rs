@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use raddle_core::{
     Admission, AgentMessage, AppendText, Ask, AskCommand, AskElicitation, AskPatch, AskPermissions,
     AskQuestions, Call, CallTool, ClientTool, Command, CommandRun, Compact, CompleteItem, EndModel,
-    Failure, FailureKind, ItemBody, ItemId, ModelEnd, Part, Patch, PlanStep, PlanText, Question,
-    Reasoning, Sealed, StartItem, StepStatus, Timestamp, Tool, UpdatePlan, Usage,
+    Failure, FailureKind, GoalStatus, ItemBody, ItemId, ModelEnd, Part, Patch, PlanStep, PlanText,
+    Question, Reasoning, Sealed, StartItem, StepStatus, Timestamp, Tool, UpdatePlan, Usage,
 };
 
 use crate::rng::Rng;
@@ -199,7 +199,13 @@ impl Saying<'_> {
                 name: "ask".to_owned(),
             })
         };
+        let goal = match self.rng.below(12) {
+            0 => Some(GoalStatus::Complete),
+            1 => Some(GoalStatus::Blocked),
+            _ => None,
+        };
         let (body, ask) = match self.rng.below(12) {
+            _ if goal.is_some() => (plain(), None),
             0..=4 => (command(), None),
             5..=6 => (command(), Some(Ask::Command(AskCommand::default()))),
             7 => (
@@ -239,10 +245,11 @@ impl Saying<'_> {
                 (plain(), Some(Ask::Elicitation(ask)))
             }
         };
-        let admission = match ask {
-            None if self.rng.percent(10) => Admission::Deny("not allowed".to_owned()),
-            None => Admission::Run,
-            Some(ask) => {
+        let admission = match (goal, ask) {
+            (Some(status), _) => Admission::Goal(status),
+            (None, None) if self.rng.percent(10) => Admission::Deny("not allowed".to_owned()),
+            (None, None) => Admission::Run,
+            (None, Some(ask)) => {
                 let soon = self.rng.percent(25);
                 let expires_at = soon.then(|| Timestamp(200 + self.rng.below(4_000).cast_signed()));
                 Admission::Ask { ask, expires_at }

@@ -1,12 +1,14 @@
 //! What clients come to want, and the commands that nodes make of it.
 
 use raddle_core::{
-    Answer, AnswerRequest, Archive, Briefed, Cause, ChangeSettings, Command, Delete, Input,
-    Interrupt, ItemId, Message, Past, Recovery, Rename, RequestNumber, Revert, Seq, Settings,
-    SettingsChange, Source, StartTurn, Steer, ThreadStarted, Topic, TurnId, TurnKind,
+    Answer, AnswerRequest, Archive, Briefed, Call, Cause, ChangeMetadata, ChangeQueued,
+    ChangeSettings, ClearGoal, Command, Delete, Enqueue, GoalStatus, InjectItems, Injected, Input,
+    Interrupt, ItemId, Message, Output, Past, Recovery, Rename, ReorderQueue, RequestNumber,
+    Revert, Seq, SetGoal, Settings, SettingsChange, Source, StartQueued, StartTurn, Steer,
+    ThreadStarted, Topic, TurnId, TurnKind, Unqueue,
 };
 
-use crate::client::Wish;
+use crate::client::{Queueing, Wish};
 use crate::world::World;
 
 impl World {
@@ -42,7 +44,7 @@ impl World {
         if reverts && running.is_none() && rng.percent(60) {
             return Some(Wish::Revert(None));
         }
-        Some(match rng.below(31) {
+        Some(match rng.below(48) {
             0..=4 => {
                 let text = rng.percent(85).then(|| word(&mut lane.minted));
                 let expected = if rng.percent(85) {
@@ -88,6 +90,27 @@ impl World {
             27 if lane.forks => Wish::Fork,
             28 if deletes => Wish::Delete,
             29 => Wish::Begin,
+            31 => {
+                let sha = rng.percent(70).then(|| format!("sha {}", rng.below(3)));
+                Wish::Metadata(sha)
+            }
+            34..=36 => {
+                let rests = rng.percent(15);
+                Wish::Goal((!rests).then(|| 200 + rng.below(4_000)))
+            }
+            37 => Wish::NoGoal,
+            38..=42 => Wish::Enqueue(word(&mut lane.minted)),
+            43..=47 => Wish::Queue(match rng.below(5) {
+                0 => Queueing::Change,
+                1 => Queueing::Forget,
+                2 => Queueing::Turn,
+                3 => Queueing::Cut,
+                _ => Queueing::Start,
+            }),
+            32..=33 => Wish::Inject {
+                is_whole: rng.percent(90),
+                text: word(&mut lane.minted),
+            },
             _ => Wish::Interrupt(running),
         })
     }
@@ -138,6 +161,29 @@ impl World {
                 name: name.clone(),
                 principal: None,
             }),
+            Wish::Metadata(sha) => Command::ChangeMetadata(ChangeMetadata {
+                sha: Some(sha.clone()),
+                ..ChangeMetadata::default()
+            }),
+            Wish::Inject { text, is_whole } => Command::InjectItems(InjectItems {
+                items: history(minted, text, *is_whole),
+                principal: None,
+            }),
+            Wish::Goal(tokens) => Command::SetGoal(SetGoal {
+                objective: tokens.map(|_| format!("goal {minted}")),
+                status: tokens.is_none().then_some(GoalStatus::Paused),
+                token_budget: *tokens,
+                principal: None,
+            }),
+            Wish::NoGoal => Command::ClearGoal(ClearGoal::default()),
+            Wish::Enqueue(text) => Command::Enqueue(Enqueue {
+                message: message(text),
+                principal: None,
+            }),
+            Wish::Queue(what) => {
+                let queue = lane.oracle.fold.queue().iter();
+                queueing(*what, queue.map(|it| it.item.clone()).collect(), minted)
+            }
             Wish::Archive(archived) => Command::Archive(Archive {
                 archived: *archived,
                 principal: None,
@@ -204,7 +250,7 @@ fn nowhere() -> Revert {
 }
 
 /// What there is to say about the surroundings. Now and then it is something new.
-fn surroundings(minted: u64) -> Vec<Briefed> {
+pub fn surroundings(minted: u64) -> Vec<Briefed> {
     let brief = |topic, text: String| Briefed {
         topic,
         text,
@@ -214,6 +260,55 @@ fn surroundings(minted: u64) -> Vec<Briefed> {
         brief(Topic::Instructions, format!("rules {}", minted / 31)),
         brief(Topic::Environment, format!("day {}", minted / 7)),
     ]
+}
+
+/// Something is done about what waits.
+fn queueing(what: Queueing, mut queue: Vec<ItemId>, minted: u64) -> Command {
+    let first = queue.first().cloned();
+    let item = first.clone().unwrap_or_else(|| ItemId::from("u0"));
+    let principal = None;
+    match what {
+        Queueing::Change => Command::ChangeQueued(ChangeQueued {
+            item,
+            input: vec![Input::text(format!("change {minted}"))],
+            principal,
+        }),
+        Queueing::Forget => Command::Unqueue(Unqueue { item, principal }),
+        Queueing::Turn => {
+            queue.reverse();
+            let items = queue;
+            Command::ReorderQueue(ReorderQueue { items, principal })
+        }
+        Queueing::Cut => Command::ReorderQueue(ReorderQueue {
+            items: vec![item],
+            principal,
+        }),
+        Queueing::Start => Command::StartQueued(StartQueued {
+            item: queue.pop(),
+            turn: TurnId::from(format!("t{minted}").as_str()),
+            briefs: surroundings(minted),
+            principal,
+        }),
+    }
+}
+
+/// History that did not happen here.
+fn history(minted: u64, text: &str, is_whole: bool) -> Vec<Injected> {
+    let id = format!("x{minted}");
+    let user = Injected::User {
+        input: vec![Input::text(text)],
+    };
+    let call = Injected::Call(Call {
+        id: id.clone(),
+        tool: "look".to_owned(),
+        arguments: "{}".to_owned(),
+        alone: false,
+    });
+    let output = is_whole.then(|| Injected::Output {
+        call: id,
+        output: Output::text("seen"),
+    });
+    [user, call].into_iter().chain(output).collect()
 }
 
 /// Text that nobody else says.

@@ -1,9 +1,10 @@
 //! Work that nodes start and stop: calls of the model, and tools.
 
-use raddle_core::{Command, Effect, ItemId, Purpose};
+use raddle_core::{BeginTurn, Command, Effect, ItemId, Purpose, TurnId};
 
 use crate::check::Check;
 use crate::script::{Saying, tool};
+use crate::wish::surroundings;
 use crate::world::{AtNode, ToolRun, World};
 
 impl World {
@@ -54,6 +55,10 @@ impl World {
                 live.tools.insert(item.clone(), run);
                 self.push_node(wait, node, AtNode::Tool(thread, opening, item.clone(), 0));
             }
+            Effect::BeginTurn { .. } => {
+                let wait = lane.rng.range(1, 400);
+                self.push_node(wait, node, AtNode::Begin(thread, opening));
+            }
             Effect::StopTool { item } => {
                 let Some(run) = live.tools.get_mut(item) else {
                     return Ok(());
@@ -91,13 +96,31 @@ impl World {
                 }
                 run.map(|run| run.steps)
             }
-            Effect::StopTool { .. } => None,
+            // Whoever was to begin a turn does so all the same, and is refused.
+            Effect::BeginTurn { .. } | Effect::StopTool { .. } => None,
         };
         let late = self.lanes[thread].rng.index(3);
         for (_, command) in rest.into_iter().flatten().take(late) {
             let wait = self.lanes[thread].rng.range(1, 100);
             self.push_node(wait, node, AtNode::Late(thread, opening, command));
         }
+    }
+
+    /// A turn begins that is to begin by itself.
+    pub fn turn_begins(&mut self, thread: usize, node: usize, opening: u64) -> Check {
+        if self.live(thread, node, opening).is_none() {
+            return Ok(());
+        }
+        let lane = &mut self.lanes[thread];
+        lane.minted += 1;
+        let begin = BeginTurn {
+            turn: TurnId::from(format!("t{}", lane.minted).as_str()),
+            briefs: surroundings(lane.minted),
+        };
+        if !self.report(thread, node, Command::BeginTurn(begin))? {
+            self.push_node(5, node, AtNode::Begin(thread, opening));
+        }
+        Ok(())
     }
 
     /// The model says the next thing.

@@ -1,7 +1,7 @@
 //! The work that a thread owes, started and cut off.
 
 use raddle_core::ports::Prompt;
-use raddle_core::{Command, Effect, EndTool, ItemStatus, Output, TurnId};
+use raddle_core::{BeginTurn, Command, Effect, EndTool, ItemStatus, Output, Purpose, TurnId};
 
 use super::Task;
 use crate::instructions::instructions;
@@ -26,6 +26,7 @@ impl Task {
                         attempt: thread.attempt(),
                         entries: Vec::new(),
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
+                        has_goal: purpose == Purpose::Answer && thread.pursues(),
                     },
                     lineage: thread.lineage().to_vec(),
                     history: self.history.clone(),
@@ -63,6 +64,19 @@ impl Task {
                     output: Output::failure("No tool can be run here."),
                 };
                 self.report(Command::EndTool(Box::new(end)));
+            }
+            Effect::BeginTurn { .. } => {
+                let (shared, reporter) = (self.shared.clone(), self.reporter.clone());
+                let settings = self.owner.thread().settings().clone();
+                let running = tokio::spawn(async move {
+                    let begin = BeginTurn {
+                        turn: TurnId::mint(),
+                        briefs: shared.lookout.briefs(&settings, shared.now()).await,
+                    };
+                    let _ = reporter.send(Command::BeginTurn(begin)).await;
+                });
+                self.work.retain(|_, work| !work.is_finished());
+                self.work.insert(effect, running.abort_handle());
             }
             Effect::StopTool { .. } => {}
         }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use raddle_core::ports::Waiting;
 use raddle_core::{
-    ChangeSettings, Command, Cursor, Envelope, RequestNumber, Seq, Token, tell_open, tell_usage,
+    ChangeSettings, Command, Cursor, Envelope, RequestNumber, Seq, Token, tell_goal, tell_open,
+    tell_usage,
 };
 use tokio::time::timeout;
 
@@ -18,6 +19,8 @@ pub(crate) struct Subscriber {
     pub(crate) listener: Arc<dyn Listener>,
     pub(crate) reply: SubscribeReply,
     pub(crate) usage: Usage,
+    /// Whether it comes back to a thread, and is told how its goal stands.
+    pub(crate) comes_back: bool,
 }
 
 /// Answers a new subscriber. What it returns is waited for before anything else happens in the thread, so
@@ -36,6 +39,7 @@ pub(crate) enum Usage {
 pub(super) struct Joining {
     listener: Arc<dyn Listener>,
     usage: Usage,
+    comes_back: bool,
     answer: Waiting<'static, bool>,
 }
 
@@ -52,6 +56,7 @@ impl Task {
             listener,
             reply,
             usage,
+            comes_back,
         } = subscriber;
         let answer = reply(Ok(Subscribed {
             thread: Box::new(self.owner.thread().clone()),
@@ -60,10 +65,11 @@ impl Task {
             head,
         }));
         match answer {
-            None => self.welcome(listener, usage),
+            None => self.welcome(listener, usage, comes_back),
             Some(answer) => self.joining.push_back(Joining {
                 listener,
                 usage,
+                comes_back,
                 answer,
             }),
         }
@@ -76,6 +82,7 @@ impl Task {
             let Joining {
                 listener,
                 usage,
+                comes_back,
                 answer,
             } = joining;
             let mut answer = pin!(timeout(PATIENCE, answer));
@@ -90,23 +97,25 @@ impl Task {
                 }
             };
             if answered {
-                self.welcome(listener, usage);
+                self.welcome(listener, usage, comes_back);
             }
         }
         let held = std::mem::take(&mut self.held);
         self.act(held);
     }
 
-    /// From here on it hears: first what is open, then what is still asked, then what happens.
-    fn welcome(&mut self, listener: Arc<dyn Listener>, usage: Usage) {
+    /// From here on it hears: first how things stand and what is open, then what is still asked, then what
+    /// happens.
+    fn welcome(&mut self, listener: Arc<dyn Listener>, usage: Usage, comes_back: bool) {
         self.listeners.retain(|it| !Arc::ptr_eq(it, &listener));
         self.listeners.push(listener.clone());
         self.is_known = true;
         let thread = self.owner.thread();
         let used = tell_usage(thread).filter(|_| usage == Usage::Told);
+        let goal = tell_goal(thread).filter(|_| comes_back);
         let open = tell_open(thread);
         let asked: Vec<RequestNumber> = thread.requests().map(|(number, _)| number).collect();
-        for notification in used.into_iter().chain(open) {
+        for notification in used.into_iter().chain(goal).chain(open) {
             listener.hear(&Heard::Told {
                 notification: Arc::new(notification),
                 seq: None,

@@ -94,6 +94,7 @@ async fn what_is_open_is_told_after_the_answer() {
     assert_eq!(
         until(&mut line, "thread/name").await,
         [
+            "thread/goal/cleared",
             "item/started",
             "item/agentMessage/delta",
             "thread/name/updated #"
@@ -138,7 +139,7 @@ async fn a_newcomer_to_an_empty_thread_may_change_it() {
     // It was told with the answer, and is not told again.
     assert_eq!(
         until(&mut hears, "thread/name").await,
-        ["thread/name/updated #"]
+        ["thread/goal/cleared", "thread/name/updated #"]
     );
 }
 

@@ -1,6 +1,7 @@
 //! A live thread, from an order to what is heard of it.
 
 mod away;
+mod injected;
 mod joining;
 mod leaving;
 mod owners;

@@ -34,7 +34,12 @@ pub struct Prompt {
     pub entries: Vec<Entry>,
     /// A schema that the last message must fit.
     pub output_schema: Option<serde_json::Value>,
+    /// Whether it may say with [`UPDATE_GOAL`] where the goal stands.
+    pub has_goal: bool,
 }
+
+/// The tool with which a model says where the goal stands.
+pub const UPDATE_GOAL: &str = "update_goal";
 
 /// What a model says.
 #[derive(Clone, Debug, PartialEq)]

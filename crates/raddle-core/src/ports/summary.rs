@@ -59,7 +59,7 @@ pub struct Origin {
     /// Whether clients fetch its history page by page.
     #[serde(default)]
     pub paginated: bool,
-    /// State of the repository at the time.
+    /// State of the repository as it was last noted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<Git>,
     /// The thread it was copied from.
@@ -188,6 +188,7 @@ impl Summary {
             Event::SettingsChanged(it) => self.set(&it.settings),
             Event::Renamed(_) if planted(Bug::StaleProjection) => {}
             Event::Renamed(it) => self.name.clone_from(&it.name),
+            Event::MetadataChanged(it) => self.origin.git.clone_from(&it.git),
             Event::Archived { .. } => self.archived = true,
             Event::Unarchived { .. } => self.archived = false,
             Event::TurnStarted(_) => {
@@ -214,6 +215,7 @@ impl Event {
             | Self::Reverted(_)
             | Self::SettingsChanged(_)
             | Self::Renamed(_)
+            | Self::MetadataChanged(_)
             | Self::Archived { .. }
             | Self::Unarchived { .. }
             | Self::Deleted { .. }
@@ -222,6 +224,12 @@ impl Event {
             | Self::TurnEnded(_) => true,
             Self::Owned(_)
             | Self::Briefed(_)
+            | Self::ItemsInjected(_)
+            | Self::GoalSet(_)
+            | Self::GoalCleared { .. }
+            | Self::InputQueued(_)
+            | Self::InputUnqueued(_)
+            | Self::QueueReordered(_)
             | Self::Reserved(_)
             | Self::Released {}
             | Self::ModelCalled(_)

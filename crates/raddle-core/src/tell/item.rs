@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Action, ChangeKind, CommandRun, CommandSource, Image, Input, Item, ItemBody, ItemStatus,
-    McpCall, Output, Patch, Phase, WebAction,
+    McpCall, Output, Patch, Phase, Queued, WebAction,
 };
 
 /// An item that is open, without the text that its deltas tell.
@@ -408,6 +408,15 @@ pub(super) fn actions(actions: &[Action]) -> Vec<wire::CommandAction> {
         }),
     });
     shown.collect()
+}
+
+/// Input that waits in a thread's queue, as the wire shows it.
+pub fn queued_view(queued: &Queued) -> wire::QueuedSubmission {
+    wire::QueuedSubmission {
+        id: queued.item.to_string(),
+        client_user_message_id: queued.client_id.clone().unwrap_or_default(),
+        input: queued.input.iter().map(input).collect(),
+    }
 }
 
 fn input(input: &Input) -> wire::UserInput {

@@ -7,12 +7,16 @@ use super::state::{
     Brief, Gap, Identity, KEYS_MAX, LastTurn, ModelCall, OpenItem, OpenRequest, OpenTurn, Owner,
     Remembered, SETTLED_MAX, Settled, Stopping, Thread, cuts_max, gaps_max,
 };
+use super::{Goal, Queued};
 use crate::ports::preview;
 use crate::{
     Answer, Ask, Body, Delta, Event, Gate, ItemBody, ItemCompleted, ItemStarted, ItemStatus,
     ModelCalled, ModelEnd, ModelEnded, Owned, Record, RequestResolved, Resolution, Seq, Span,
     ThreadStarted, Timestamp, TurnEnded, TurnStarted,
 };
+
+/// About how many bytes of text make a token.
+const BYTES_PER_TOKEN: u64 = 4;
 
 impl Thread {
     /// It happened.
@@ -60,8 +64,10 @@ impl Thread {
                 self.go_on_from(it.lineage.clone());
                 self.turns = it.turns;
                 self.settings = it.settings.clone();
-                // Keys were given for the other thread.
+                // These are the other thread's.
                 self.keys.clear();
+                self.goal = None;
+                self.queue.clear();
                 self.archived = false;
                 self.usage = crate::Usage::default();
             }
@@ -74,6 +80,40 @@ impl Thread {
             }
             Event::SettingsChanged(it) => self.settings = it.settings.clone(),
             Event::Renamed(it) => self.name.clone_from(&it.name),
+            Event::MetadataChanged(it) => {
+                if let Some(identity) = &mut self.identity {
+                    identity.git.clone_from(&it.git);
+                }
+            }
+            Event::ItemsInjected(it) => {
+                let bytes: u64 = it.items.iter().map(crate::Injected::bytes).sum();
+                self.context_tokens += bytes / BYTES_PER_TOKEN;
+            }
+            Event::GoalSet(it) => {
+                let runs = self.turn.is_some();
+                let goal = self.goal.get_or_insert_with(|| Goal::new(at));
+                goal.set(it, runs, at);
+                self.goal_at = seq;
+            }
+            Event::GoalCleared { .. } => {
+                self.goal = None;
+                self.goal_at = seq;
+            }
+            Event::InputQueued(it) => {
+                let queued = Queued::from(it);
+                match self.queue.iter_mut().find(|old| old.item == it.item) {
+                    Some(old) => *old = queued,
+                    None => self.queue.push(queued),
+                }
+            }
+            Event::InputUnqueued(it) => {
+                self.queue.retain(|queued| queued.item != it.item);
+                self.queue_rests &= !self.queue.is_empty();
+            }
+            Event::QueueReordered(it) => {
+                let place = |queued: &Queued| it.items.iter().position(|id| *id == queued.item);
+                self.queue.sort_by_key(place);
+            }
             Event::Archived { .. } => self.archived = true,
             Event::Unarchived { .. } => self.archived = false,
             Event::Briefed(it) => {
@@ -81,7 +121,7 @@ impl Thread {
                 self.briefs.insert(it.topic, Brief { at: seq, digest });
             }
             Event::Deleted { .. } => self.deleted = true,
-            Event::TurnStarted(it) => self.start_turn(it, at),
+            Event::TurnStarted(it) => self.start_turn(it, seq, at),
             Event::InputAccepted(it) => {
                 if let ItemBody::UserMessage(message) = &it.item.body
                     && self.preview.is_empty()
@@ -122,7 +162,7 @@ impl Thread {
                 });
                 turn.retry_at = None;
             }),
-            Event::TurnEnded(it) => self.end_turn(it, at),
+            Event::TurnEnded(it) => self.end_turn(it, seq, at),
             Event::Compacted(_) => {
                 // Input that came while the model condensed is not in its summary.
                 let called = self.turn.as_ref().and_then(|turn| turn.model);
@@ -230,8 +270,13 @@ impl Thread {
         });
     }
 
-    fn start_turn(&mut self, it: &TurnStarted, at: Timestamp) {
+    fn start_turn(&mut self, it: &TurnStarted, seq: Seq, at: Timestamp) {
         self.turns += 1;
+        self.turn_at = seq;
+        self.queue_rests = false;
+        if let Some(goal) = &mut self.goal {
+            goal.turn_began();
+        }
         self.recency_at = Some(at);
         self.turn = Some(OpenTurn {
             id: it.turn.clone(),
@@ -275,6 +320,9 @@ impl Thread {
 
     fn end_model(&mut self, it: &ModelEnded, at: Timestamp) {
         if let Some(usage) = it.usage {
+            if let Some(goal) = &mut self.goal {
+                goal.used(usage.total());
+            }
             self.usage = self.usage.plus(&usage);
             self.last_usage = usage;
             // A call that condensed the history read the old one; the new one is short.
@@ -379,8 +427,16 @@ impl Thread {
         }
     }
 
-    fn end_turn(&mut self, it: &TurnEnded, at: Timestamp) {
+    fn end_turn(&mut self, it: &TurnEnded, seq: Seq, at: Timestamp) {
         if let Some(turn) = self.turn.take() {
+            let is_well = matches!(it.end, crate::TurnEnd::Completed {});
+            self.queue_rests = !is_well && !self.queue.is_empty();
+            let ms = at.since(turn.started_at);
+            if let Some(goal) = &mut self.goal
+                && goal.turn_ended(&it.end, ms, at)
+            {
+                self.goal_at = seq;
+            }
             self.last_turn = Some(LastTurn {
                 id: turn.id,
                 root: turn.root,

@@ -1,7 +1,7 @@
 //! The model asks for a tool. It starts only later, once the call of the model has ended well and
 //! whoever must agree has agreed.
 
-use super::{Decision, Thread, closing, item_text};
+use super::{Decision, Thread, closing, goal, item_text};
 use crate::{
     Admission, Ask, Body, CallTool, Event, Gate, ItemStarted, ItemStatus, Output, Refusal,
     RequestOpened, Timestamp,
@@ -15,7 +15,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
     let mut item = item_text::fresh(it.item, it.body, now);
     item.call = Some(it.asked);
     let gate = match &it.admission {
-        Admission::Run | Admission::Deny(_) => Gate::Open,
+        Admission::Run | Admission::Deny(_) | Admission::Goal(_) => Gate::Open,
         Admission::Ask { ask, .. } => gate_of(ask),
     };
     let mut bodies: Vec<Body> = vec![
@@ -38,6 +38,22 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
             })
             .into(),
         ),
+        Admission::Goal(status) => {
+            let set = goal::told(thread, status);
+            item.status = match set {
+                Some(_) => ItemStatus::Completed,
+                None => ItemStatus::Failed,
+            };
+            item.output = Some(match set {
+                Some(_) => {
+                    Output::text("Noted. Say briefly how things stand, and end your answer.")
+                }
+                None => Output::failure("This thread has no goal that is worked on."),
+            });
+            item.completed_at = Some(now);
+            bodies.extend(set);
+            bodies.push(closing::completed(turn, item));
+        }
         Admission::Deny(reason) => {
             item.status = ItemStatus::Declined;
             item.completed_at = Some(now);

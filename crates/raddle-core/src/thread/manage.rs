@@ -2,8 +2,8 @@
 
 use super::{Decision, Thread};
 use crate::{
-    Archive, ChangeSettings, DiffUpdated, Event, PlanUpdated, Refusal, Rename, Renamed,
-    SettingsChanged, ThreadStarted, UpdatePlan, Warned,
+    Archive, ChangeMetadata, ChangeSettings, DiffUpdated, Event, Git, MetadataChanged, PlanUpdated,
+    Refusal, Rename, Renamed, SettingsChanged, ThreadStarted, UpdatePlan, Warned,
 };
 
 pub(super) fn start_thread(it: ThreadStarted) -> Decision {
@@ -29,6 +29,31 @@ pub(super) fn rename(thread: &Thread, it: Rename) -> Decision {
         return Vec::new().into();
     }
     vec![Event::Renamed(Renamed { name, principal }).into()].into()
+}
+
+pub(super) fn change_metadata(thread: &Thread, it: ChangeMetadata) -> Decision {
+    let ChangeMetadata {
+        branch,
+        origin,
+        sha,
+        principal,
+    } = it;
+    let noted = thread.identity.as_ref().and_then(|it| it.git.as_ref());
+    let Git {
+        branch: old_branch,
+        origin: old_origin,
+        sha: old_sha,
+    } = noted.cloned().unwrap_or_default();
+    let git = Git {
+        branch: branch.unwrap_or(old_branch),
+        origin: origin.unwrap_or(old_origin),
+        sha: sha.unwrap_or(old_sha),
+    };
+    let git = (git != Git::default()).then_some(git);
+    if git.as_ref() == noted {
+        return Vec::new().into();
+    }
+    vec![Event::MetadataChanged(MetadataChanged { git, principal }).into()].into()
 }
 
 pub(super) fn archive(thread: &Thread, it: Archive) -> Result<Decision, Refusal> {

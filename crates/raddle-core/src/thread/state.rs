@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{Goal, Queued};
 use crate::{
     Ask, Cause, Epoch, Failure, Gate, Git, Item, ItemId, ItemStatus, Key, Part, Purpose,
     RequestNumber, Seq, Settings, Settlement, Source, Span, ThreadId, Timestamp, Topic, TurnEnd,
@@ -73,6 +74,15 @@ pub struct Thread {
     pub(crate) calls: u32,
     /// What the model was last told about its surroundings.
     pub(crate) briefs: BTreeMap<Topic, Brief>,
+    pub(crate) goal: Option<Goal>,
+    /// The record that last changed the goal, or took it away.
+    pub(crate) goal_at: Seq,
+    /// Input that waits, the next first.
+    pub(crate) queue: Vec<Queued>,
+    /// Whether it waits until a turn ends well or someone starts it: the last turn did not end well.
+    pub(crate) queue_rests: bool,
+    /// The record that began the newest turn.
+    pub(crate) turn_at: Seq,
 }
 
 /// What the model was told about something.
@@ -346,7 +356,7 @@ pub enum Cursor {
 
 impl Base {
     /// The form of state that this version writes.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 
     /// A snapshot of a thread.
     pub fn of(thread: &Thread) -> Self {

@@ -14,7 +14,7 @@ pub fn assert_well_formed(entries: &[Entry]) {
                     place.unwrap_or_else(|| panic!("an output without a call: {entries:?}"));
                 open.remove(place);
             }
-            Entry::User(_) | Entry::Note(_) => {
+            Entry::User(_) | Entry::Developer(_) | Entry::Note(_) => {
                 assert!(open.is_empty(), "input before an output: {entries:?}");
             }
             Entry::Summary(_) => {

@@ -180,7 +180,13 @@ impl Life {
                 self.crash();
                 String::new()
             }
-            28 => match detail % 6 {
+            28 => match detail % 12 {
+                8 => format!("goal to \"g\" within {}", 1 + detail % 300),
+                9 => "goal to \"g\" is paused".to_owned(),
+                10 => format!("queue {} \"q\"", self.fresh('q')),
+                11 => format!("goes {}", self.fresh('t')),
+                6 => format!("inject user \"u{detail}\" call \"x\" output \"x\""),
+                7 => format!("note sha \"s{}\"", detail % 3),
                 0 => "rename \"n\"".to_owned(),
                 1 => "archive".to_owned(),
                 2 => "unarchive".to_owned(),

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `when` and `then` may repeat; `later 5s` lets time pass; `refused` names a refusal; `reads` is what
-//! the model would read. `then` is all that was recorded since the line before it.
+//! the model would read; `goal` and `queue` are what is left of these. `then` is all that was recorded since the line before it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -141,6 +141,8 @@ fn play(rule: &str) -> Result<(), String> {
                 same("refused", rest, word)?;
             }
             "pending" => same("pending", rest, &words::pending(&case.thread))?,
+            "goal" => same("goal", rest, &words::shown_goal(&case.thread))?,
+            "queue" => same("queue", rest, &words::shown_queue(&case.thread))?,
             "status" => same("status", rest, words::status(&case.thread))?,
             "reads" => same(
                 "reads",

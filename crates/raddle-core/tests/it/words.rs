@@ -164,6 +164,7 @@ fn admission(words: &[String], what: &str, text: &str, now: Timestamp) -> Admiss
     match words.first().map_or("run", String::as_str) {
         "run" => Admission::Run,
         "deny" => Admission::Deny(words[1].clone()),
+        "goal" => Admission::Goal(goal_status(&words[1])),
         "ask" => Admission::Ask {
             ask: match what {
                 "patch" => Ask::Patch(AskPatch::default()),
@@ -330,6 +331,40 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             answer: answer(&words[3..]),
         })),
         "rename" => rename(words.get(1).cloned()),
+        "goal" => Command::SetGoal(goal(&words[1..])),
+        "forget" => Command::ClearGoal(ClearGoal::default()),
+        "queue" => Command::Enqueue(Enqueue {
+            message: message(word(1), word(2)),
+            principal: None,
+        }),
+        "requeue" => Command::ChangeQueued(ChangeQueued {
+            item: word(1).into(),
+            input: vec![Input::text(word(2))],
+            principal: None,
+        }),
+        "unqueue" => Command::Unqueue(Unqueue {
+            item: word(1).into(),
+            principal: None,
+        }),
+        "reorder" => Command::ReorderQueue(ReorderQueue {
+            items: words[1..].iter().map(|it| it.as_str().into()).collect(),
+            principal: None,
+        }),
+        "next" => Command::StartQueued(StartQueued {
+            turn: word(1).into(),
+            item: words.get(2).map(|it| it.as_str().into()),
+            briefs: Vec::new(),
+            principal: None,
+        }),
+        "goes" => Command::BeginTurn(BeginTurn {
+            turn: word(1).into(),
+            briefs: briefs(words.get(2..).unwrap_or_default()),
+        }),
+        "note" => Command::ChangeMetadata(metadata(&words[1..])),
+        "inject" => Command::InjectItems(InjectItems {
+            items: words[1..].chunks(2).map(injected).collect(),
+            principal: None,
+        }),
         "archive" => archive(true),
         "unarchive" => archive(false),
         "delete" => Command::Delete(Delete::default()),
@@ -374,6 +409,93 @@ pub fn rename(name: Option<String>) -> Command {
     })
 }
 
+/// Pairs of a member and its new value.
+fn goal(words: &[String]) -> SetGoal {
+    let mut goal = SetGoal::default();
+    for pair in words.chunks_exact(2) {
+        match pair[0].as_str() {
+            "to" => goal.objective = Some(pair[1].clone()),
+            "is" => goal.status = Some(goal_status(&pair[1])),
+            "within" => goal.token_budget = pair[1].parse().ok(),
+            other => panic!("no such member: {other}"),
+        }
+    }
+    goal
+}
+
+fn goal_status(word: &str) -> GoalStatus {
+    match word {
+        "active" => GoalStatus::Active,
+        "paused" => GoalStatus::Paused,
+        "blocked" => GoalStatus::Blocked,
+        "complete" => GoalStatus::Complete,
+        other => panic!("no such status: {other}"),
+    }
+}
+
+/// Writes the goal as rule files show it.
+pub fn shown_goal(thread: &Thread) -> String {
+    let Some(goal) = thread.goal() else {
+        return "nothing".to_owned();
+    };
+    let (status, used) = (goal.status, goal.tokens_used);
+    format!(
+        "{:?} {status:?} {used} tokens {} s",
+        goal.objective,
+        goal.ms_used / 1000
+    )
+}
+
+/// Writes the queue as rule files show it.
+pub fn shown_queue(thread: &Thread) -> String {
+    let queue = thread.queue().iter().map(|queued| {
+        let text = match queued.input.first() {
+            Some(Input::Text { text, .. }) => text.as_str(),
+            _ => "…",
+        };
+        format!("{} {text:?}", queued.item)
+    });
+    queue.collect::<Vec<_>>().join(" · ")
+}
+
+/// Pairs of a member and its new value, where a blank one clears it.
+fn metadata(words: &[String]) -> ChangeMetadata {
+    let mut change = ChangeMetadata::default();
+    for pair in words.chunks_exact(2) {
+        let value = Some(pair[1].clone()).filter(|value| !value.is_empty());
+        match pair[0].as_str() {
+            "branch" => change.branch = Some(value),
+            "origin" => change.origin = Some(value),
+            "sha" => change.sha = Some(value),
+            other => panic!("no such member: {other}"),
+        }
+    }
+    change
+}
+
+/// A pair of a kind and its text; of calls and outputs the text is the id.
+fn injected(pair: &[String]) -> Injected {
+    let text = pair[1].clone();
+    match pair[0].as_str() {
+        "user" => Injected::User {
+            input: vec![Input::text(text)],
+        },
+        "developer" => Injected::Developer { text },
+        "assistant" => Injected::Assistant { text },
+        "call" => Injected::Call(Call {
+            id: text,
+            tool: "shell".to_owned(),
+            arguments: "{}".to_owned(),
+            alone: false,
+        }),
+        "output" => Injected::Output {
+            call: text,
+            output: Output::text("done"),
+        },
+        other => panic!("nothing to inject: {other}"),
+    }
+}
+
 fn archive(archived: bool) -> Command {
     Command::Archive(Archive {
         archived,
@@ -406,6 +528,17 @@ pub fn show(body: &Body, began: Timestamp) -> String {
         Event::Forked(_) => "Forked".to_owned(),
         Event::Reverted(it) => format!("Reverted {} leaving {}", it.turn, it.turns),
         Event::SettingsChanged(_) => "SettingsChanged".to_owned(),
+        Event::MetadataChanged(it) => {
+            let git = it.git.clone().unwrap_or_default();
+            let said = [git.branch, git.origin, git.sha].into_iter().flatten();
+            format!("MetadataChanged {:?}", said.collect::<Vec<_>>().join(" "))
+        }
+        Event::GoalSet(it) => format!("GoalSet {:?} {:?}", it.objective, it.status),
+        Event::GoalCleared { .. } => "GoalCleared".to_owned(),
+        Event::InputQueued(it) => format!("InputQueued {}", it.item),
+        Event::InputUnqueued(it) => format!("InputUnqueued {}", it.item),
+        Event::QueueReordered(_) => "QueueReordered".to_owned(),
+        Event::ItemsInjected(it) => format!("ItemsInjected {}", it.items.len()),
         Event::Renamed(it) => format!("Renamed {:?}", it.name.as_deref().unwrap_or("")),
         Event::Archived { .. } => "Archived".to_owned(),
         Event::Unarchived { .. } => "Unarchived".to_owned(),
@@ -495,6 +628,7 @@ pub fn pending(thread: &Thread) -> String {
         .map(|effect| match effect {
             Effect::CallModel { call, .. } => format!("CallModel {call}"),
             Effect::RunTool { item, .. } => format!("RunTool {item}"),
+            Effect::BeginTurn { .. } => "BeginTurn".to_owned(),
             Effect::StopTool { item } => format!("StopTool {item}"),
         })
         .collect();
@@ -548,6 +682,7 @@ pub fn read_by_model(records: &[Record], thread: &Thread) -> String {
         Entry::Call(call) => format!("call {}", call.id),
         Entry::Output { call, .. } => format!("output {call}"),
         Entry::Note(text) => format!("note {text:?}"),
+        Entry::Developer(text) => format!("developer {text:?}"),
     });
     entries.collect::<Vec<_>>().join(" · ")
 }

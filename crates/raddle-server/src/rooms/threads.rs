@@ -2,13 +2,16 @@
 
 pub(crate) mod answers;
 pub(crate) mod ends;
+mod injected;
 mod input;
 pub(crate) mod items;
 pub(crate) mod lists;
 mod overrides;
+pub(crate) mod queue;
 pub(crate) mod snippets;
 pub(crate) mod view;
 
+pub(crate) use self::injected::injected;
 pub(crate) use self::input::message;
 pub(crate) use self::overrides::Overrides;
 
@@ -222,6 +225,21 @@ pub(crate) fn sandbox(policy: &wire::SandboxPolicy) -> Sandbox {
 /// The folder the server runs in.
 fn here() -> String {
     std::env::current_dir().map_or_else(|_| "/".to_owned(), |it| it.display().to_string())
+}
+
+/// A turn of which nothing has happened yet.
+pub(crate) fn begun(id: wire::TurnId) -> wire::Turn {
+    wire::Turn {
+        id,
+        items: Vec::new(),
+        status: wire::TurnStatus::InProgress,
+        completed_at: None,
+        duration_ms: None,
+        error: None,
+        items_view: wire::TurnItemsView::NotLoaded,
+        root_turn_id: None,
+        started_at: None,
+    }
 }
 
 /// Stops whatever runs in a thread, and waits until it has stopped.

@@ -62,6 +62,7 @@ impl Stage {
             system_config: self.system_config(),
             user_config: self.config(),
             skills: self.home.join("skills"),
+            threads: Some(self.home.join("threads")),
         })
     }
 

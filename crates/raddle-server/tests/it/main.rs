@@ -50,8 +50,25 @@ mod thread {
     }
     mod delete;
     mod fork;
+    mod goal {
+        mod clear;
+        mod get;
+        mod set;
+    }
+    mod inject_items;
+    mod metadata {
+        mod update;
+    }
     mod name {
         mod set;
+    }
+    mod queue {
+        mod add;
+        mod delete;
+        mod list;
+        mod reorder;
+        mod start;
+        mod update;
     }
     mod resume;
     mod revert;

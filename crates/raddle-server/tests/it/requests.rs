@@ -184,7 +184,12 @@ async fn whoever_comes_later_is_asked_too() {
     let resumed = other.ask("thread/resume", params).await.expect("a thread");
     let flags = json!(["waitingOnApproval"]);
     assert_eq!(resumed["thread"]["status"]["activeFlags"], flags);
-    for word in ["item/started", "item/agentMessage/delta", "item/started"] {
+    for word in [
+        "thread/goal/cleared",
+        "item/started",
+        "item/agentMessage/delta",
+        "item/started",
+    ] {
         assert_eq!(other.next().await["method"], word);
     }
     let again = other.next().await;

@@ -1,6 +1,6 @@
 //! A prompt in the words of the Responses wire.
 
-use raddle_core::ports::Prompt;
+use raddle_core::ports::{Prompt, UPDATE_GOAL};
 use raddle_core::{Entry, Image, Input};
 use raddle_model::Request;
 use serde_json::{Value, json};
@@ -19,11 +19,29 @@ pub(super) fn request(prompt: &Prompt, model: String, vendor: &str) -> Request {
         input,
         effort: settings.effort.clone(),
         summary: settings.summary.clone(),
+        tools: prompt.has_goal.then(update_goal).into_iter().collect(),
         output_schema: prompt.output_schema.clone(),
         service_tier: settings.tier.clone(),
         prompt_cache_key: Some(prompt.thread.to_string()),
         ..Request::default()
     }
+}
+
+/// The tool with which the model says where the goal stands.
+fn update_goal() -> Value {
+    let status = json!({
+        "type": "string", "enum": ["complete", "blocked"],
+        "description": "complete: the goal is reached and nothing that it asks for is left. \
+                        blocked: you cannot go on without help from the user.",
+    });
+    json!({
+        "type": "function", "name": UPDATE_GOAL, "strict": true,
+        "description": "Says where the goal of this thread stands. Call it only once it is reached, or cannot be reached without help.",
+        "parameters": {
+            "type": "object", "properties": { "status": status },
+            "required": ["status"], "additionalProperties": false,
+        },
+    })
 }
 
 fn message(role: &str, kind: &str, text: &str) -> Value {
@@ -38,6 +56,7 @@ fn item(entry: &Entry, vendor: &str) -> Option<Value> {
             let content: Vec<Value> = input.iter().map(part).collect();
             json!({ "type": "message", "role": "user", "content": content })
         }
+        Entry::Developer(text) => message("developer", "input_text", text),
         Entry::Assistant { text, .. } => message("assistant", "output_text", text),
         // The vendor stores nothing, so an item without its sealed part would be a name for nothing.
         Entry::Reasoning(sealed) => {

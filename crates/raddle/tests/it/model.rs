@@ -1,6 +1,7 @@
 //! Turns of the real server against `raddle mock`.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
 use serde_json::{Value, json};
@@ -35,6 +36,22 @@ impl Mock {
             base_url: line.trim_end().to_owned(),
         }
     }
+
+    /// What the model was asked, oldest first.
+    fn asked(&self) -> Vec<Value> {
+        let address = self.base_url.strip_prefix("http://").expect("an address");
+        let (host, _) = address.split_once('/').expect("a path");
+        let mut stream = TcpStream::connect(host).expect("the mock listens");
+        let request =
+            format!("GET /requests HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        let asked = body["requests"].as_array().expect("requests");
+        asked.iter().map(|it| it["body"].clone()).collect()
+    }
 }
 
 impl Drop for Mock {
@@ -48,7 +65,7 @@ impl Drop for Mock {
 struct Client {
     // Dropped, and so ended, before the mock.
     _server: Server,
-    _mock: Mock,
+    mock: Mock,
     pipes: Pipes,
     thread: String,
     asked: u64,
@@ -79,7 +96,7 @@ impl Client {
         let home = server.home().to_owned();
         let mut client = Self {
             _server: server,
-            _mock: mock,
+            mock,
             pipes,
             thread: String::new(),
             asked: 100,
@@ -207,6 +224,35 @@ fn a_title_fits_its_schema() {
     assert_eq!(
         turn["items"][0]["text"], r#"{"title":"mend the loom"}"#,
         "{turn}"
+    );
+}
+
+#[test]
+fn what_is_injected_stands_in_the_next_request_as_it_came() {
+    let mut client = Client::start("", &[]);
+    let items = json!([
+        { "type": "message", "role": "developer", "content": [{ "type": "input_text", "text": "be brief" }] },
+        { "type": "message", "role": "user", "content": [
+            { "type": "input_text", "text": "what is this?" },
+            { "type": "input_image", "image_url": "data:image/png;base64,AA==" },
+        ] },
+        { "type": "function_call", "call_id": "c1", "name": "look", "arguments": "{\"at\":1}" },
+        { "type": "function_call_output", "call_id": "c1", "output": "a loom" },
+        { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "A loom." }] },
+    ]);
+    let thread = client.thread.clone();
+    client.ask(
+        "thread/inject_items",
+        json!({ "threadId": thread, "items": items }),
+    );
+    let (_, turn) = client.say("whose?");
+    assert_eq!(turn["status"], "completed", "{turn}");
+    let asked = client.mock.asked();
+    let input = asked[0]["input"].as_array().expect("input");
+    assert_eq!(input[..5], items.as_array().expect("items")[..]);
+    assert_eq!(
+        input.last().expect("a question")["content"][0]["text"],
+        "whose?"
     );
 }
 

@@ -52,7 +52,9 @@ fn calls_have_outputs(entries: &[Entry]) -> Check {
                 }
                 None => return broken(CONTEXT, format!("an output without its call: {call}")),
             },
-            Entry::User(_) | Entry::Assistant { .. } | Entry::Note(_) if !open.is_empty() => {
+            Entry::User(_) | Entry::Developer(_) | Entry::Assistant { .. } | Entry::Note(_)
+                if !open.is_empty() =>
+            {
                 return broken(CONTEXT, format!("{open:?} has no output before {entry:?}"));
             }
             _ => {}
@@ -84,7 +86,12 @@ fn surroundings_are_known(oracle: &Oracle, entries: &[Entry]) -> Check {
         }
     }
     // Every turn but one that condenses begins with this.
-    if last.is_empty() && entries.iter().any(|entry| matches!(entry, Entry::User(_))) {
+    let mut records = in_lineage(&oracle.fold, oracle);
+    let said_here = records.any(|record| match &record.body {
+        Body::Event(event) => matches!(**event, Event::InputAccepted(_)),
+        Body::Delta(_) => false,
+    });
+    if last.is_empty() && said_here {
         return broken(CONTEXT, "nothing is known of the surroundings");
     }
     Ok(())

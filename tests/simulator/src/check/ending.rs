@@ -95,9 +95,12 @@ fn grows_where_it_ends(oracle: &Oracle, record: &Record) -> Check {
     Ok(())
 }
 
-/// I5, once all is well again: nothing goes on.
+/// I5, once all is well again: nothing goes on, and nothing is left to begin by itself.
 pub fn i5_all_ended(oracle: &Oracle) -> Check {
     match &oracle.open_turn {
+        None if !oracle.fold.pending().is_empty() => {
+            broken(I5, "a turn that was to begin by itself never did")
+        }
         Some(turn) => broken(
             I5,
             format!("{turn} has not ended, long after all is well again"),
@@ -106,7 +109,7 @@ pub fn i5_all_ended(oracle: &Oracle) -> Check {
     }
 }
 
-/// Whether no turn runs.
+/// Whether no turn runs, and none is about to.
 pub fn is_idle(oracle: &Oracle) -> bool {
-    oracle.open_turn.is_none()
+    oracle.open_turn.is_none() && oracle.fold.pending().is_empty()
 }

@@ -139,7 +139,11 @@ impl World {
             (key, format!("{wish:?}"))
         });
         // What must not happen twice is not asked twice without a key.
-        let once = matches!(wish, Wish::Turn { .. } | Wish::Steer { .. }) && key.is_none();
+        let makes = matches!(
+            wish,
+            Wish::Turn { .. } | Wish::Steer { .. } | Wish::Inject { .. } | Wish::Enqueue(_)
+        );
+        let once = makes && key.is_none();
         let times = if once { u32::MAX } else { 0 };
         it.asking.insert(
             number,

@@ -224,6 +224,8 @@ pub enum AtNode {
     Model(usize, u64, u32),
     /// A tool goes on.
     Tool(usize, u64, ItemId, u32),
+    /// A turn begins by itself.
+    Begin(usize, u64),
     /// A report of work comes late.
     Late(usize, u64, Command),
     /// A listener is sent what it missed.

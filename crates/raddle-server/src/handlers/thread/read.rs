@@ -29,6 +29,9 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadRead>) {
         };
         drop(lane);
         let mut thread = view(&peek.thread);
+        let file = rooms.options.paths.threads.as_ref();
+        let file = file.filter(|_| !thread.ephemeral);
+        thread.path = file.map(|file| file.display().to_string());
         if !peek.live {
             thread.status = ThreadStatus::NotLoaded;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use raddle_agent::Ordered;
 use raddle_core::{Command, Outcome, StartTurn, TurnKind};
 use raddle_protocol::methods::TurnStart;
-use raddle_protocol::{Turn, TurnId, TurnItemsView, TurnStartResponse, TurnStatus};
+use raddle_protocol::{TurnId, TurnStartResponse};
 
 use crate::call::Call;
 use crate::rooms::{Rooms, threads};
@@ -40,26 +40,13 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
         let command = Command::StartTurn(Box::new(start));
         let answer = move |done: Ordered<'_>| match done.map(|it| it.outcome) {
             Ok(Outcome::Started { turn } | Outcome::Joined { turn }) => {
-                reply.ok(&TurnStartResponse { turn: begun(turn) });
+                reply.ok(&TurnStartResponse {
+                    turn: threads::begun(turn),
+                });
             }
             Ok(Outcome::Done {}) => reply.error(WireError::Dropped),
             Err(error) => reply.error(threads::refused(id, error)),
         };
         rooms.threads.order(id, command, answer).await;
     });
-}
-
-/// A turn of which nothing has happened yet.
-fn begun(id: TurnId) -> Turn {
-    Turn {
-        id,
-        items: Vec::new(),
-        status: TurnStatus::InProgress,
-        completed_at: None,
-        duration_ms: None,
-        error: None,
-        items_view: TurnItemsView::NotLoaded,
-        root_turn_id: None,
-        started_at: None,
-    }
 }

@@ -6,7 +6,7 @@ use raddle_protocol as wire;
 use crate::wire_error::WireError;
 
 /// How many characters the texts of one input may have together.
-const CHARS_MAX: usize = 1 << 20;
+pub(super) const CHARS_MAX: usize = 1 << 20;
 
 /// A message of the user, unless it is too long.
 pub(crate) fn message(

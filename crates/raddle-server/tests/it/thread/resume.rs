@@ -34,6 +34,7 @@ async fn two_clients_hear_the_same() {
     let resumed = other.ask("thread/resume", params).await.expect("a thread");
     // Someone is there and a turn runs, so what it wants otherwise does not count.
     assert_eq!(resumed["model"], "");
+    assert_eq!(other.next().await["method"], "thread/goal/cleared");
     assert_eq!(other.next().await["method"], "item/started");
     assert_eq!(other.next().await["params"]["delta"], "hel");
     let params = json!({"threadId": thread, "turnId": turn["turn"]["id"]});

@@ -1,0 +1,60 @@
+//! A thread's goal, in the wire's words.
+
+use raddle_protocol as wire;
+use raddle_protocol::Notification;
+
+use super::count;
+use crate::{Body, Event, GoalStatus, Record, Thread, ThreadId, TurnId};
+
+/// What a record made of the goal.
+pub(super) fn told(thread: &Thread, id: ThreadId, record: &Record) -> Notification {
+    let turn = match &record.body {
+        Body::Event(event) => match &**event {
+            Event::GoalSet(it) => it.turn.clone(),
+            Event::TurnEnded(it) => Some(it.turn.clone()),
+            _ => None,
+        },
+        Body::Delta(_) => None,
+    };
+    stands(thread, id, turn)
+}
+
+/// How the goal stands, for someone who comes.
+pub fn tell_goal(thread: &Thread) -> Option<Notification> {
+    Some(stands(thread, thread.id()?, None))
+}
+
+fn stands(thread: &Thread, id: ThreadId, turn_id: Option<TurnId>) -> Notification {
+    match goal_view(thread) {
+        Some(goal) => wire::ThreadGoalUpdatedNotification {
+            thread_id: id,
+            turn_id,
+            goal,
+        }
+        .into(),
+        None => wire::ThreadGoalClearedNotification { thread_id: id }.into(),
+    }
+}
+
+/// A thread's goal, as the wire shows it.
+pub fn goal_view(thread: &Thread) -> Option<wire::ThreadGoal> {
+    use wire::ThreadGoalStatus as Status;
+    let goal = thread.goal()?;
+    Some(wire::ThreadGoal {
+        thread_id: thread.id()?,
+        created_at: goal.created_at.seconds(),
+        objective: goal.objective.clone(),
+        status: match goal.status {
+            GoalStatus::Active => Status::Active,
+            GoalStatus::Paused => Status::Paused,
+            GoalStatus::Blocked => Status::Blocked,
+            GoalStatus::UsageLimited => Status::UsageLimited,
+            GoalStatus::BudgetLimited => Status::BudgetLimited,
+            GoalStatus::Complete => Status::Complete,
+        },
+        time_used_seconds: goal.ms_used / 1000,
+        tokens_used: count(goal.tokens_used),
+        updated_at: goal.updated_at.seconds(),
+        token_budget: goal.token_budget.map(count),
+    })
+}

@@ -1,0 +1,40 @@
+//! History that did not happen here. It is taken at any time and read at the next call of the model, and it
+//! prolongs no turn.
+
+use super::Decision;
+use crate::{Event, InjectItems, Injected, ItemsInjected, Refusal};
+
+pub(super) fn decide(it: InjectItems) -> Result<Decision, Refusal> {
+    let InjectItems { items, principal } = it;
+    if items.is_empty() {
+        return Err(Refusal::EmptyInput);
+    }
+    are_paired(&items)?;
+    let injected = ItemsInjected { items, principal };
+    Ok(vec![Event::ItemsInjected(injected).into()].into())
+}
+
+/// A vendor takes no call without its output and no output without its call, now or ever after.
+fn are_paired(items: &[Injected]) -> Result<(), Refusal> {
+    let mut open: Vec<&String> = Vec::new();
+    for item in items {
+        match item {
+            Injected::Call(call) if open.contains(&&call.id) => return unpaired(&call.id),
+            Injected::Call(call) => open.push(&call.id),
+            Injected::Output { call, .. } => match open.iter().position(|open| *open == call) {
+                Some(at) => drop(open.remove(at)),
+                None => return unpaired(call),
+            },
+            Injected::User { .. }
+            | Injected::Developer { .. }
+            | Injected::Note { .. }
+            | Injected::Assistant { .. } => {}
+        }
+    }
+    open.first().map_or(Ok(()), |call| unpaired(call))
+}
+
+fn unpaired(call: &str) -> Result<(), Refusal> {
+    let call = call.to_owned();
+    Err(Refusal::Unpaired { call })
+}

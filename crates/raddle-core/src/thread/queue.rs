@@ -1,0 +1,171 @@
+//! The queue: input that waits, and becomes a turn when none runs.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Decision, Thread, start_turn};
+use crate::{
+    BeginTurn, ChangeQueued, Enqueue, Event, Input, InputQueued, InputUnqueued, ItemId, Message,
+    QueueReordered, Refusal, ReorderQueue, StartQueued, StartTurn, Timestamp, TurnKind, Unqueue,
+};
+
+/// How much waits at most: entries, and bytes of them as they are stored.
+fn entries_max() -> usize {
+    crate::bugs::bound(100, 3)
+}
+const BYTES_MAX: usize = 8 << 20;
+
+/// Input that waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Queued {
+    /// Its id; the message has it once it is said.
+    pub item: ItemId,
+    /// Its parts.
+    pub input: Vec<Input>,
+    /// The client's own id for it.
+    pub client_id: Option<String>,
+    /// Who sent it.
+    pub(crate) principal: Option<String>,
+    bytes: usize,
+}
+
+impl From<&InputQueued> for Queued {
+    fn from(it: &InputQueued) -> Self {
+        Self {
+            item: it.item.clone(),
+            input: it.input.clone(),
+            client_id: it.client_id.clone(),
+            principal: it.principal.clone(),
+            bytes: bytes(&it.input),
+        }
+    }
+}
+
+fn bytes(input: &[Input]) -> usize {
+    serde_json::to_string(input).map_or(0, |text| text.len())
+}
+
+impl Thread {
+    /// What waits, the next first.
+    pub fn queue(&self) -> &[Queued] {
+        &self.queue
+    }
+
+    fn queued(&self, item: &ItemId) -> Result<&Queued, Refusal> {
+        let mut queue = self.queue.iter();
+        queue
+            .find(|queued| queued.item == *item)
+            .ok_or(Refusal::NotQueued)
+    }
+
+    /// Whether there is room for this, in place of what has that id.
+    fn has_room(&self, item: &ItemId, input: &[Input]) -> Result<(), Refusal> {
+        let others = || self.queue.iter().filter(|queued| queued.item != *item);
+        let held: usize = others().map(|queued| queued.bytes).sum();
+        if input.is_empty() {
+            Err(Refusal::EmptyInput)
+        } else if others().count() >= entries_max() || held + bytes(input) > BYTES_MAX {
+            Err(Refusal::QueueFull)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+pub(super) fn enqueue(thread: &Thread, it: Enqueue) -> Result<Decision, Refusal> {
+    let Enqueue { message, principal } = it;
+    if thread.queued(&message.item).is_ok() {
+        return Err(Refusal::ItemExists);
+    }
+    thread.has_room(&message.item, &message.input)?;
+    let queued = InputQueued {
+        item: message.item,
+        input: message.input,
+        client_id: message.client_id,
+        principal,
+    };
+    Ok(vec![Event::InputQueued(queued).into()].into())
+}
+
+pub(super) fn change(thread: &Thread, it: ChangeQueued) -> Result<Decision, Refusal> {
+    let queued = thread.queued(&it.item)?;
+    thread.has_room(&it.item, &it.input)?;
+    let changed = InputQueued {
+        item: it.item,
+        input: it.input,
+        client_id: queued.client_id.clone(),
+        principal: it.principal,
+    };
+    Ok(vec![Event::InputQueued(changed).into()].into())
+}
+
+pub(super) fn unqueue(thread: &Thread, it: Unqueue) -> Result<Decision, Refusal> {
+    thread.queued(&it.item)?;
+    let unqueued = InputUnqueued {
+        item: it.item,
+        principal: it.principal,
+    };
+    Ok(vec![Event::InputUnqueued(unqueued).into()].into())
+}
+
+pub(super) fn reorder(thread: &Thread, it: ReorderQueue) -> Result<Decision, Refusal> {
+    let ReorderQueue { items, principal } = it;
+    let now: Vec<&ItemId> = thread.queue.iter().map(|queued| &queued.item).collect();
+    if items.iter().eq(now.iter().copied()) {
+        return Ok(Vec::new().into());
+    }
+    let (mut old, mut new) = (now, items.iter().collect::<Vec<_>>());
+    old.sort();
+    new.sort();
+    if old != new {
+        return Err(Refusal::OtherQueue);
+    }
+    let reordered = QueueReordered { items, principal };
+    Ok(vec![Event::QueueReordered(reordered).into()].into())
+}
+
+pub(super) fn start(thread: &Thread, it: StartQueued, now: Timestamp) -> Result<Decision, Refusal> {
+    if thread.turn.is_some() {
+        return Err(Refusal::TurnRunning);
+    }
+    let next = thread.queue.first().map(|queued| &queued.item);
+    let item = it.item.as_ref().or(next).ok_or(Refusal::NotQueued)?;
+    let begin = BeginTurn {
+        turn: it.turn,
+        briefs: it.briefs,
+    };
+    self::begin(thread, item, begin, it.principal, now)
+}
+
+/// What waited leaves the queue and begins a turn, in one step.
+pub(super) fn begin(
+    thread: &Thread,
+    item: &ItemId,
+    it: BeginTurn,
+    principal: Option<String>,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
+    let queued = thread.queued(item)?.clone();
+    let unqueued = InputUnqueued {
+        item: queued.item.clone(),
+        principal,
+    };
+    let start = StartTurn {
+        turn: it.turn,
+        kind: TurnKind::Work,
+        message: Some(Message {
+            item: queued.item,
+            input: queued.input,
+            client_id: queued.client_id,
+        }),
+        change: Box::default(),
+        briefs: it.briefs,
+        principal: queued.principal,
+        root: None,
+        output_schema: None,
+    };
+    let mut decision = start_turn::decide(thread, start, now)?;
+    let unqueued = Event::InputUnqueued(unqueued).into();
+    decision.bodies.insert(0, unqueued);
+    Ok(decision)
+}

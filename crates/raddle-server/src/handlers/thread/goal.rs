@@ -1,0 +1,3 @@
+pub(crate) mod clear;
+pub(crate) mod get;
+pub(crate) mod set;

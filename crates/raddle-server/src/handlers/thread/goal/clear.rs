@@ -1,0 +1,35 @@
+//! `thread/goal/clear`: take a thread's goal away. Everyone hears of it, if there was one.
+
+use std::sync::Arc;
+
+use raddle_agent::{AgentError, Ordered};
+use raddle_core::{ClearGoal, Command, Refusal};
+use raddle_protocol::ThreadGoalClearResponse;
+use raddle_protocol::methods::ThreadGoalClear;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadGoalClear>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let clear = Command::ClearGoal(ClearGoal {
+            principal: threads::principal(&session),
+        });
+        let answer = move |done: Ordered<'_>| {
+            let cleared = match done {
+                Ok(_) => Ok(true),
+                Err(AgentError::Refused(Refusal::NoGoal)) => Ok(false),
+                Err(error) => Err(threads::refused(id, error)),
+            };
+            reply.finish(cleared.map(|cleared| ThreadGoalClearResponse { cleared }));
+        };
+        rooms.threads.order(id, clear, answer).await;
+    });
+}

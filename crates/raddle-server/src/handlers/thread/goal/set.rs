@@ -1,0 +1,79 @@
+//! `thread/goal/set`: give a thread a goal, or change the one it has. Everyone hears of it. While the goal is
+//! active and no turn runs, the next one begins by itself.
+
+use std::sync::Arc;
+
+use raddle_agent::Ordered;
+use raddle_core::{Command, GoalStatus, SetGoal, goal_view};
+use raddle_protocol::methods::ThreadGoalSet;
+use raddle_protocol::{ThreadGoalSetParams, ThreadGoalSetResponse, ThreadGoalStatus};
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+use crate::wire_error::{WireError, shown};
+
+/// How long an objective may be: the model reads it with every turn, and everyone is told.
+const OBJECTIVE_CHARS_MAX: usize = 4000;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadGoalSet>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let id = params.thread_id;
+    let mut set = match wish(params) {
+        Ok(set) => set,
+        Err(what) => return reply.error(WireError::Refused(what.into())),
+    };
+    set.principal = threads::principal(&session);
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let answer = move |done: Ordered<'_>| match done.map(|done| goal_view(done.thread)) {
+            Ok(Some(goal)) => reply.ok(&ThreadGoalSetResponse { goal }),
+            Ok(None) => reply.error(WireError::Dropped),
+            Err(error) => reply.error(threads::refused(id, error)),
+        };
+        let set = Command::SetGoal(set);
+        rooms.threads.order(id, set, answer).await;
+    });
+}
+
+fn wish(params: ThreadGoalSetParams) -> Result<SetGoal, String> {
+    let objective = match params.objective.as_deref().map(str::trim) {
+        Some("") => return Err("a goal's objective must not be blank".to_owned()),
+        Some(text) if text.chars().count() > OBJECTIVE_CHARS_MAX => {
+            return Err(format!(
+                "a goal's objective has at most {OBJECTIVE_CHARS_MAX} characters; put the rest into a file and name it"
+            ));
+        }
+        objective => objective.map(str::to_owned),
+    };
+    let token_budget = match params.token_budget {
+        None => None,
+        Some(budget) => match u64::try_from(budget) {
+            Ok(budget) if budget > 0 => Some(budget),
+            _ => return Err("a goal's tokenBudget must be above 0".to_owned()),
+        },
+    };
+    let status = match params.status {
+        None => None,
+        Some(status) => Some(match status {
+            ThreadGoalStatus::Active => GoalStatus::Active,
+            ThreadGoalStatus::Paused => GoalStatus::Paused,
+            ThreadGoalStatus::Blocked => GoalStatus::Blocked,
+            ThreadGoalStatus::UsageLimited => GoalStatus::UsageLimited,
+            ThreadGoalStatus::BudgetLimited => GoalStatus::BudgetLimited,
+            ThreadGoalStatus::Complete => GoalStatus::Complete,
+            ThreadGoalStatus::Unrecognized(other) => {
+                return Err(format!("a goal has no status `{}`", shown(&other)));
+            }
+        }),
+    };
+    Ok(SetGoal {
+        objective,
+        status,
+        token_budget,
+        principal: None,
+    })
+}

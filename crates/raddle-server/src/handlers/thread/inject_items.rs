@@ -1,0 +1,36 @@
+//! `thread/inject_items`: give the model history that did not happen here. Nobody is told.
+
+use std::sync::Arc;
+
+use raddle_agent::Ordered;
+use raddle_core::{Command, InjectItems};
+use raddle_protocol::ThreadInjectItemsResponse;
+use raddle_protocol::methods::ThreadInjectItems;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadInjectItems>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let items = match threads::injected(&params.items) {
+        Ok(items) => items,
+        Err(error) => return reply.error(error),
+    };
+    let inject = Command::InjectItems(InjectItems {
+        items,
+        principal: threads::principal(&session),
+    });
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let answer = move |done: Ordered<'_>| {
+            let injected = done.map(|_| ThreadInjectItemsResponse {});
+            reply.finish(injected.map_err(|error| threads::refused(id, error)));
+        };
+        rooms.threads.order(id, inject, answer).await;
+    });
+}

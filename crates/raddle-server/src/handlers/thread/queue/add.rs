@@ -1,0 +1,42 @@
+//! `thread/queue/add`: keep input until no turn runs, and then begin one with it. Subscribers hear that the queue
+//! changed.
+
+use std::sync::Arc;
+
+use raddle_agent::Ordered;
+use raddle_core::{Command, Enqueue};
+use raddle_protocol::ThreadQueueAddResponse;
+use raddle_protocol::methods::ThreadQueueAdd;
+
+use crate::call::Call;
+use crate::rooms::threads::queue;
+use crate::rooms::{Rooms, threads};
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueAdd>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let message = threads::message(params.input, Some(params.client_user_message_id));
+    let message = match message {
+        Ok(message) => message,
+        Err(error) => return reply.error(error),
+    };
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let item = message.item.clone();
+        let enqueue = Command::Enqueue(Enqueue {
+            message,
+            principal: threads::principal(&session),
+        });
+        let answer = move |done: Ordered<'_>| {
+            let added = queue::entry(id, done, &item);
+            reply.finish(
+                added.map(|queued_submission| ThreadQueueAddResponse { queued_submission }),
+            );
+        };
+        rooms.threads.order(id, enqueue, answer).await;
+    });
+}

@@ -1,0 +1,36 @@
+//! `thread/queue/delete`: forget queued input.
+
+use std::sync::Arc;
+
+use raddle_agent::{AgentError, Ordered};
+use raddle_core::{Command, ItemId, Refusal, Unqueue};
+use raddle_protocol::ThreadQueueDeleteResponse;
+use raddle_protocol::methods::ThreadQueueDelete;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueDelete>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let unqueue = Command::Unqueue(Unqueue {
+            item: ItemId::from(params.queued_submission_id.as_str()),
+            principal: threads::principal(&session),
+        });
+        let answer = move |done: Ordered<'_>| {
+            let deleted = match done {
+                Ok(_) => Ok(true),
+                Err(AgentError::Refused(Refusal::NotQueued)) => Ok(false),
+                Err(error) => Err(threads::refused(id, error)),
+            };
+            reply.finish(deleted.map(|deleted| ThreadQueueDeleteResponse { deleted }));
+        };
+        rooms.threads.order(id, unqueue, answer).await;
+    });
+}

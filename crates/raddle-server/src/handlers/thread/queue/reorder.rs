@@ -1,0 +1,33 @@
+//! `thread/queue/reorder`: put queued input in another order.
+
+use std::sync::Arc;
+
+use raddle_agent::Ordered;
+use raddle_core::{Command, ItemId, ReorderQueue};
+use raddle_protocol::ThreadQueueReorderResponse;
+use raddle_protocol::methods::ThreadQueueReorder;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueReorder>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let items = params.queued_submission_ids.iter();
+        let reorder = Command::ReorderQueue(ReorderQueue {
+            items: items.map(|it| ItemId::from(it.as_str())).collect(),
+            principal: threads::principal(&session),
+        });
+        let answer = move |done: Ordered<'_>| {
+            let reordered = done.map(|_| ThreadQueueReorderResponse {});
+            reply.finish(reordered.map_err(|error| threads::refused(id, error)));
+        };
+        rooms.threads.order(id, reorder, answer).await;
+    });
+}

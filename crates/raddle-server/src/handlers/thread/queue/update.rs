@@ -1,0 +1,41 @@
+//! `thread/queue/update`: give queued input other words. Its place stays.
+
+use std::sync::Arc;
+
+use raddle_agent::Ordered;
+use raddle_core::{ChangeQueued, Command, ItemId};
+use raddle_protocol::ThreadQueueUpdateResponse;
+use raddle_protocol::methods::ThreadQueueUpdate;
+
+use crate::call::Call;
+use crate::rooms::threads::queue;
+use crate::rooms::{Rooms, threads};
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueUpdate>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let message = match threads::message(params.input, None) {
+        Ok(message) => message,
+        Err(error) => return reply.error(error),
+    };
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let item = ItemId::from(params.queued_submission_id.as_str());
+        let change = Command::ChangeQueued(ChangeQueued {
+            item: item.clone(),
+            input: message.input,
+            principal: threads::principal(&session),
+        });
+        let answer = move |done: Ordered<'_>| {
+            let changed = queue::entry(id, done, &item);
+            let changed =
+                changed.map(|queued_submission| ThreadQueueUpdateResponse { queued_submission });
+            reply.finish(changed);
+        };
+        rooms.threads.order(id, change, answer).await;
+    });
+}

@@ -1,0 +1,8 @@
+//! `thread/queue/delete`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("thread/queue/delete").await;
+}

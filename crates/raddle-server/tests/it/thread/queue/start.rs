@@ -1,0 +1,8 @@
+//! `thread/queue/start`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("thread/queue/start").await;
+}

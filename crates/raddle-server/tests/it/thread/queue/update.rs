@@ -1,0 +1,8 @@
+//! `thread/queue/update`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("thread/queue/update").await;
+}
