@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import sqlite3
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -56,6 +57,29 @@ def watched(bench):
     require(token not in server.stderr(), "the token is in the log")
 
 
+def stuck(bench):
+    """Someone holds the journal's lock and does not give it back."""
+    server = Server(bench, "--listen", "ws://127.0.0.1:0", "--insecure-loopback")
+    require_equal("/livez", _health(server), (200, "ok", "ok"))
+    journal = bench.server_home / "threads" / "journal.sqlite"
+    holder = sqlite3.connect(journal, isolation_level=None)
+    bench.afterwards(holder.close)
+    holder.execute("BEGIN IMMEDIATE")
+    # What was found before the lock was taken is good for a second.
+    seen = (503, "ok", "stuck")
+    require(wait_until(lambda: _health(server) == seen, deadline_s=5), "nobody notices")
+    holder.execute("ROLLBACK")
+    require(wait_until(lambda: _health(server) == (200, "ok", "ok")), "it stays stuck")
+    server.stop()
+
+
+def _health(server):
+    """The status, and the states of the loop and the store."""
+    status, page = _get(server, "/livez")
+    parts = json.loads(page)["parts"]
+    return status, parts["loop"], parts["store"]
+
+
 _ENDED = 'raddle_turns_ended_total{reason="completed"}'
 _DURING = {
     "raddle_turns_started_total": 2,
@@ -91,4 +115,5 @@ def _get(server, path, token=None):
 
 CHECKS = {
     "watched": watched,
+    "watched-stuck": stuck,
 }
