@@ -124,7 +124,7 @@ impl LocalJournal {
 
     fn only_read(folder: &Path, why: &str) -> Result<Self, ReadError> {
         let connection = schema::open_to_read(folder).map_err(error::open)?;
-        schema::check_version(&connection)?;
+        schema::check_to_read(&connection)?;
         Ok(Self {
             writer: Writer::none(why),
             indexer: Indexer::none(),

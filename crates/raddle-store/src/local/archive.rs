@@ -30,7 +30,7 @@ impl Archive {
             Err(error) => return Err(ReadError::Unavailable(error.to_string())),
         }
         let connection = schema::open_to_read(folder).map_err(error::open)?;
-        schema::check_version(&connection)?;
+        schema::check_to_read(&connection)?;
         Ok(Some(Self {
             connection,
             files: Files::new(folder),

@@ -96,7 +96,7 @@ impl Book {
         let begun = known.refresh(connection).map_err(|it| error::write(&it));
         // A newer process may have brought the file up to date since the last time.
         let begun =
-            begun.and_then(|()| schema::check_version(connection).map_err(error::not_readable));
+            begun.and_then(|()| schema::check_to_write(connection).map_err(error::not_readable));
         begun.map_err(|error| {
             self.roll_back();
             error.into()

@@ -14,7 +14,7 @@ use super::files::Files;
 use super::key;
 use super::project::{self, Listed, SUMMARY, Shelf};
 use super::trail::{Entry, Trail};
-use super::{error, read};
+use super::{error, read, schema};
 use crate::page::{self, ListCursor, Place};
 use crate::records::item_of;
 
@@ -386,14 +386,39 @@ fn span(
     Ok(Some((from, until)))
 }
 
-/// The record that begins a turn. What the index does not find is looked for without it.
+/// The record that begins a turn. What one index does not find is looked for in the other, and in a file
+/// that has but one of them without it.
 fn find_turn(
     connection: &Connection,
     course: &Course,
     turn: &TurnId,
 ) -> Result<Option<i64>, Error> {
-    let mut statement =
-        connection.prepare_cached("SELECT at FROM turn WHERE id = ?1 AND at BETWEEN ?2 AND ?3")?;
+    let found = turn_within(connection, "turn_id", course, turn)?;
+    if found.is_some() {
+        return Ok(found);
+    }
+    let missed = if schema::version(connection)? < schema::TURNS_TWICE {
+        turn_along(connection, course, turn)?
+    } else {
+        turn_within(connection, "turn_id_again", course, turn)?
+    };
+    match missed {
+        None => Ok(None),
+        Some(_) => Err(error::damaged(
+            "the index of turns does not have all of them",
+        )),
+    }
+}
+
+fn turn_within(
+    connection: &Connection,
+    index: &str,
+    course: &Course,
+    turn: &TurnId,
+) -> Result<Option<i64>, Error> {
+    let sql =
+        format!("SELECT at FROM turn INDEXED BY {index} WHERE id = ?1 AND at BETWEEN ?2 AND ?3");
+    let mut statement = connection.prepare_cached(&sql)?;
     for part in course.parts(Seq::ZERO, key::SEQ_MAX) {
         let [first, last] = part.keys();
         let found = statement.query_row(params![turn.as_str(), first, last], |row| row.get(0));
@@ -401,13 +426,19 @@ fn find_turn(
             return Ok(Some(at));
         }
     }
+    Ok(None)
+}
+
+fn turn_along(
+    connection: &Connection,
+    course: &Course,
+    turn: &TurnId,
+) -> Result<Option<i64>, Error> {
     let mut statement = connection.prepare_cached("SELECT id = ?1 FROM turn WHERE at = ?2")?;
     let all = (Seq::ZERO, key::SEQ_MAX);
     for it in course.along(connection, Trail::Turn, all, Order::OldestFirst, usize::MAX)? {
         if statement.query_row(params![turn.as_str(), it.at], |row| row.get(0))? {
-            return Err(error::damaged(
-                "the index of turns does not have all of them",
-            ));
+            return Ok(Some(it.at));
         }
     }
     Ok(None)
