@@ -13,6 +13,7 @@ use rusqlite::config::DbConfig;
 
 use super::known::Known;
 use super::log::{self, Growth, Hands};
+use super::quarantine::Quarantine;
 use super::{error, schema};
 
 /// How long after a reader was in the way clearing the log is tried again: each time, those who write wait.
@@ -54,12 +55,12 @@ impl From<AppendError> for Failed {
 }
 
 impl Book {
-    pub(super) fn new(folder: PathBuf, connection: Connection) -> Self {
+    pub(super) fn new(folder: PathBuf, connection: Connection, quarantine: Quarantine) -> Self {
         Self {
             folder,
             connection: Some(connection),
             synced: Class::Process,
-            known: Known::default(),
+            known: Known::new(quarantine),
             growth: Growth::default(),
             clear_at: None,
             hands: Hands::default(),

@@ -1,16 +1,18 @@
 //! Lists and pages follow the records, in the transaction that stores them.
 
-use raddle_core::ports::{Origin, Summary};
+use raddle_core::ports::{Origin, ReadError, Summary};
 use raddle_core::{Body, Event, Git, Record, Seq, Source, ThreadId, Timestamp};
-use rusqlite::{Connection, Error, params};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Error, params, params_from_iter};
 use serde::{Deserialize, Serialize};
 
 use super::chain::{self, Sum};
 use super::course::{Course, Order};
 use super::error;
 use super::fence::{Row, as_i64};
-use super::key;
+use super::files::Files;
 use super::trail::Trail;
+use super::{key, read};
 use crate::cuts::Cuts;
 use crate::records::item_of;
 
@@ -37,6 +39,7 @@ impl Shelf {
 /// Takes in what was appended, and changes the thread's row as that asks for.
 pub(super) fn follow(
     transaction: &Connection,
+    files: &Files,
     row: &mut Row,
     thread: ThreadId,
     records: &[Record],
@@ -50,39 +53,149 @@ pub(super) fn follow(
         follow_event(transaction, row, event, record)?;
     }
     if listed {
-        follow_list(transaction, row, thread, records)?;
+        follow_list(transaction, files, row, thread, records)?;
     }
     Ok(())
 }
 
 fn follow_list(
     transaction: &Connection,
+    files: &Files,
     row: &mut Row,
     thread: ThreadId,
     records: &[Record],
 ) -> Result<(), Error> {
-    let before = listed(transaction, row)?.map(|it| it.summary);
-    let mut after = before.clone();
+    let before = match listed(transaction, row) {
+        Err(error) if error::is_damage(&error) => {
+            return mend_list(transaction, files, row, thread);
+        }
+        before => before?,
+    };
+    let mut after = before.as_ref().map(|it| it.summary.clone());
     for record in records {
         Summary::fold(&mut after, record);
     }
-    match (before, after) {
-        (None, None) => Ok(()),
-        (Some(_), None) => {
-            transaction.execute("DELETE FROM summary WHERE number = ?1", [row.number])?;
-            row.listed = None;
-            Ok(())
+    write_list(transaction, row, thread, before.as_ref(), after)
+}
+
+/// Lists had of a thread what was not written. The records that were just stored are in the row already.
+fn mend_list(
+    transaction: &Connection,
+    files: &Files,
+    row: &mut Row,
+    thread: ThreadId,
+) -> Result<(), Error> {
+    let anew = anew(transaction, files, thread, row);
+    let anew = anew.map_err(|error| error::damaged(&error.to_string()))?;
+    let Some(summary) = anew else {
+        // It takes too long to find out, so they go on without it.
+        return Ok(());
+    };
+    leave_lists(transaction, row.number)?;
+    write_list(transaction, row, thread, None, summary)
+}
+
+/// Brings lists up to date. If what they are kept in was hit, they are left behind: the thread's row says what
+/// they should have, so what they have is known not to be that.
+fn write_list(
+    transaction: &Connection,
+    row: &mut Row,
+    thread: ThreadId,
+    before: Option<&Listed>,
+    after: Option<Summary>,
+) -> Result<(), Error> {
+    // The head is read from where the fence keeps it.
+    let after = after.map(|after| {
+        Listed::new(
+            thread,
+            Summary {
+                head: Seq::ZERO,
+                ..after
+            },
+        )
+    });
+    if before == after.as_ref() {
+        return Ok(());
+    }
+    let number = row.number;
+    row.listed = after.as_ref().map(|it| it.sum(number));
+    let Some(after) = &after else {
+        return leave_lists(transaction, number);
+    };
+    let written = unless_hit(transaction, || match before {
+        Some(before) => update_summary(transaction, number, before, after),
+        None => insert_summary(transaction, number, after),
+    });
+    written.map(|_| ())
+}
+
+/// No list shows a thread any longer. If an index is in the way, because it or the row was hit, nothing is left
+/// of its words.
+pub(super) fn leave_lists(transaction: &Connection, number: i64) -> Result<(), Error> {
+    let leave = |sql: &str| {
+        let mut statement = transaction.prepare_cached(sql)?;
+        statement.execute([number]).map(|_| ())
+    };
+    let gone = || leave("DELETE FROM summary WHERE number = ?1");
+    let emptied =
+        || leave("UPDATE summary SET name = NULL, preview = '', rest = '' WHERE number = ?1");
+    if !unless_hit(transaction, gone)? {
+        unless_hit(transaction, emptied)?;
+    }
+    Ok(())
+}
+
+/// Writes to lists, and says whether that was done. It is not where what they are kept in was hit.
+fn unless_hit(
+    transaction: &Connection,
+    write: impl FnOnce() -> Result<(), Error>,
+) -> Result<bool, Error> {
+    transaction.execute_batch("SAVEPOINT list")?;
+    match write() {
+        Err(error) if is_about_lists(&error) => {
+            transaction.execute_batch("ROLLBACK TO list; RELEASE list")?;
+            Ok(false)
         }
-        (before, Some(mut after)) => {
-            // The head is read from where the fence keeps it.
-            after.head = before.as_ref().map_or(Seq::ZERO, |it| it.head);
-            if before.as_ref() == Some(&after) {
-                return Ok(());
-            }
-            row.listed = Some(write_summary(transaction, row.number, thread, &after)?);
-            Ok(())
+        written => {
+            written?;
+            transaction.execute_batch("RELEASE list")?;
+            Ok(true)
         }
     }
+}
+
+/// Whether it is what lists are kept in that was hit: an index, the table, or what of it was left behind.
+fn is_about_lists(error: &Error) -> bool {
+    error::is_damage(error)
+        || error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
+}
+
+/// About how much is read to find out what lists should show of a thread: as much as there is between two
+/// bases.
+const ANEW_BYTES_MAX: usize = 4 << 20;
+const ANEW_PAGE_BYTES: usize = 256 << 10;
+
+/// What the records say that lists should show of a thread, if that is found out soon.
+pub(super) fn anew(
+    connection: &Connection,
+    files: &Files,
+    thread: ThreadId,
+    row: &Row,
+) -> Result<Option<Option<Summary>>, ReadError> {
+    let base = read::base_of(connection, row, None)?;
+    let mut after = base.as_ref().map_or(Seq::ZERO, |it| it.thread.head());
+    let mut summary = base.and_then(|base| Summary::of(&base.thread));
+    for _ in 0..ANEW_BYTES_MAX / ANEW_PAGE_BYTES {
+        let page = read::records(connection, files, thread, row, after, ANEW_PAGE_BYTES)?;
+        let Some(last) = page.last() else {
+            return Ok(Some(summary));
+        };
+        after = last.seq;
+        for record in &page {
+            Summary::fold(&mut summary, record);
+        }
+    }
+    Ok(None)
 }
 
 fn follow_event(
@@ -141,6 +254,9 @@ pub(super) fn cuts(connection: &Connection, course: &Course) -> Result<Cuts, Err
 pub(super) const SUMMARY: &str = "number, id, shelf, recency_at, created_at, updated_at, turns, \
                                   cwd, provider, source, originator, name, preview, rest";
 
+/// How many of them there are, but for the number.
+const COLUMNS: usize = 13;
+
 /// What a list shows of a thread, and is neither filtered nor ordered by.
 #[derive(Debug, Serialize, Deserialize)]
 struct Rest {
@@ -160,13 +276,28 @@ struct Rest {
 }
 
 /// What lists show of a thread, without its head.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Listed {
     pub(super) shelf: Shelf,
     pub(super) summary: Summary,
 }
 
 impl Listed {
+    fn new(thread: ThreadId, summary: Summary) -> Self {
+        let shelf = if summary.thread != thread {
+            Shelf::Hidden
+        } else if summary.archived {
+            Shelf::Archived
+        } else {
+            Shelf::Open
+        };
+        Self { shelf, summary }
+    }
+
+    fn sum(&self, number: i64) -> Sum {
+        chain::sum_of_summary(number, self.shelf, &self.summary)
+    }
+
     /// Reads a summary, and holds it against what the thread's row says of it.
     pub(super) fn read(found: &rusqlite::Row<'_>, row: &Row) -> Result<Self, Error> {
         let id: [u8; 16] = found.get(1)?;
@@ -196,10 +327,41 @@ impl Listed {
             preview: found.get(12)?,
             head: Seq::ZERO,
         };
-        if row.listed != Some(chain::sum_of_summary(row.number, shelf, &summary)) {
+        let listed = Self { shelf, summary };
+        if row.listed != Some(listed.sum(row.number)) {
             return Err(changed());
         }
-        Ok(Self { shelf, summary })
+        Ok(listed)
+    }
+
+    /// The columns of [`SUMMARY`], but for the number.
+    fn columns(&self) -> [Value; COLUMNS] {
+        let summary = &self.summary;
+        let origin = &summary.origin;
+        let rest = Rest {
+            model: summary.model.clone(),
+            effort: summary.effort.clone(),
+            label: origin.label.clone(),
+            version: origin.version.clone(),
+            paginated: origin.paginated,
+            git: origin.git.clone(),
+            forked_from: origin.forked_from,
+        };
+        [
+            summary.thread.as_uuid().as_bytes().to_vec().into(),
+            (self.shelf as i64).into(),
+            summary.recency_at.0.into(),
+            summary.created_at.0.into(),
+            summary.updated_at.0.into(),
+            i64::try_from(summary.turns).unwrap_or(i64::MAX).into(),
+            summary.cwd.clone().into(),
+            summary.provider.clone().into(),
+            source(&origin.source).into(),
+            origin.originator.clone().into(),
+            summary.name.clone().into(),
+            summary.preview.clone().into(),
+            serde_json::to_string(&rest).unwrap_or_default().into(),
+        ]
     }
 }
 
@@ -229,49 +391,48 @@ pub(super) fn listed(connection: &Connection, row: &Row) -> Result<Option<Listed
     }
 }
 
-/// Keeps what lists show of a thread, and gives its checksum.
-pub(super) fn write_summary(
+/// Lists begin to show a thread, which begins with another's records. Gives the checksum of what they show.
+pub(super) fn begin_list(
     transaction: &Connection,
     number: i64,
     thread: ThreadId,
     summary: &Summary,
 ) -> Result<Sum, Error> {
-    let shelf = if summary.thread != thread {
-        Shelf::Hidden
-    } else if summary.archived {
-        Shelf::Archived
-    } else {
-        Shelf::Open
-    };
-    let origin = &summary.origin;
-    let rest = Rest {
-        model: summary.model.clone(),
-        effort: summary.effort.clone(),
-        label: origin.label.clone(),
-        version: origin.version.clone(),
-        paginated: origin.paginated,
-        git: origin.git.clone(),
-        forked_from: origin.forked_from,
-    };
+    let listed = Listed::new(thread, summary.clone());
+    insert_summary(transaction, number, &listed)?;
+    Ok(listed.sum(number))
+}
+
+fn insert_summary(transaction: &Connection, number: i64, listed: &Listed) -> Result<(), Error> {
     let sql = format!(
-        "INSERT OR REPLACE INTO summary ({SUMMARY})
+        "INSERT INTO summary ({SUMMARY})
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
     );
-    transaction.prepare_cached(&sql)?.execute(params![
-        number,
-        summary.thread.as_uuid().as_bytes(),
-        shelf as i64,
-        summary.recency_at.0,
-        summary.created_at.0,
-        summary.updated_at.0,
-        i64::try_from(summary.turns).unwrap_or(i64::MAX),
-        summary.cwd,
-        summary.provider,
-        source(&origin.source),
-        origin.originator,
-        summary.name,
-        summary.preview,
-        serde_json::to_string(&rest).unwrap_or_default(),
-    ])?;
-    Ok(chain::sum_of_summary(number, shelf, summary))
+    let values = std::iter::once(Value::from(number)).chain(listed.columns());
+    let mut statement = transaction.prepare_cached(&sql)?;
+    statement.execute(params_from_iter(values)).map(|_| ())
+}
+
+/// Writes what has changed, so that no index is touched that has nothing of it.
+fn update_summary(
+    transaction: &Connection,
+    number: i64,
+    before: &Listed,
+    after: &Listed,
+) -> Result<(), Error> {
+    let names = SUMMARY.split(", ").skip(1);
+    let pairs = before.columns().into_iter().zip(after.columns());
+    let changed = names
+        .zip(pairs)
+        .filter(|(_, (before, after))| before != after);
+    let (names, values): (Vec<&str>, Vec<Value>) =
+        changed.map(|(name, (_, after))| (name, after)).unzip();
+    let set: Vec<String> = names.iter().map(|name| format!("{name} = ?")).collect();
+    let sql = format!("UPDATE summary SET {} WHERE number = ?", set.join(", "));
+    let values = values.into_iter().chain([number.into()]);
+    let mut statement = transaction.prepare_cached(&sql)?;
+    match statement.execute(params_from_iter(values))? {
+        1 => Ok(()),
+        other => Err(Error::StatementChangedRows(other)),
+    }
 }

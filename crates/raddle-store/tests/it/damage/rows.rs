@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use raddle_core::ports::{Journal, ListQuery, PageQuery, ReadError};
+use raddle_core::ports::{Journal, ListQuery, PageQuery, Pages, ReadError};
 use raddle_core::{Base, Event, Seq, Thread, ThreadId};
 use raddle_store::Archive;
 use rusqlite::types::Value;
@@ -160,11 +160,41 @@ impl Rest {
     /// against what was.
     fn hit(&self, what: &str, change: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> bool {
         let changed = self.change(change);
-        for (question, said) in ask(self.folder.path(), &self.threads) {
-            self.is_so(what, &question, said);
+        let answers = ask(self.folder.path(), &self.threads);
+        for (question, said) in answers {
+            if question.starts_with("list ") && Some(&said) != self.said.get(&question) {
+                self.lacks_what_is_damaged(what, &question, said);
+            } else {
+                self.is_so(what, &question, said);
+            }
         }
         self.bases_are_so(what);
         changed
+    }
+
+    /// A list shows what it did, but for threads of which `verify` says that they are damaged.
+    fn lacks_what_is_damaged(&self, what: &str, question: &str, said: Result<String, ReadError>) {
+        let said = match said {
+            Ok(said) => said,
+            // Without its tables there is no list.
+            Err(ReadError::Corrupt { .. }) if what.contains("sqlite_") => return,
+            Err(error) => panic!("{what}: {question}: {error}"),
+        };
+        let archive = Archive::open(self.folder.path()).unwrap().unwrap();
+        let sound = self.threads.iter().filter(|it| {
+            let verified = archive.verify(**it);
+            verified.is_ok_and(|report| report.damage.is_empty())
+        });
+        let Some(Ok(before)) = self.said.get(question) else {
+            panic!("{what}: {question}");
+        };
+        for thread in sound {
+            let shown = format!("thread: ThreadId({thread}),");
+            assert!(
+                before.contains(&shown) == said.contains(&shown),
+                "{what}: {question}: {thread}: {said}"
+            );
+        }
     }
 
     /// The same to an index of the list: a thread may be missing there if that is noticed.
@@ -341,6 +371,47 @@ async fn a_thread_whose_row_was_hit_can_be_deleted() {
         }
     }
     assert!(hits > 25, "{hits}");
+}
+
+/// What lists have of a thread is hit, and no index knows of it.
+#[tokio::test]
+async fn a_thread_whose_place_in_lists_was_hit_goes_on_and_can_be_deleted() {
+    let rest = Rest::new().await;
+    let (columns, rows) = rest.rows("summary");
+    let row = &rows[0];
+    let mut hits = 0;
+    for (column, value) in columns.iter().zip(row).skip(2) {
+        let Some(value) = flipped(value, 0) else {
+            continue;
+        };
+        let sql = format!("UPDATE summary SET {column} = ?1 WHERE number = ?2");
+        let what = format!("{sql}: {value:?} in {row:?}");
+        assert!(rest.hit_table(&what, &sql, &[&value, &row[0]]), "{what}");
+        let journal = local(rest.folder.path());
+        let thread = rest.threads[0];
+        let mut script = Script {
+            thread,
+            head: journal.head(thread).await.unwrap(),
+            now: 5_000,
+        };
+        script.append(&journal, vec![renamed("later")]).await;
+        let query = ListQuery {
+            limit: 100,
+            ..ListQuery::default()
+        };
+        let listed = journal.list(query.clone()).await.unwrap().entries;
+        let found = listed.iter().find(|it| it.thread == thread);
+        assert!(
+            found.is_none_or(|it| it.name.as_deref() == Some("later")),
+            "{what}"
+        );
+        assert_eq!(listed.len() - usize::from(found.is_some()), 2, "{what}");
+        assert_eq!(journal.delete(thread).await, Ok(()), "{what}");
+        let listed = journal.list(query).await.unwrap().entries;
+        assert_eq!(listed.len(), 2, "{what}");
+        hits += 1;
+    }
+    assert!(hits > 8, "{hits}");
 }
 
 #[tokio::test]
