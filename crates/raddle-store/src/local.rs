@@ -33,6 +33,7 @@ mod salvage;
 mod save;
 mod schema;
 mod search;
+mod summary;
 mod trail;
 mod verify;
 mod writer;

@@ -9,9 +9,9 @@ use rusqlite::{Connection, Transaction};
 use super::fence::{self, Found};
 use super::files::Files;
 use super::lists::Lists;
-use super::project::{self, Shelf};
 use super::quarantine::Quarantine;
 use super::search::{self, Lag};
+use super::summary::{self, Shelf};
 use super::{error, lists, pages, read, schema};
 
 /// A journal that is only looked at. It makes no file, resumes nothing and waits for no writer, so it
@@ -154,7 +154,7 @@ fn is_for_users(connection: &Connection, found: &Found) -> bool {
     let Ok(row) = found.checked() else {
         return found.is_known(connection);
     };
-    let listed = project::listed(connection, &row);
+    let listed = summary::listed(connection, &row);
     let hidden = matches!(listed, Ok(Some(it)) if it.shelf == Shelf::Hidden);
     !row.going && !hidden
 }

@@ -15,7 +15,7 @@ use super::course::{self, Course};
 use super::error;
 use super::fence::{self, Row};
 use super::key::{self, key};
-use super::{project, read};
+use super::{read, summary};
 
 /// How much open text goes in one transaction.
 const BYTES_MAX: usize = 512 << 10;
@@ -138,7 +138,7 @@ impl Fork {
         let mut row = fence::row(transaction, self.to)?.ok_or_else(gone)?;
         row.going = false;
         if let Some(summary) = &self.summary {
-            let listed = project::begin_list(transaction, number, self.to, summary)?;
+            let listed = summary::begin_list(transaction, number, self.to, summary)?;
             row.listed = Some(listed);
         }
         fence::move_fence(transaction, self.to, row.head, &row)

@@ -1,5 +1,7 @@
 //! Lists of threads. What was damaged of one thread keeps no other from being on them.
 
+mod sieve;
+
 use std::collections::BTreeSet;
 
 use raddle_core::ports::{ListOrder, ListQuery, Page, ReadError, Summary};
@@ -10,13 +12,14 @@ use super::error;
 use super::fence::{self, Row};
 use super::files::Files;
 use super::key;
-use super::project::{self, Shelf};
 use super::quarantine::Quarantine;
+use super::summary::{self, Shelf};
 use crate::page::{self, ListCursor, Place};
+use sieve::Sieve;
 
 /// How many threads are looked at for a page that are not on it, where no index tells them apart. Then the
 /// page ends, and the next goes on from there.
-const LOOKS_MAX: usize = 10_000;
+const LOOKS_MAX: usize = 5_000;
 
 /// Where lists are made from.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +72,8 @@ impl Lists<'_> {
     fn page_within(&self, query: &ListQuery, looks: usize) -> Result<Page<Summary>, ReadError> {
         let cursor = ListCursor::parse(query)?;
         let room = page::limit(query.limit) + 1;
-        let entry = |spot| self.entry(spot, query);
+        let sieve = Sieve::of(query);
+        let entry = |spot| self.entry(spot, &sieve);
         let walked = self.walk(query, cursor, (room, looks), entry);
         let Walked {
             mut found,
@@ -94,12 +98,12 @@ impl Lists<'_> {
     ) -> Result<Vec<Passing>, Error> {
         let sql = "SELECT taken, upto FROM part WHERE number = ?1";
         let mut parts = self.connection.prepare_cached(sql)?;
-        let in_index = query.title.is_none() && query.cwds.is_empty();
+        let sieve = Sieve::of(query);
         let mut passing = |spot: Spot| {
-            if !in_index && self.entry(spot, query)?.is_none() {
+            let number = spot.number;
+            if !sieve.may_take(self.connection, number)? {
                 return Ok(None);
             }
-            let number = spot.number;
             let mut rows = vec![(number, key::SEQ_MAX)];
             let mut taken = parts.query([number])?;
             while let Some(part) = taken.next()? {
@@ -134,10 +138,10 @@ impl Lists<'_> {
     }
 
     /// The thread that stands at a place, if it is wanted.
-    fn entry(&self, spot: Spot, query: &ListQuery) -> Result<Option<Summary>, Error> {
-        let number = spot.number;
+    fn entry(&self, spot: Spot, sieve: &Sieve<'_>) -> Result<Option<Summary>, Error> {
+        let (number, query) = (spot.number, sieve.query);
         self.unless_damaged(number, Some(spot.place.1), || {
-            if !self.is_titled(number, query)? {
+            if !sieve.may_take(self.connection, number)? {
                 return Ok(None);
             }
             let thread = self.thread(number, Some(spot.place.1))?;
@@ -163,27 +167,6 @@ impl Lists<'_> {
         }
     }
 
-    /// Whether a thread may have the title that is wanted. Most have not, and are not looked at any further.
-    fn is_titled(&self, number: i64, query: &ListQuery) -> Result<bool, Error> {
-        if query.title.is_none() {
-            return Ok(true);
-        }
-        let mut title = self
-            .connection
-            .prepare_cached("SELECT name, preview FROM summary WHERE number = ?1")?;
-        let mut rows = title.query([number])?;
-        // What cannot be read here is told of by whoever reads all of it.
-        let Ok(Some(row)) = rows.next() else {
-            return Ok(true);
-        };
-        let name = row.get_ref(0)?.as_str_or_null();
-        let preview = row.get_ref(1)?.as_str();
-        Ok(match (name, preview) {
-            (Ok(name), Ok(preview)) => query.takes_title(name, preview),
-            _ => true,
-        })
-    }
-
     /// What lists show of a thread, if they do. It is made again from the records where it was hit.
     fn thread(&self, number: i64, id: Option<ThreadId>) -> Result<Option<Summary>, Error> {
         let found = match (fence::of_number(self.connection, number), id) {
@@ -202,7 +185,7 @@ impl Lists<'_> {
             Err(error) if error::is_damage(&error) => {}
             shown => return shown,
         }
-        let anew = project::anew(self.connection, self.files, thread, &row);
+        let anew = summary::anew(self.connection, self.files, thread, &row);
         let anew = anew.map_err(|error| error::damaged(&error.to_string()))?;
         let long = || error::damaged("what lists show of it was changed, and it is long");
         let summary = anew.ok_or_else(long)?.filter(|it| it.thread == thread);
@@ -308,11 +291,11 @@ impl Lists<'_> {
             None if query.oldest_first => (i64::MIN, Vec::new()),
             None => (i64::MAX, vec![0xff; 17]),
         };
-        let sources = query.sources.as_ref();
-        let sources = sources.map(|them| them.iter().map(project::source).collect::<Vec<_>>());
         let filters = [
             list_of(&query.providers),
-            sources.and_then(|sources| serde_json::to_string(&sources).ok()),
+            Sieve::of(query)
+                .sources
+                .and_then(|them| serde_json::to_string(&them).ok()),
             list_of(&query.originators),
         ];
         let mut values: Vec<&dyn ToSql> = vec![&shelf, &time, &id, &folder];
@@ -351,7 +334,7 @@ pub(super) fn shown(
     thread: ThreadId,
     row: &Row,
 ) -> Result<Option<Summary>, Error> {
-    let listed = project::listed(connection, row)?;
+    let listed = summary::listed(connection, row)?;
     let Some(listed) = listed.filter(|it| it.shelf != Shelf::Hidden) else {
         return Ok(None);
     };
@@ -371,3 +354,6 @@ pub(super) fn wanted(it: &Summary, query: &ListQuery, cursor: Option<ListCursor>
     let place = page::place(it, query.order);
     query.takes(it) && cursor.is_none_or(|cursor| cursor.leads_to(place, query.oldest_first))
 }
+
+#[cfg(test)]
+mod tests;
