@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p raddle-store --example measure -- FOLDER` writes into new folders under
 //! FOLDER (the system's one for such things if none is named) and removes them again. Names after it
-//! (`power`, `group`, `deltas`) measure only those. Both sides are measured in turns, so that what
+//! (`power`, `group`, `deltas`, `turns`) measure only those. Both sides are measured in turns, so that what
 //! else the machine does meets both alike.
 
 use std::io::{Result, Write};
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use raddle_core::ports::Journal;
 use raddle_core::{
     AgentMessage, Body, Call, Class, Delta, Event, Item, ItemBody, ItemCompleted, ItemStatus, Part,
-    Record, Seq, ThreadId, Timestamp,
+    Record, Seq, Settings, Source, ThreadId, ThreadStarted, Timestamp, TurnEnd, TurnEnded,
+    TurnKind, TurnStarted,
 };
 use raddle_store::{LocalJournal, Options};
 use rusqlite::Connection;
@@ -39,6 +40,9 @@ fn main() -> Result<()> {
         }
         if wanted("deltas") {
             deltas(folder.path()).await?;
+        }
+        if wanted("turns") {
+            turns(folder.path()).await?;
         }
         Ok(())
     })
@@ -245,6 +249,67 @@ async fn deltas(folder: &Path) -> Result<()> {
         "deltas one after another: {rate:.0} rows/s, {:.0} text bytes/s",
         rate * 8.0
     ))
+}
+
+/// Turns that begin and end, of many threads that lists show.
+async fn turns(folder: &Path) -> Result<()> {
+    const THREADS: usize = 1000;
+    const ROUNDS: u64 = 3;
+    let journal = journal(folder, "turns");
+    let threads: Vec<ThreadId> = (0..THREADS).map(|_| ThreadId::mint()).collect();
+    for thread in &threads {
+        let started = Event::ThreadStarted(ThreadStarted {
+            thread: *thread,
+            tenant: None,
+            principal: None,
+            source: Source::Cli,
+            originator: Some("measure".to_owned()),
+            label: None,
+            version: "0.1.0".to_owned(),
+            ephemeral: false,
+            paginated: false,
+            git: None,
+            settings: Settings {
+                cwd: "/home/someone/work".to_owned(),
+                ..Settings::default()
+            },
+        });
+        append(&journal, *thread, &at(1, started), Class::Process).await;
+    }
+    let before = written()?.0;
+    let start = Instant::now();
+    for round in 0..ROUNDS {
+        for thread in &threads {
+            let turn = raddle_core::TurnId::from(format!("{thread}-{round}").as_str());
+            let begun = Event::TurnStarted(TurnStarted {
+                turn: turn.clone(),
+                kind: TurnKind::Work,
+                principal: None,
+                root: None,
+                output_schema: None,
+            });
+            let end = TurnEnd::Completed {};
+            let ended = Event::TurnEnded(TurnEnded { turn, end });
+            for (seq, event) in (2 * round + 2..).zip([begun, ended]) {
+                append(&journal, *thread, &at(seq, event), Class::Process).await;
+            }
+        }
+    }
+    let count = THREADS as u64 * ROUNDS;
+    say(&format!(
+        "turns that begin and end in {THREADS} threads: {} bytes written for each, {:?} of time",
+        (written()?.0 - before) / count,
+        start.elapsed() / u32::try_from(count).unwrap_or(u32::MAX)
+    ))
+}
+
+/// Each record is later than the one before it.
+fn at(seq: u64, event: Event) -> Record {
+    Record {
+        seq: Seq(seq),
+        at: Timestamp(1_700_000_000_000 + i64::try_from(seq).unwrap_or(0)),
+        body: event.into(),
+    }
 }
 
 /// Bytes that this process has handed to the system, and bytes of pages it made dirty.

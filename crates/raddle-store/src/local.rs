@@ -22,6 +22,7 @@ mod home;
 mod import;
 mod key;
 mod known;
+mod lists;
 mod log;
 mod pages;
 mod project;
@@ -32,6 +33,7 @@ mod salvage;
 mod save;
 mod schema;
 mod search;
+mod summary;
 mod trail;
 mod verify;
 mod writer;
@@ -57,6 +59,7 @@ use crate::blob;
 use append::Append;
 use files::Files;
 use fork::Fork;
+use lists::Lists;
 use quarantine::Quarantine;
 use readers::Readers;
 use save::{NoteBlob, SaveBase};
@@ -112,14 +115,21 @@ impl LocalJournal {
         let files = Files::new(folder);
         let indexer = Indexer::start(folder, files.clone()).map_err(unavailable)?;
         let bell = indexer.bell().clone();
-        let writer = Writer::start(folder.clone(), connection, files.clone(), bell);
+        let quarantine = Quarantine::default();
+        let writer = Writer::start(
+            folder.clone(),
+            connection,
+            files.clone(),
+            bell,
+            quarantine.clone(),
+        );
         Ok(Self {
             writer: writer.map_err(unavailable)?,
             indexer,
             readers: Readers::start(folder).map_err(unavailable)?,
             files,
             folder: folder.clone(),
-            quarantine: Quarantine::default(),
+            quarantine,
         })
     }
 
@@ -131,7 +141,7 @@ impl LocalJournal {
 
     fn only_read(folder: &Path, why: &str) -> Result<Self, ReadError> {
         let connection = schema::open_to_read(folder).map_err(error::open)?;
-        schema::check_version(&connection)?;
+        schema::check_to_read(&connection)?;
         Ok(Self {
             writer: Writer::none(why),
             indexer: Indexer::none(),
@@ -187,15 +197,30 @@ impl LocalJournal {
             return Err(ForkError::Beyond { head });
         }
         let summary = self.summary_at(from, at).await?;
-        let fork = Fork {
+        let open = move |connection: &_| fork::open_text(connection, from, at);
+        let (number, open) = self.readers.read(open).await?;
+        let mut fork = Fork {
             from,
             at,
             to,
+            number,
             summary: summary.map(Box::new),
+            open: Vec::new(),
+            before: None,
+            more: true,
         };
-        self.writer
-            .write(|answer| Write::Fork(fork, answer))
-            .await?
+        let mut pieces = fork::pieces(open).into_iter();
+        let mut head = Seq::ZERO;
+        while let Some(open) = pieces.next() {
+            fork.open = open;
+            fork.more = pieces.len() > 0;
+            let piece = fork.clone();
+            let forked = self.writer.write(|answer| Write::Fork(piece, answer));
+            let forked = forked.await??;
+            head = forked.head;
+            fork.before = Some(forked);
+        }
+        Ok(head)
     }
 
     /// What a list would show of a thread that ends with a record.
@@ -252,7 +277,6 @@ impl Journal for LocalJournal {
         class: Class,
     ) -> Waiting<'a, Result<Seq, AppendError>> {
         Box::pin(async move {
-            self.quarantine.check(thread)?;
             let (append, beside) = Append::new(thread, after, records, class)
                 .map_err(|error| AppendError::Unavailable(error.to_string()))?;
             if !beside.is_empty() {
@@ -277,11 +301,12 @@ impl Journal for LocalJournal {
         after: Seq,
         bytes_max: usize,
     ) -> Waiting<'_, Result<Vec<Record>, ReadError>> {
-        let files = self.files.clone();
-        let records = self
-            .readers
-            .read(move |connection| read::records(connection, &files, thread, after, bytes_max));
-        Box::pin(async move { self.quarantine.note(thread, records.await) })
+        let (files, quarantine) = (self.files.clone(), self.quarantine.clone());
+        Box::pin(self.readers.read(move |connection| {
+            let row = read::existing(connection, thread)?;
+            let records = read::records(connection, &files, thread, &row, after, bytes_max);
+            quarantine.note(row.number, records)
+        }))
     }
 
     fn base(
@@ -311,20 +336,21 @@ impl Journal for LocalJournal {
         let delete = self
             .writer
             .write(move |answer| Write::Delete(thread, answer));
-        Box::pin(async move {
-            delete.await?;
-            self.quarantine.lift(thread);
-            Ok(())
-        })
+        Box::pin(delete)
     }
 }
 
 impl Pages for LocalJournal {
     fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
-        Box::pin(
-            self.readers
-                .read(move |connection| pages::list(connection, &query)),
-        )
+        let (files, quarantine) = (self.files.clone(), self.quarantine.clone());
+        Box::pin(self.readers.read(move |connection| {
+            let lists = Lists {
+                connection,
+                files: &files,
+                quarantine: &quarantine,
+            };
+            lists.page(&query)
+        }))
     }
 
     fn turns(
@@ -332,10 +358,12 @@ impl Pages for LocalJournal {
         thread: ThreadId,
         query: PageQuery,
     ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
-        let files = self.files.clone();
-        let turns = move |connection: &_| pages::turns(connection, &files, thread, &query);
-        let turns = self.readers.read(turns);
-        Box::pin(async move { self.quarantine.note(thread, turns.await) })
+        let (files, quarantine) = (self.files.clone(), self.quarantine.clone());
+        Box::pin(self.readers.read(move |connection| {
+            let row = read::existing(connection, thread)?;
+            let turns = pages::turns(connection, &files, &row, &query);
+            quarantine.note(row.number, turns)
+        }))
     }
 
     fn items(
@@ -344,11 +372,12 @@ impl Pages for LocalJournal {
         turn: Option<TurnId>,
         query: PageQuery,
     ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
-        let files = self.files.clone();
-        let items = self.readers.read(move |connection| {
-            pages::items(connection, &files, thread, turn.as_ref(), &query)
-        });
-        Box::pin(async move { self.quarantine.note(thread, items.await) })
+        let (files, quarantine) = (self.files.clone(), self.quarantine.clone());
+        Box::pin(self.readers.read(move |connection| {
+            let row = read::existing(connection, thread)?;
+            let items = pages::items(connection, &files, &row, turn.as_ref(), &query);
+            quarantine.note(row.number, items)
+        }))
     }
 
     fn search(
@@ -358,10 +387,15 @@ impl Pages for LocalJournal {
     ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
         self.indexer.bell().hurry();
         let folder = self.folder.clone();
-        Box::pin(
-            self.readers
-                .read(move |connection| search::search(connection, &folder, &text, &query)),
-        )
+        let (files, quarantine) = (self.files.clone(), self.quarantine.clone());
+        Box::pin(self.readers.read(move |connection| {
+            let lists = Lists {
+                connection,
+                files: &files,
+                quarantine: &quarantine,
+            };
+            search::search(lists, &folder, &text, &query)
+        }))
     }
 }
 

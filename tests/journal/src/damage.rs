@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use raddle_store::Archive;
 use tokio::runtime::Runtime;
 
 use crate::child::Child;
@@ -26,6 +27,9 @@ const WORDS: u64 = 100;
 /// How long the log is to be, and how many writers may try to get it there.
 const LOG_BYTES_MIN: u64 = 200_000;
 const ATTEMPTS_MAX: u64 = 50;
+
+/// With fewer threads than these, damage to one says little of the others.
+const THREADS_MIN: usize = 3;
 
 /// How many violations are told in full.
 const TOLD_MAX: usize = 10;
@@ -45,16 +49,19 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Lets writers be killed until the log holds enough: deleting a thread empties it.
-    fn fill_log(&self, home: &Path) -> Result<()> {
+    /// Lets writers be killed until the log holds enough, because deleting a thread empties it, and until there
+    /// are enough threads: each writer begins its own, leaves the others alone, and does not delete its last.
+    fn fill(&self, home: &Path) -> Result<()> {
         for attempt in 0..ATTEMPTS_MAX {
             let second = Child::start(home, "second", self.seed + attempt, &[], None)?;
             second.kill_after(WORDS, Duration::ZERO)?;
-            if fs::metadata(home.join("journal.sqlite-wal"))?.len() > LOG_BYTES_MIN {
+            let log = fs::metadata(home.join("journal.sqlite-wal"))?.len();
+            let archive = Archive::open(home)?.context("there is a journal")?;
+            if log > LOG_BYTES_MIN && archive.threads()?.len() >= THREADS_MIN {
                 return Ok(());
             }
         }
-        bail!("the log stays too short to be damaged");
+        bail!("the log stays too short to be damaged, or the threads too few to tell them apart");
     }
 
     /// Runs, and says whether nothing false was served.
@@ -63,7 +70,7 @@ impl Damage {
         let folder = tempfile::tempdir_in(scratch)?;
         let home = folder.path().join("home");
         Child::for_a_while(&home, "first", self.seed, ACTS)?.wait()?;
-        self.fill_log(&home)?;
+        self.fill(&home)?;
         let truth = runtime.block_on(Truth::of(&home, folder.path()))?;
         let begun = Instant::now();
         let mut rng = Rng::new(self.seed);

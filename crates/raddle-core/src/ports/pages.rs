@@ -57,10 +57,15 @@ impl ListQuery {
             && any(&self.originators, it.origin.originator.as_ref())
             && (self.sources.as_ref()).is_none_or(|wanted| wanted.contains(&it.origin.source))
             && !self.except.contains(&it.thread)
-            && self.title.as_ref().is_none_or(|text| {
-                let mut words = it.name.iter().chain([&it.preview]);
-                words.any(|words| holds(words, text))
-            })
+            && self.takes_title(it.name.as_deref(), &it.preview)
+    }
+
+    /// Whether a thread of this name and with these first words passes the filter by them.
+    pub fn takes_title(&self, name: Option<&str>, preview: &str) -> bool {
+        self.title.as_ref().is_none_or(|text| {
+            let mut words = name.into_iter().chain([preview]);
+            words.any(|words| holds(words, text))
+        })
     }
 }
 

@@ -96,11 +96,9 @@ impl Append {
             Ok(state) => state,
             Err(Closed::Going) => return Ok(Err(AppendError::Conflict)),
             Err(Closed::Damaged(head)) => {
-                let what = format!(
-                    "the thread is damaged at record {head} or after it; export what is sound of it"
-                );
-                return Ok(Err(AppendError::ReadOnly(what)));
+                return Ok(Err(damaged(&format!("record {head} or after it"))));
             }
+            Err(Closed::Quarantined(at)) => return Ok(Err(damaged(&format!("record {at}")))),
         };
         if state.head() != self.after || !rise(self.after, &self.records) {
             return Ok(Err(AppendError::Conflict));
@@ -123,7 +121,7 @@ impl Append {
             fence::begin(transaction, self.thread, &mut state.row)?;
             state.begun = true;
         }
-        let leftovers = self.write(transaction, &mut state)?;
+        let leftovers = self.write(transaction, files, &mut state)?;
         for hash in self
             .named()
             .filter_map(Result::ok)
@@ -179,7 +177,12 @@ impl Append {
     }
 
     /// Writes everything, and says whether there are deltas left over.
-    fn write(&self, transaction: &Connection, state: &mut State) -> Result<bool, Error> {
+    fn write(
+        &self,
+        transaction: &Connection,
+        files: &Files,
+        state: &mut State,
+    ) -> Result<bool, Error> {
         let number = state.row.number;
         let before = state.row.head;
         let had_deltas = state.delta.is_some();
@@ -216,7 +219,8 @@ impl Append {
             state.delta = fence::newest_delta(transaction, self.thread, number)?;
         }
         if state.row.head != before {
-            project::follow(transaction, &mut state.row, self.thread, &self.records)?;
+            let row = &mut state.row;
+            project::follow(transaction, files, row, self.thread, &self.records)?;
             fence::move_fence(transaction, self.thread, before, &state.row)?;
         }
         Ok(leftovers)
@@ -230,6 +234,11 @@ impl Append {
         });
         settled.collect()
     }
+}
+
+fn damaged(at: &str) -> AppendError {
+    let what = format!("the thread is damaged at {at}; export what is sound of it");
+    AppendError::ReadOnly(what)
 }
 
 /// Writes a delta's row.

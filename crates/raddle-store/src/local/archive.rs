@@ -8,9 +8,11 @@ use rusqlite::{Connection, Transaction};
 
 use super::fence::{self, Found};
 use super::files::Files;
-use super::project::{self, Shelf};
+use super::lists::Lists;
+use super::quarantine::Quarantine;
 use super::search::{self, Lag};
-use super::{error, pages, read, schema};
+use super::summary::{self, Shelf};
+use super::{error, lists, pages, read, schema};
 
 /// A journal that is only looked at. It makes no file, resumes nothing and waits for no writer, so it
 /// works beside running servers and on a folder that cannot be written.
@@ -19,6 +21,7 @@ pub struct Archive {
     pub(super) connection: Connection,
     pub(super) files: Files,
     pub(super) folder: PathBuf,
+    quarantine: Quarantine,
 }
 
 impl Archive {
@@ -30,11 +33,12 @@ impl Archive {
             Err(error) => return Err(ReadError::Unavailable(error.to_string())),
         }
         let connection = schema::open_to_read(folder).map_err(error::open)?;
-        schema::check_version(&connection)?;
+        schema::check_to_read(&connection)?;
         Ok(Some(Self {
             connection,
             files: Files::new(folder),
             folder: folder.to_owned(),
+            quarantine: Quarantine::default(),
         }))
     }
 
@@ -58,13 +62,13 @@ impl Archive {
 
     /// A page of threads.
     pub fn list(&self, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
-        pages::list(&*self.begin()?, query)
+        self.lists(&*self.begin()?).page(query)
     }
 
     /// A page of threads that hold a text, as far as the index of words has come. It may end before it is
     /// full; then its cursor goes on.
     pub fn search(&self, text: &str, query: &ListQuery) -> Result<Page<Summary>, ReadError> {
-        search::search(&*self.begin()?, &self.folder, text, query)
+        search::search(self.lists(&*self.begin()?), &self.folder, text, query)
     }
 
     /// What is stored now and not yet in the index of words.
@@ -80,7 +84,9 @@ impl Archive {
 
     /// A page of a thread's turns.
     pub fn turns(&self, thread: ThreadId, query: &PageQuery) -> Result<Page<TurnEntry>, ReadError> {
-        pages::turns(&*self.begin()?, &self.files, thread, query)
+        let transaction = self.begin()?;
+        let row = read::existing(&transaction, thread)?;
+        pages::turns(&transaction, &self.files, &row, query)
     }
 
     /// A page of a thread's items; of one turn, if it is named.
@@ -90,7 +96,9 @@ impl Archive {
         turn: Option<&TurnId>,
         query: &PageQuery,
     ) -> Result<Page<ItemEntry>, ReadError> {
-        pages::items(&*self.begin()?, &self.files, thread, turn, query)
+        let transaction = self.begin()?;
+        let row = read::existing(&transaction, thread)?;
+        pages::items(&transaction, &self.files, &row, turn, query)
     }
 
     /// Records after a number, at most about `bytes_max` of them but at least one if there is one.
@@ -101,12 +109,21 @@ impl Archive {
         bytes_max: usize,
     ) -> Result<Vec<Record>, ReadError> {
         let transaction = self.begin()?;
-        read::records(&transaction, &self.files, thread, after, bytes_max)
+        let row = read::existing(&transaction, thread)?;
+        read::records(&transaction, &self.files, thread, &row, after, bytes_max)
     }
 
     /// The newest base of a thread whose head is not above `at`.
     pub fn base(&self, thread: ThreadId, at: Option<Seq>) -> Result<Option<Base>, ReadError> {
         read::base(&*self.begin()?, thread, at)
+    }
+
+    fn lists<'a>(&'a self, connection: &'a Connection) -> Lists<'a> {
+        Lists {
+            connection,
+            files: &self.files,
+            quarantine: &self.quarantine,
+        }
     }
 
     /// What is read in one transaction is of one moment.
@@ -120,8 +137,8 @@ pub(super) fn summary(
     connection: &Connection,
     thread: ThreadId,
 ) -> Result<Option<Summary>, ReadError> {
-    let row = read::thread(connection, thread)?.ok_or(ReadError::NotFound)?;
-    pages::shown(connection, thread, &row).map_err(error::open)
+    let row = read::existing(connection, thread)?;
+    lists::shown(connection, thread, &row).map_err(error::open)
 }
 
 /// The ids of those threads that are there for their users.
@@ -137,7 +154,7 @@ fn is_for_users(connection: &Connection, found: &Found) -> bool {
     let Ok(row) = found.checked() else {
         return found.is_known(connection);
     };
-    let listed = project::listed(connection, &row);
+    let listed = summary::listed(connection, &row);
     let hidden = matches!(listed, Ok(Some(it)) if it.shelf == Shelf::Hidden);
     !row.going && !hidden
 }

@@ -13,6 +13,7 @@ use rusqlite::config::DbConfig;
 
 use super::known::Known;
 use super::log::{self, Growth, Hands};
+use super::quarantine::Quarantine;
 use super::{error, schema};
 
 /// How long after a reader was in the way clearing the log is tried again: each time, those who write wait.
@@ -54,12 +55,12 @@ impl From<AppendError> for Failed {
 }
 
 impl Book {
-    pub(super) fn new(folder: PathBuf, connection: Connection) -> Self {
+    pub(super) fn new(folder: PathBuf, connection: Connection, quarantine: Quarantine) -> Self {
         Self {
             folder,
             connection: Some(connection),
             synced: Class::Process,
-            known: Known::default(),
+            known: Known::new(quarantine),
             growth: Growth::default(),
             clear_at: None,
             hands: Hands::default(),
@@ -96,7 +97,7 @@ impl Book {
         let begun = known.refresh(connection).map_err(|it| error::write(&it));
         // A newer process may have brought the file up to date since the last time.
         let begun =
-            begun.and_then(|()| schema::check_version(connection).map_err(error::not_readable));
+            begun.and_then(|()| schema::check_to_write(connection).map_err(error::not_readable));
         begun.map_err(|error| {
             self.roll_back();
             error.into()

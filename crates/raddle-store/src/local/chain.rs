@@ -6,7 +6,7 @@ use raddle_core::{Delta, Part, Seq, ThreadId, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::fence::Row;
-use super::project::{self, Shelf};
+use super::summary::{self, Shelf};
 use super::trail::{Entry, Trail};
 
 /// A link of the chain: the first half of a SHA-256 over everything in the thread up to here.
@@ -92,7 +92,7 @@ pub(super) fn sum_of_summary(number: i64, shelf: Shelf, summary: &Summary) -> Su
         .chain_update(summary.updated_at.0.to_le_bytes())
         .chain_update(summary.turns.to_le_bytes())
         .chain_update([u8::from(origin.paginated)]);
-    let source = project::source(&origin.source);
+    let source = summary::source(&origin.source);
     let forked_from = origin.forked_from.map(|it| it.to_string());
     let git = origin.git.as_ref();
     for text in [

@@ -16,7 +16,7 @@ use super::error;
 use super::fence;
 use super::files::Files;
 use super::key::{self, key};
-use super::save;
+use super::{save, summary};
 use crate::blob::Hash;
 
 /// How much goes in one transaction, and how long it may take to get there.
@@ -33,7 +33,7 @@ pub(super) fn mark(transaction: &Connection, thread: ThreadId) -> Result<Option<
         return Ok(None);
     };
     fence::let_go(transaction, thread, number)?;
-    transaction.execute("DELETE FROM summary WHERE number = ?1", [number])?;
+    summary::leave_lists(transaction, number)?;
     Ok(Some(number))
 }
 

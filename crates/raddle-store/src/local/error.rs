@@ -13,18 +13,22 @@ pub(super) fn open(error: Error) -> ReadError {
 
 /// A read that failed, from this record on.
 pub(super) fn read(error: Error, at: Seq) -> ReadError {
-    let damaged = match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => true,
-        // What we ask never changes, so the tables are not those that we made.
-        Some(_) if extended(&error) == Some(ffi::SQLITE_ERROR) => true,
-        Some(_) => false,
-        None => is_not_ours(&error),
-    };
     let what = error.to_string();
-    if damaged {
+    if is_damage(&error) {
         ReadError::Corrupt { at, what }
     } else {
         ReadError::Unavailable(what)
+    }
+}
+
+/// Whether something is not what was written, rather than that it cannot be had now.
+pub(super) fn is_damage(error: &Error) -> bool {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => true,
+        // What we ask never changes, so the tables are not those that we made.
+        Some(_) if extended(error) == Some(ffi::SQLITE_ERROR) => true,
+        Some(_) => false,
+        None => is_not_ours(error),
     }
 }
 

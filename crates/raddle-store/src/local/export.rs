@@ -135,7 +135,7 @@ impl Archive {
     /// Where a thread ends.
     pub(super) fn end(&self, thread: ThreadId) -> Result<End, ReadError> {
         let transaction = self.begin()?;
-        let row = read::thread(&transaction, thread)?.ok_or(ReadError::NotFound)?;
+        let row = read::existing(&transaction, thread)?;
         let chain = fence::end_of_chain(&transaction, &row).map_err(error::open)?;
         Ok(End {
             head: fence::head(&transaction, thread, &row).map_err(error::open)?,
@@ -151,10 +151,11 @@ impl Archive {
     ) -> Result<Option<ReadError>, ExportError> {
         // One transaction, so that the file is the thread as it was at one moment.
         let transaction = self.begin()?;
+        let row = read::existing(&transaction, thread)?;
         let mut bytes_max = PAGE_BYTES;
         loop {
             let (files, last) = (&self.files, export.last);
-            let page = match read::records(&transaction, files, thread, last, bytes_max) {
+            let page = match read::records(&transaction, files, thread, &row, last, bytes_max) {
                 Ok(page) if page.is_empty() => return Ok(None),
                 Ok(page) => page,
                 // A page that breaks off is read record by record, up to the one that cannot be.

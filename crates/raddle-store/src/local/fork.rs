@@ -1,95 +1,198 @@
 //! A thread begins with another's records. Its rows stay where they are; only open text is copied.
+//!
+//! If there is much of that, it is copied in pieces, and until the last one the thread is as one that is being
+//! deleted: nobody reads it, and if it breaks off it is cleared away.
 
-use raddle_core::ports::{ForkError, ReadError, Summary};
-use raddle_core::{Body, Seq, ThreadId};
+#[cfg(test)]
+mod tests;
+
+use raddle_core::ports::{AppendError, ForkError, ReadError, Summary};
+use raddle_core::{Body, Record, Seq, ThreadId};
 use rusqlite::{Connection, Error};
 
-use super::append::write_delta;
+use super::append::{DELTAS_MAX, write_delta};
 use super::course::{self, Course};
+use super::error;
 use super::fence::{self, Row};
 use super::key::{self, key};
-use super::{project, read};
+use super::{read, summary};
 
-/// A fork to make.
-#[derive(Debug)]
+/// How much open text goes in one transaction.
+const BYTES_MAX: usize = 512 << 10;
+
+/// A fork to make, or a piece of it.
+#[derive(Clone, Debug)]
 pub(super) struct Fork {
     pub(super) from: ThreadId,
     pub(super) at: Seq,
     pub(super) to: ThreadId,
+    /// The number of `from` when its open text was read.
+    pub(super) number: i64,
     /// What a list would show of `from` at that record.
     pub(super) summary: Option<Box<Summary>>,
+    /// Open text.
+    pub(super) open: Vec<Record>,
+    /// What came of the pieces before this one; nothing if it is the first.
+    pub(super) before: Option<Forked>,
+    /// Whether there are more to come.
+    pub(super) more: bool,
+}
+
+/// What came of a fork, so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Forked {
+    /// The new thread's head.
+    pub(super) head: Seq,
+    number: i64,
+    /// How many deltas were copied.
+    deltas: i64,
 }
 
 impl Fork {
-    /// Makes it, or says why not, before anything is written. Answers with the new thread's head.
-    pub(super) fn run(&self, transaction: &Connection) -> Result<Result<Seq, ForkError>, Error> {
+    /// About how much it adds to a transaction.
+    pub(super) fn bytes(&self) -> usize {
+        self.open.iter().map(bytes).sum()
+    }
+
+    /// Makes it, or says why not, before anything is written.
+    pub(super) fn run(&self, transaction: &Connection) -> Result<Result<Forked, ForkError>, Error> {
+        let begun = match self.before {
+            None => self.begin(transaction)?,
+            Some(before) => self.go_on(transaction, before)?.map(|()| before),
+        };
+        let mut forked = match begun {
+            Ok(begun) => begun,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        for record in &self.open {
+            if let Body::Delta(delta) = &record.body {
+                write_delta(transaction, forked.number, self.to, record, delta)?;
+                forked.head = forked.head.max(record.seq);
+                forked.deltas += 1;
+            }
+        }
+        if !self.more {
+            self.finish(transaction, forked.number)?;
+        }
+        Ok(Ok(forked))
+    }
+
+    fn begin(&self, transaction: &Connection) -> Result<Result<Forked, ForkError>, Error> {
         if fence::row(transaction, self.to)?.is_some() {
             return Ok(Err(ForkError::Taken));
         }
         let row = fence::row(transaction, self.from)?;
-        let Some(row) = row.filter(|row| !row.going) else {
+        let Some(row) = row.filter(|row| !row.going && row.number == self.number) else {
             return Ok(Err(ReadError::NotFound.into()));
         };
         let head = fence::head(transaction, self.from, &row)?;
         if self.at > head {
             return Ok(Err(ForkError::Beyond { head }));
         }
-        let open = match self.open_deltas(transaction, row)? {
-            Ok(open) => open,
-            Err(error) => return Ok(Err(error.into())),
-        };
         let course = Course::of(transaction, &row)?;
         let last = course.event_upto(transaction, self.at)?;
         let mut fork = Row {
             head: last.seq,
+            going: self.more,
             forked: true,
             ends: course.ends_upto(transaction, last.seq)?,
             listed: None,
             ..row
         };
         fence::begin(transaction, self.to, &mut fork)?;
-        let number = fork.number;
         // Numbers may skip, so the fork's own may begin before the one that it was asked to begin after.
         for part in course.parts(Seq(1), last.seq) {
-            course::take(transaction, number, part)?;
+            course::take(transaction, fork.number, part)?;
         }
-        let mut head = last.seq;
-        for record in &open {
-            if let Body::Delta(delta) = &record.body {
-                write_delta(transaction, number, self.to, record, delta)?;
-                head = head.max(record.seq);
-            }
-        }
-        if let Some(summary) = &self.summary {
-            let listed = project::write_summary(transaction, number, self.to, summary)?;
-            fork.listed = Some(listed);
-            fence::move_fence(transaction, self.to, fork.head, &fork)?;
-        }
-        Ok(Ok(head))
+        Ok(Ok(Forked {
+            head: last.seq,
+            number: fork.number,
+            deltas: 0,
+        }))
     }
 
-    /// The deltas of items that are open. An item's text is saved before they are many.
-    fn open_deltas(
+    /// Looks whether what was begun is still all there.
+    fn go_on(
         &self,
         transaction: &Connection,
-        row: Row,
-    ) -> Result<Result<Vec<raddle_core::Record>, ReadError>, Error> {
-        let mut statement = transaction.prepare_cached(
+        before: Forked,
+    ) -> Result<Result<(), ForkError>, Error> {
+        let row = fence::row(transaction, self.to)?;
+        let deltas: i64 = transaction
+            .prepare_cached("SELECT count(*) FROM delta WHERE at BETWEEN ?1 AND ?2")?
+            .query_row(
+                [key::first(before.number), key::last(before.number)],
+                |row| row.get(0),
+            )?;
+        let there = row.is_some_and(|row| row.going && row.number == before.number);
+        if there && deltas == before.deltas {
+            return Ok(Ok(()));
+        }
+        let what = "what was copied so far was cleared away as if it had broken off; try again";
+        Ok(Err(AppendError::Unavailable(what.to_owned()).into()))
+    }
+
+    /// From now on it is a thread.
+    fn finish(&self, transaction: &Connection, number: i64) -> Result<(), Error> {
+        let gone = || error::damaged("the row of a fork vanished while it was made");
+        let mut row = fence::row(transaction, self.to)?.ok_or_else(gone)?;
+        row.going = false;
+        if let Some(summary) = &self.summary {
+            let listed = summary::begin_list(transaction, number, self.to, summary)?;
+            row.listed = Some(listed);
+        }
+        fence::move_fence(transaction, self.to, row.head, &row)
+    }
+}
+
+/// A thread's number, and the deltas up to a record of items that are open.
+pub(super) fn open_text(
+    connection: &Connection,
+    from: ThreadId,
+    at: Seq,
+) -> Result<(i64, Vec<Record>), ReadError> {
+    let row = read::existing(connection, from)?;
+    let fail = |error| error::read(error, at);
+    let mut statement = connection
+        .prepare_cached(
             "SELECT at, time, item, part, offset, sum, text FROM delta
              WHERE at BETWEEN ?1 AND ?2 AND NOT EXISTS
                  (SELECT 1 FROM leftover WHERE leftover.at BETWEEN delta.at AND ?3
                   AND leftover.item = delta.item)
              ORDER BY at",
-        )?;
-        let (first, last) = (key::first(row.number), key::last(row.number));
-        let mut rows = statement.query([first, key(row.number, self.at), last])?;
-        let mut open = Vec::new();
-        while let Some(row) = rows.next()? {
-            match read::checked_delta(self.from, row, self.at) {
-                Ok((record, _)) => open.push(record),
-                Err(error) => return Ok(Err(error)),
-            }
+        )
+        .map_err(fail)?;
+    let (first, last) = (key::first(row.number), key::last(row.number));
+    let range = [first, key(row.number, at), last];
+    let mut rows = statement.query(range).map_err(fail)?;
+    let mut open = Vec::new();
+    while let Some(row) = rows.next().map_err(fail)? {
+        open.push(read::checked_delta(from, row, at)?.0);
+    }
+    Ok((row.number, open))
+}
+
+/// Open text as it goes into transactions; one of them, if there is none.
+pub(super) fn pieces(open: Vec<Record>) -> Vec<Vec<Record>> {
+    let mut pieces = vec![Vec::new()];
+    let mut room = BYTES_MAX;
+    for record in open {
+        let bytes = bytes(&record);
+        let mut piece = pieces.pop().unwrap_or_default();
+        if piece.len() == DELTAS_MAX || (bytes > room && !piece.is_empty()) {
+            pieces.push(std::mem::take(&mut piece));
+            room = BYTES_MAX;
         }
-        Ok(Ok(open))
+        room = room.saturating_sub(bytes);
+        piece.push(record);
+        pieces.push(piece);
+    }
+    pieces
+}
+
+fn bytes(record: &Record) -> usize {
+    match &record.body {
+        Body::Delta(delta) => delta.text.len() + 100,
+        Body::Event(_) => 0,
     }
 }

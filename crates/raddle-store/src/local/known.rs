@@ -9,6 +9,7 @@ use rusqlite::{Connection, Error};
 
 use super::chain::Link;
 use super::fence::{self, Row};
+use super::quarantine::Quarantine;
 
 /// How many threads are remembered.
 const THREADS_MAX: usize = 10_000;
@@ -19,6 +20,7 @@ pub(super) struct Known {
     /// Changes when another connection has written.
     version: i64,
     threads: HashMap<ThreadId, State>,
+    quarantine: Quarantine,
 }
 
 /// Where a thread stands.
@@ -41,6 +43,8 @@ pub(super) enum Closed {
     Going,
     /// Its newest event is not where the fence says, or not what was written.
     Damaged(Seq),
+    /// Whoever read this record found it damaged.
+    Quarantined(Seq),
 }
 
 impl State {
@@ -52,6 +56,13 @@ impl State {
 }
 
 impl Known {
+    pub(super) fn new(quarantine: Quarantine) -> Self {
+        Self {
+            quarantine,
+            ..Self::default()
+        }
+    }
+
     /// Inside a new transaction: forgets everything if someone else has written since the last.
     pub(super) fn refresh(&mut self, transaction: &Connection) -> Result<(), Error> {
         let version = transaction
@@ -71,6 +82,18 @@ impl Known {
 
     /// Where a thread stands.
     pub(super) fn thread(
+        &self,
+        transaction: &Connection,
+        thread: ThreadId,
+    ) -> Result<Result<State, Closed>, Error> {
+        let state = self.find(transaction, thread)?;
+        Ok(state.and_then(|state| {
+            let damaged = self.quarantine.at(state.row.number);
+            damaged.map_or(Ok(state), |at| Err(Closed::Quarantined(at)))
+        }))
+    }
+
+    fn find(
         &self,
         transaction: &Connection,
         thread: ThreadId,

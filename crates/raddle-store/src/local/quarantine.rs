@@ -1,44 +1,60 @@
-//! Threads that were found damaged: from then on they take no append, whoever tries.
+//! Threads that were found damaged: from then on they take no append, whoever tries, and lists go on without
+//! those that they cannot show.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use raddle_core::ports::{AppendError, ReadError};
+use raddle_core::ports::ReadError;
 use raddle_core::{Seq, ThreadId};
 
-/// The damaged threads that this process knows of, and where each breaks off. Another process finds the
-/// same when it reads.
+/// The damaged threads that this process knows of, by their numbers: a thread that comes back under the same
+/// id has another. Another process finds the same when it reads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Quarantine(Arc<Mutex<Found>>);
+
 #[derive(Debug, Default)]
-pub(super) struct Quarantine(Mutex<BTreeMap<ThreadId, Seq>>);
+struct Found {
+    /// The first record that is not what was written.
+    records: BTreeMap<i64, Seq>,
+    /// Those that a list went on without.
+    unlisted: BTreeSet<i64>,
+}
 
 impl Quarantine {
-    /// Passes on what came of a read, and remembers the thread if it is damaged.
+    /// Passes on what came of a read, and remembers the thread if a record of it is damaged. Where no record
+    /// is named, only what is made from them is, and they can go on.
     pub(super) fn note<T>(
         &self,
-        thread: ThreadId,
+        number: i64,
         outcome: Result<T, ReadError>,
     ) -> Result<T, ReadError> {
-        if let Err(ReadError::Corrupt { at, .. }) = &outcome {
-            self.threads().entry(thread).or_insert(*at);
+        if let Err(ReadError::Corrupt { at, .. }) = &outcome
+            && *at > Seq::ZERO
+        {
+            self.found().records.entry(number).or_insert(*at);
         }
         outcome
     }
 
-    /// Refuses an append to a damaged thread: what follows damage could never be trusted.
-    pub(super) fn check(&self, thread: ThreadId) -> Result<(), AppendError> {
-        let Some(at) = self.threads().get(&thread).copied() else {
-            return Ok(());
-        };
-        let what = format!("the thread is damaged at record {at}; export what is sound of it");
-        Err(AppendError::ReadOnly(what))
+    /// Where a thread is damaged. What follows damage could never be trusted.
+    pub(super) fn at(&self, number: i64) -> Option<Seq> {
+        self.found().records.get(&number).copied()
     }
 
-    /// The thread is gone, and its damage with it.
-    pub(super) fn lift(&self, thread: ThreadId) {
-        self.threads().remove(&thread);
+    /// A list goes on without a thread, which is said once.
+    pub(super) fn pass_over(&self, number: i64, thread: Option<ThreadId>, why: &impl Display) {
+        if self.found().unlisted.insert(number) {
+            tracing::warn!(
+                thread = thread.map(tracing::field::display),
+                number,
+                %why,
+                "a damaged thread is not listed; `raddle thread verify` says what to do"
+            );
+        }
     }
 
-    fn threads(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Seq>> {
+    fn found(&self) -> MutexGuard<'_, Found> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

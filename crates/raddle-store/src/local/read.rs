@@ -28,6 +28,11 @@ pub(super) fn thread(
     Ok(row.filter(|row| !row.going))
 }
 
+/// The same of a thread that must be there.
+pub(super) fn existing(connection: &Connection, id: ThreadId) -> Result<fence::Row, ReadError> {
+    thread(connection, id)?.ok_or(ReadError::NotFound)
+}
+
 /// The newest number; zero for a thread that is not there.
 pub(super) fn head(connection: &Connection, id: ThreadId) -> Result<Seq, ReadError> {
     match thread(connection, id)? {
@@ -43,13 +48,13 @@ pub(super) fn records(
     connection: &Connection,
     files: &Files,
     id: ThreadId,
+    row: &fence::Row,
     after: Seq,
     bytes_max: usize,
 ) -> Result<Vec<Record>, ReadError> {
-    let row = thread(connection, id)?.ok_or(ReadError::NotFound)?;
     let fail = |error| error::read(error, after.next());
     let after = after.min(key::SEQ_MAX);
-    let course = Course::of(connection, &row).map_err(fail)?;
+    let course = Course::of(connection, row).map_err(fail)?;
     let mut last = course.event_upto(connection, after).map_err(fail)?;
     // What follows is held against it, so it must be where it belongs.
     if !follows(connection, &course, last).map_err(fail)? {
@@ -307,21 +312,30 @@ fn delta(row: &rusqlite::Row<'_>) -> Result<(Record, [u8; 8]), Error> {
     Ok((record, row.get(5)?))
 }
 
-/// The newest base whose head is not above a number. One that does not bear its mark, or has another
-/// version's form, is passed over: it is only a shortcut.
+/// The newest base of a thread whose head is not above a number; nothing of one that is not there.
 pub(super) fn base(
     connection: &Connection,
     id: ThreadId,
     at: Option<Seq>,
 ) -> Result<Option<Base>, ReadError> {
-    let Some(row) = thread(connection, id)? else {
-        return Ok(None);
-    };
+    match thread(connection, id)? {
+        Some(row) => base_of(connection, &row, at),
+        None => Ok(None),
+    }
+}
+
+/// The same, by its row. One that does not bear its mark, or has another version's form, is passed over: it is
+/// only a shortcut.
+pub(super) fn base_of(
+    connection: &Connection,
+    row: &fence::Row,
+    at: Option<Seq>,
+) -> Result<Option<Base>, ReadError> {
     let upto = at.unwrap_or(key::SEQ_MAX);
     // A fork may have a base of its own of what it took over.
     let own = [key::first(row.number), key(row.number, upto)];
     let mut newest = base_within(connection, row.number, own).map_err(error::open)?;
-    let course = Course::of(connection, &row).map_err(error::open)?;
+    let course = Course::of(connection, row).map_err(error::open)?;
     let taken = course.parts(Seq::ZERO, upto).rev();
     for part in taken.filter(|part| part.number != row.number) {
         if newest
@@ -354,26 +368,30 @@ fn base_within(
          ORDER BY at DESC",
     )?;
     let mut rows = statement.query((first, last, Base::VERSION))?;
-    while let Some(row) = rows.next()? {
-        let base = open_base(row, number)?;
-        if base.is_some() {
-            return Ok(base);
+    loop {
+        let row = match rows.next() {
+            // What SQLite cannot read is passed over with those before it.
+            Err(error) if error::is_damage(&error) => return Ok(None),
+            row => row?,
+        };
+        let Some(row) = row else {
+            return Ok(None);
+        };
+        if let Some(base) = open_base(row, number) {
+            return Ok(Some(base));
         }
     }
-    Ok(None)
 }
 
-fn open_base(row: &rusqlite::Row<'_>, number: i64) -> Result<Option<Base>, Error> {
-    let head = key::seq(row.get(0)?);
-    let sum: Vec<u8> = row.get(1)?;
-    let body: Vec<u8> = row.get(2)?;
-    if sum != chain::sum_of_base(number, head, Base::VERSION, &body) {
-        return Ok(None);
+fn open_base(row: &rusqlite::Row<'_>, number: i64) -> Option<Base> {
+    let head = key::seq(row.get(0).ok()?);
+    let sum = row.get_ref(1).ok()?.as_blob().ok()?;
+    let body = row.get_ref(2).ok()?.as_blob().ok()?;
+    if sum != chain::sum_of_base(number, head, Base::VERSION, body) {
+        return None;
     }
-    let json = zstd::decode_all(body.as_slice());
-    Ok(json
-        .ok()
-        .and_then(|json| serde_json::from_slice(&json).ok()))
+    let json = zstd::decode_all(body).ok()?;
+    serde_json::from_slice(&json).ok()
 }
 
 pub(super) fn corrupt(at: Seq, what: String) -> ReadError {

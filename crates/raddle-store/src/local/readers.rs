@@ -138,7 +138,7 @@ impl Desk {
         };
         let transaction = connection.transaction().map_err(error::open)?;
         // A newer process may have brought the file up to date since the last time.
-        schema::check_version(&transaction)?;
+        schema::check_to_read(&transaction)?;
         read(&transaction)
     }
 }

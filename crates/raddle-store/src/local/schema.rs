@@ -11,8 +11,12 @@ use super::{error, home};
 /// The file's name in its folder.
 pub(super) const FILE: &str = "journal.sqlite";
 
-/// The layout that this version writes. A file with a higher one is refused whole.
-const VERSION: i64 = 1;
+/// The layout that this version writes. A file with a higher one is refused whole; one with a lower is read
+/// as it is, and brought up to date by whoever may write.
+const VERSION: i64 = 2;
+
+/// The first layout that has two indexes of turns.
+pub(super) const TURNS_TWICE: i64 = 2;
 
 /// What the file says of itself beside its layout: this, and the layout once more. A single bit cannot
 /// make it another version's.
@@ -27,8 +31,17 @@ const CACHE_KIB: i32 = 8 << 10;
 /// How long to wait while another process writes.
 pub(super) const BUSY_MAX: Duration = Duration::from_secs(5);
 
-/// Each step brings the file from the version before to the next, in a transaction of its own.
-const STEPS: [&str; VERSION as usize] = ["
+/// Each step brings the file from the version before to the next, in a transaction of its own. None is
+/// changed once it was released: `tests/it/layout` has a file of each layout.
+const STEPS: [&str; VERSION as usize] = [
+    FIRST,
+    "
+    -- As with threads: what one index does not find, and the other does, has vanished from the one.
+    CREATE INDEX turn_id_again ON turn (id);
+",
+];
+
+const FIRST: &str = "
     -- Rows of a thread are keyed by its number and the record's, in one integer: see `key.rs`.
     CREATE TABLE thread (
         number   INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given again
@@ -152,7 +165,7 @@ const STEPS: [&str; VERSION as usize] = ["
         sum    BLOB NOT NULL,
         since  INTEGER NOT NULL
     ) STRICT;
-"];
+";
 
 /// Opens the file for writing; makes it if it is not there, brings it up to date if it is old.
 ///
@@ -204,13 +217,22 @@ fn guard(connection: &Connection) -> Result<(), rusqlite::Error> {
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// Refuses a file that a newer version wrote, or an older one whose layout only a writer may change.
-pub(super) fn check_version(connection: &Connection) -> Result<(), ReadError> {
+/// Refuses to read a file that a newer version wrote, or that has no layout yet.
+pub(super) fn check_to_read(connection: &Connection) -> Result<(), ReadError> {
+    check(connection, 1)
+}
+
+/// Refuses to write to a file that has any layout but this version's.
+pub(super) fn check_to_write(connection: &Connection) -> Result<(), ReadError> {
+    check(connection, VERSION)
+}
+
+fn check(connection: &Connection, oldest: i64) -> Result<(), ReadError> {
     let found = version(connection).map_err(error::open)?;
     refuse_newer(found)?;
-    if found < VERSION {
+    if found < oldest {
         let what = format!(
-            "it has the layout of an older version ({found}); a server that may write to its folder brings it up to date"
+            "it has the layout {found} and needs {oldest}; start a server that may write to its folder, which brings it up to date"
         );
         return Err(ReadError::Unavailable(what));
     }
@@ -226,7 +248,7 @@ fn refuse_newer(found: i64) -> Result<(), ReadError> {
 }
 
 /// The layout of the file; zero before it has one.
-fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
+pub(super) fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
     let number = |sql: &str| -> Result<i64, rusqlite::Error> {
         connection
             .prepare_cached(sql)?
@@ -234,7 +256,7 @@ fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
     };
     let found = number("PRAGMA user_version")?;
     let again = number("PRAGMA application_id")?;
-    if again == 0 && found == VERSION {
+    if again == 0 && found == 1 {
         let before =
             "it was written before the first release and cannot be read; move the folder away";
         return Err(error::damaged(before));

@@ -21,7 +21,8 @@ use raddle_core::Seq;
 use raddle_core::ports::{ListQuery, Page, ReadError, Summary};
 use rusqlite::{Connection, Error};
 
-use super::{error, pages};
+use super::error;
+use super::lists::{self, Lists};
 use crate::page::{self, ListCursor};
 use index::{Found, Index};
 use walk::Walk;
@@ -32,20 +33,20 @@ const THREADS_MAX: usize = 1000;
 /// How long a page is looked for. What was found until then is a page, and the next goes on from there.
 const TIME_MAX: Duration = Duration::from_millis(50);
 
-/// A page of threads that hold a text. `connection` reads the journal.
+/// A page of threads that hold a text.
 pub(super) fn search(
-    connection: &Connection,
+    lists: Lists<'_>,
     folder: &Path,
     text: &str,
     query: &ListQuery,
 ) -> Result<Page<Summary>, ReadError> {
     let begun = Instant::now();
     let is_late = || begun.elapsed() > TIME_MAX;
-    search_until(connection, folder, text, query, &is_late)
+    search_until(lists, folder, text, query, &is_late)
 }
 
 fn search_until(
-    connection: &Connection,
+    lists: Lists<'_>,
     folder: &Path,
     text: &str,
     query: &ListQuery,
@@ -60,14 +61,14 @@ fn search_until(
         return Ok(page::of_threads(Vec::new(), query));
     };
     if !index.is_rare()? {
-        return Walk::new(&index).page(connection, query, cursor, is_late);
+        return Walk::new(&index).page(lists, query, cursor, is_late);
     }
     let found = index.all()?;
-    let Some(threads) = with_forks(connection, &found).map_err(error::open)? else {
-        return Walk::knowing(&index, found).page(connection, query, cursor, is_late);
+    let Some(threads) = with_forks(lists.connection, &found).map_err(error::open)? else {
+        return Walk::knowing(&index, found).page(lists, query, cursor, is_late);
     };
-    let mut threads = pages::of_numbers(connection, &threads).map_err(error::open)?;
-    threads.retain(|it| pages::wanted(it, query, cursor));
+    let mut threads = lists.of_numbers(&threads).map_err(error::open)?;
+    threads.retain(|it| lists::wanted(it, query, cursor));
     page::arrange(&mut threads, query);
     Ok(page::of_threads(threads, query))
 }

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::archive::{self, Archive};
 use super::export::PAGE_BYTES;
+use super::fence::Row;
 use super::log::{self, Frames};
 use super::{error, pages, read};
 use crate::blob::{self, Hash};
@@ -96,24 +97,25 @@ impl Archive {
             blobs: 0,
             damage: Vec::new(),
         };
-        match read::thread(&transaction, thread) {
+        let row = match read::existing(&transaction, thread) {
             // Without its row nothing of it can be read in order, though it may well be sound.
             Err(ReadError::Corrupt { at, what }) => {
                 let kind = DamageKind::Record;
                 let damage = vec![Damage { kind, at, what }];
                 return Ok(Report { damage, ..report });
             }
-            row => row?.ok_or(ReadError::NotFound)?,
+            row => row?,
         };
         let mut walk = Walk {
             archive: self,
             thread,
+            row,
             folded: Thread::new(),
             summary: None,
             cuts: Cuts::default(),
             turns: Vec::new(),
             items: Vec::new(),
-            bases: bases(&transaction, thread)?,
+            bases: bases(&transaction, &row)?,
             blobs: HashSet::new(),
             report,
         };
@@ -144,8 +146,10 @@ fn broken_log(folder: &Path) -> Option<String> {
     }
     frames.are_lost().then(|| {
         format!(
-            "the log breaks off after {} pages, and transactions that were ended after that are not \
-             served; whoever opens the journal to write writes over them",
+            "the log breaks off after {} pages. After a loss of power that is to be expected: what is \
+             missing then had not been synced, and nothing need be done. Otherwise the log was hit: \
+             transactions that were stored are not served, and whoever opens the journal to write \
+             writes over them",
             frames.taken.len()
         )
     })
@@ -155,6 +159,7 @@ fn broken_log(folder: &Path) -> Option<String> {
 struct Walk<'a> {
     archive: &'a Archive,
     thread: ThreadId,
+    row: Row,
     folded: Thread,
     summary: Option<Summary>,
     cuts: Cuts,
@@ -171,7 +176,7 @@ impl Walk<'_> {
         let mut bytes_max = PAGE_BYTES;
         loop {
             let (files, after) = (&self.archive.files, self.report.head);
-            match read::records(connection, files, self.thread, after, bytes_max) {
+            match read::records(connection, files, self.thread, &self.row, after, bytes_max) {
                 Ok(page) if page.is_empty() => return Ok(()),
                 Ok(page) => page.iter().for_each(|record| self.record(record)),
                 // The page breaks off somewhere; what comes before that is sound and counts.
@@ -275,7 +280,7 @@ impl Walk<'_> {
         };
         loop {
             let files = &self.archive.files;
-            let page = match pages::turns(connection, files, self.thread, &query) {
+            let page = match pages::turns(connection, files, &self.row, &query) {
                 Err(ReadError::Corrupt { .. }) => return Ok(false),
                 page => page?,
             };
@@ -300,7 +305,7 @@ impl Walk<'_> {
         };
         loop {
             let files = &self.archive.files;
-            let page = match pages::items(connection, files, self.thread, None, &query) {
+            let page = match pages::items(connection, files, &self.row, None, &query) {
                 Err(ReadError::Corrupt { .. }) => return Ok(false),
                 page => page?,
             };
@@ -322,19 +327,26 @@ impl Walk<'_> {
     }
 }
 
-/// The bases of a thread that can be used, newest first.
-fn bases(connection: &Connection, thread: ThreadId) -> Result<Vec<(Seq, Hash)>, ReadError> {
+/// The bases of a thread that can be used, newest first. Whoever reads its records is told what is wrong if
+/// they cannot be looked for.
+fn bases(connection: &Connection, row: &Row) -> Result<Vec<(Seq, Hash)>, ReadError> {
     let mut bases = Vec::new();
     let mut at = None;
-    while let Some(base) = read::base(connection, thread, at)? {
+    loop {
+        let base = match read::base_of(connection, row, at) {
+            Err(ReadError::Corrupt { .. }) => None,
+            base => base?,
+        };
+        let Some(base) = base else {
+            return Ok(bases);
+        };
         let head = base.thread.head();
         bases.extend(digest(&base).map(|digest| (head, digest)));
         match head.0.checked_sub(1) {
             Some(before) => at = Some(Seq(before)),
-            None => break,
+            None => return Ok(bases),
         }
     }
-    Ok(bases)
 }
 
 /// A base is as large as a thread's state; its hash is enough to compare it.

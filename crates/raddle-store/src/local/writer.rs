@@ -16,7 +16,8 @@ use super::book::{Book, Failed, nothing};
 use super::chores::Chores;
 use super::error;
 use super::files::Files;
-use super::fork::Fork;
+use super::fork::{Fork, Forked};
+use super::quarantine::Quarantine;
 use super::save::{NoteBlob, SaveBase};
 use super::search::Bell;
 
@@ -37,7 +38,7 @@ pub(super) enum Write {
     /// A file beside the journal.
     Blob(NoteBlob, Answer<()>),
     /// A thread that begins with another's records.
-    Fork(Fork, Answer<Result<Seq, ForkError>>),
+    Fork(Fork, Answer<Result<Forked, ForkError>>),
     /// A thread is to go.
     Delete(ThreadId, Answer<()>),
 }
@@ -62,9 +63,10 @@ impl Writer {
         connection: Connection,
         files: Files,
         bell: Bell,
+        quarantine: Quarantine,
     ) -> std::io::Result<Self> {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        let book = Book::new(folder, connection);
+        let book = Book::new(folder, connection, quarantine);
         let doubt = book.doubt();
         let desk = Desk {
             book,
@@ -152,7 +154,7 @@ struct Desk {
 enum Done {
     Stored(Appended),
     Kept,
-    Forked(Result<Seq, ForkError>),
+    Forked(Result<Forked, ForkError>),
     Going(Option<i64>),
 }
 
@@ -217,6 +219,8 @@ impl Desk {
     ) -> (usize, Result<Vec<Result<Done, AppendError>>, Failed>) {
         let classes = writes.iter().map(|write| match write {
             Write::Append(append, _) => append.class,
+            // A fork is nothing before its last piece.
+            Write::Fork(fork, _) if fork.more => Class::Process,
             Write::Fork(..) | Write::Delete(..) => Class::Power,
             Write::Base(..) | Write::Blob(..) => Class::Process,
         });
@@ -246,7 +250,10 @@ impl Desk {
                     let outcome = blob.run(connection, &self.files);
                     outcome.map(|outcome| outcome.map(|()| Done::Kept))
                 }
-                Write::Fork(fork, _) => fork.run(connection).map(|it| Ok(Done::Forked(it))),
+                Write::Fork(fork, _) => {
+                    bytes += fork.bytes();
+                    fork.run(connection).map(|it| Ok(Done::Forked(it)))
+                }
                 Write::Delete(thread, _) => {
                     known.forget();
                     super::delete::mark(connection, *thread).map(|row| Ok(Done::Going(row)))

@@ -1,5 +1,6 @@
 //! What was stored and is no longer as it was: the thread says so, and the others do not notice.
 
+mod lists;
 mod rows;
 mod salvage;
 mod unseen;

@@ -278,3 +278,35 @@ async fn a_page_of_turns_is_held_against_the_chain() {
         "{page:?}"
     );
 }
+
+/// How many bytes the largest transaction in the log has.
+fn largest_transaction(folder: &Path) -> usize {
+    let log = std::fs::read(folder.join("journal.sqlite-wal")).unwrap();
+    let frames = log[32..].chunks_exact(24 + 1024);
+    let ends: Vec<bool> = frames.map(|frame| frame[4..8] != [0; 4]).collect();
+    let transactions = ends.split(|ends| *ends).map(<[bool]>::len);
+    (transactions.max().unwrap() + 1) * 1024
+}
+
+#[tokio::test]
+async fn no_transaction_of_a_fork_is_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = local(folder.path());
+    let mut script = Script::new();
+    script.start(&journal, "/w").await;
+    script.append(&journal, vec![item_started("t", "i")]).await;
+    let text = "words ".repeat(50);
+    for round in 0..50 {
+        let bodies = (0..100).map(|at| delta("i", (round * 100 + at) * 300, &text));
+        script.append(&journal, bodies.collect()).await;
+    }
+    // So that nothing else is in the log.
+    drop(journal);
+    let journal = local(folder.path());
+    let fork = script.fork(&journal, script.head).await;
+    assert_eq!(fork.head, script.head);
+    let largest = largest_transaction(folder.path());
+    assert!(largest < 1 << 20, "{largest} bytes");
+    let all = async |thread| journal.read(thread, Seq::ZERO, usize::MAX).await.unwrap();
+    assert_eq!(all(fork.thread).await, all(script.thread).await);
+}

@@ -1,5 +1,7 @@
 //! Files of other versions, and a folder that several open at once.
 
+mod older;
+
 use raddle_core::ports::{AppendError, Journal, ListQuery, Pages, ReadError};
 use raddle_core::{Class, Record, Seq};
 use raddle_store::{LocalJournal, Options};

@@ -72,7 +72,7 @@ impl Verify {
             self.printer.line("damaged  the file")?;
             for problem in problems {
                 self.printer
-                    .line(&format!("         {}", one_line(problem, 200)))?;
+                    .line(&format!("         {}", one_line(problem, 400)))?;
             }
             self.printer.line(&format!("         {advice}"))?;
         }

@@ -261,7 +261,7 @@ async fn thread(
             Ok(views) => {
                 let wanted = truth.views(id, &records).await?;
                 let is_unlisted = summary.is_none() && wanted.unlisted() == views;
-                if is_unlisted && views != wanted && is_noticed(home)? {
+                if is_unlisted && views != wanted && is_noticed(home, id)? {
                     seen.worse(Outcome::Unlisted, format!("thread {id}"));
                 } else if views != wanted {
                     seen.worse(Outcome::FalseView, format!("thread {id}"));
@@ -287,11 +287,12 @@ async fn thread(
     })
 }
 
-/// Whether whoever verifies is told that the file is not as it was.
-fn is_noticed(home: &Path) -> Result<bool> {
-    let archive = Archive::open(home)?;
-    let problems = archive.map(|archive| archive.check_file()).transpose()?;
-    Ok(problems.is_some_and(|problems| !problems.is_empty()))
+/// Whether whoever verifies is told that the file, or the thread, is not as it was.
+fn is_noticed(home: &Path, id: ThreadId) -> Result<bool> {
+    let Some(archive) = Archive::open(home)? else {
+        return Ok(false);
+    };
+    Ok(!archive.check_file()?.is_empty() || !archive.verify(id)?.damage.is_empty())
 }
 
 /// Whether records are those of an earlier moment: pieces of items that were whole later are still there.

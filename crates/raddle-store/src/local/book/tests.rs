@@ -12,7 +12,7 @@ fn book() -> (TempDir, Book) {
     connection
         .busy_timeout(std::time::Duration::ZERO)
         .expect("set");
-    let book = Book::new(folder.path().to_owned(), connection);
+    let book = Book::new(folder.path().to_owned(), connection, Quarantine::default());
     (folder, book)
 }
 
@@ -220,7 +220,7 @@ fn a_file_that_a_newer_process_brought_up_to_date_is_left_alone() {
 fn those_who_write_do_not_wait_for_one_who_reads_until_the_log_is_empty() {
     let folder = tempfile::tempdir().expect("a folder");
     let connection = schema::open_or_create(folder.path()).expect("a journal");
-    let mut book = Book::new(folder.path().to_owned(), connection);
+    let mut book = Book::new(folder.path().to_owned(), connection, Quarantine::default());
     write(&mut book, 1, Class::Process).expect("stored");
     let reader = open(folder.path());
     reader.execute_batch("BEGIN").expect("begun");

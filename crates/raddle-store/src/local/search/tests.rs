@@ -79,6 +79,11 @@ async fn pages_that_end_early_meet() {
     holders.reverse();
     catch_up(&journal, folder.path());
     let connection = schema::open_to_read(folder.path()).unwrap();
+    let lists = Lists {
+        connection: &connection,
+        files: &journal.files,
+        quarantine: &journal.quarantine,
+    };
     for limit in [1, 10, 100] {
         for is_late in [&(|| true) as &dyn Fn() -> bool, &|| false] {
             let mut query = ListQuery {
@@ -88,7 +93,7 @@ async fn pages_that_end_early_meet() {
             let mut found = Vec::new();
             let mut pages = 0;
             loop {
-                let page = search_until(&connection, folder.path(), "needle", &query, is_late);
+                let page = search_until(lists, folder.path(), "needle", &query, is_late);
                 let page = page.unwrap();
                 found.extend(page.entries.iter().map(|it| it.thread));
                 pages += 1;

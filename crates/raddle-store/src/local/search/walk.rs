@@ -6,11 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_core::ports::{ListQuery, Page, ReadError, Summary};
-use rusqlite::Connection;
 
 use super::index::{Found, Index, block_of};
 use crate::local::error;
-use crate::local::pages::{self, Passing};
+use crate::local::lists::{Lists, Passing};
 use crate::page::{self, ListCursor};
 
 /// How many threads are taken from the list at a time: few at first, because most pages are full soon, and
@@ -61,7 +60,7 @@ impl<'a> Walk<'a> {
     /// but one at least comes by.
     pub(super) fn page(
         mut self,
-        connection: &Connection,
+        lists: Lists<'_>,
         query: &ListQuery,
         cursor: Option<ListCursor>,
         is_late: &dyn Fn() -> bool,
@@ -71,7 +70,7 @@ impl<'a> Walk<'a> {
         let mut last = cursor;
         let mut count = (limit + 1).clamp(STEP_MIN, STEP_MAX);
         let more = 'walk: loop {
-            let step = pages::step(connection, query, last, count).map_err(error::open)?;
+            let step = lists.step(query, last, count).map_err(error::open)?;
             let crowds = crowds(&step);
             for (at, thread) in step.iter().enumerate() {
                 // What is known costs nothing, so only whoever would have to look is late.
@@ -100,7 +99,7 @@ impl<'a> Walk<'a> {
             }
             count = STEP_MAX;
         };
-        let mut entries = pages::of_numbers(connection, &held).map_err(error::open)?;
+        let mut entries = lists.of_numbers(&held).map_err(error::open)?;
         entries.retain(|it| query.takes(it));
         page::arrange(&mut entries, query);
         let mut page = page::of_threads(entries, query);

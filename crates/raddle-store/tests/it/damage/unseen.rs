@@ -22,7 +22,7 @@ fn verifies(folder: &Path) -> bool {
 
 impl Pair {
     /// Changes the file behind the journal's back.
-    fn change(&self, change: impl FnOnce(&Connection, i64)) {
+    pub(super) fn change(&self, change: impl FnOnce(&Connection, i64)) {
         let connection = Connection::open(file(self.folder.path())).unwrap();
         let id = self.hurt.thread;
         let number = connection.query_row(

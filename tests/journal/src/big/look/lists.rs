@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use raddle_core::ports::{ListQuery, Pages};
+use raddle_core::ports::{ListOrder, ListQuery, Pages};
 use raddle_store::LocalJournal;
 
 use super::super::generate::FOLDER_EVERY;
@@ -34,7 +34,43 @@ pub(super) async fn all(store: &LocalJournal, threads: u64) -> Result<Vec<Row>> 
     for sought in searches(threads, &query) {
         rows.extend(sought.look(store).await?);
     }
+    for (what, title) in [
+        ("letters of ASCII", "number-0-of-many"),
+        ("other letters", "Größe"),
+    ] {
+        rows.extend(titled(store, &query, what, title).await?);
+    }
     Ok(rows)
+}
+
+/// Turns the pages of a list by a title that none of its newest threads has, until one is found or all were
+/// looked at.
+async fn titled(
+    store: &LocalJournal,
+    query: &ListQuery,
+    what: &str,
+    title: &str,
+) -> Result<Vec<Row>> {
+    let mut query = ListQuery {
+        title: Some(title.to_owned()),
+        order: ListOrder::Created,
+        ..query.clone()
+    };
+    let (mut pages, mut slowest) = (0, 0.0_f64);
+    loop {
+        let begun = Instant::now();
+        let page = store.list(query.clone()).await?;
+        slowest = slowest.max(ms(begun));
+        pages += 1;
+        query.cursor = page.next;
+        if query.cursor.is_none() || !page.entries.is_empty() {
+            break;
+        }
+    }
+    let limit = Limit::AtMost(SEARCH_MS_MAX);
+    let what = format!("list by a title in {what}");
+    let pages = Row::count(format!("{what}: pages"), pages);
+    Ok(vec![Row::new(what, slowest, "ms", limit), pages])
 }
 
 fn searches(threads: u64, query: &ListQuery) -> Vec<Sought> {

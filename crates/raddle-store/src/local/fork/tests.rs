@@ -1,0 +1,91 @@
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use raddle_core::{Delta, Part, Timestamp};
+
+use super::super::files::Files;
+use super::super::{delete, schema};
+use super::*;
+
+fn deltas(count: u64, length: usize) -> Vec<Record> {
+    let deltas = (1..=count).map(|seq| Record {
+        seq: Seq(seq),
+        at: Timestamp(1),
+        body: Body::Delta(Delta {
+            item: "i".into(),
+            part: Part::Text,
+            offset: 0,
+            text: "x".repeat(length),
+        }),
+    });
+    deltas.collect()
+}
+
+#[test]
+fn no_piece_is_large() {
+    let lengths = |count, length| {
+        let pieces = pieces(deltas(count, length));
+        pieces.iter().map(Vec::len).collect::<Vec<_>>()
+    };
+    assert_eq!(lengths(0, 0), [0]);
+    assert_eq!(lengths(1000, 8), [1000]);
+    assert_eq!(lengths(2001, 8), [1000, 1000, 1]);
+    assert_eq!(lengths(3, 400 << 10), [1, 1, 1]);
+    assert_eq!(lengths(3, 1 << 20), [1, 1, 1]);
+}
+
+/// A thread that has open text, and the first piece of a fork of it.
+fn begun(connection: &Connection) -> Fork {
+    let from = ThreadId::mint();
+    let mut row = Row::new(from);
+    fence::begin(connection, from, &mut row).unwrap();
+    for record in deltas(4, 8) {
+        if let Body::Delta(delta) = &record.body {
+            write_delta(connection, row.number, from, &record, delta).unwrap();
+        }
+    }
+    let (number, open) = open_text(connection, from, Seq(4)).unwrap();
+    let mut fork = Fork {
+        from,
+        at: Seq(4),
+        to: ThreadId::mint(),
+        number,
+        summary: None,
+        open: open[..2].to_vec(),
+        before: None,
+        more: true,
+    };
+    fork.before = Some(fork.run(connection).unwrap().unwrap());
+    fork.open = open[2..].to_vec();
+    fork.more = false;
+    fork
+}
+
+#[test]
+fn a_fork_is_there_with_its_last_piece() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = schema::open_or_create(folder.path()).unwrap();
+    let fork = begun(&connection);
+    let found = read::thread(&connection, fork.to).unwrap();
+    assert_eq!(found, None);
+    let forked = fork.run(&connection).unwrap().unwrap();
+    assert_eq!(forked.head, Seq(4));
+    let (_, open) = open_text(&connection, fork.to, Seq(4)).unwrap();
+    assert_eq!(open, deltas(4, 8));
+}
+
+#[test]
+fn a_fork_that_breaks_off_is_cleared_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let connection = schema::open_or_create(folder.path()).unwrap();
+    let fork = begun(&connection);
+    let files = Files::new(folder.path());
+    let number = delete::going(&connection).unwrap().unwrap();
+    while !delete::piece(&connection, &files, number).unwrap().over {}
+    let refused = fork.run(&connection).unwrap();
+    let tried = matches!(refused, Err(ForkError::Append(AppendError::Unavailable(_))));
+    assert!(tried, "{refused:?}");
+    let left: i64 = connection
+        .query_row("SELECT count(*) FROM delta", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(left, 4);
+}

@@ -1,0 +1,360 @@
+//! What lists show of a thread: a row that follows the records, and is made again from them where it was hit.
+
+use raddle_core::ports::{Origin, ReadError, Summary};
+use raddle_core::{Git, Record, Seq, Source, ThreadId, Timestamp};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Error, params_from_iter};
+use serde::{Deserialize, Serialize};
+
+use super::chain::{self, Sum};
+use super::fence::Row;
+use super::files::Files;
+use super::{error, read};
+
+/// Where a list keeps a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i64)]
+pub(super) enum Shelf {
+    /// Ordinary lists.
+    Open = 0,
+    /// Lists of archived threads.
+    Archived = 1,
+    /// No list: a copy that has not yet its own first record.
+    Hidden = 2,
+}
+
+impl Shelf {
+    fn of(number: i64) -> Option<Self> {
+        [Self::Open, Self::Archived, Self::Hidden]
+            .into_iter()
+            .find(|shelf| *shelf as i64 == number)
+    }
+}
+
+/// Lists follow what was appended, which is in the row already.
+pub(super) fn follow(
+    transaction: &Connection,
+    files: &Files,
+    row: &mut Row,
+    thread: ThreadId,
+    records: &[Record],
+) -> Result<(), Error> {
+    let before = match listed(transaction, row) {
+        Err(error) if error::is_damage(&error) => {
+            return mend_list(transaction, files, row, thread);
+        }
+        before => before?,
+    };
+    let mut after = before.as_ref().map(|it| it.summary.clone());
+    for record in records {
+        Summary::fold(&mut after, record);
+    }
+    write_list(transaction, row, thread, before.as_ref(), after)
+}
+
+/// Lists had of a thread what was not written.
+fn mend_list(
+    transaction: &Connection,
+    files: &Files,
+    row: &mut Row,
+    thread: ThreadId,
+) -> Result<(), Error> {
+    let anew = anew(transaction, files, thread, row);
+    let anew = anew.map_err(|error| error::damaged(&error.to_string()))?;
+    let Some(summary) = anew else {
+        // It takes too long to find out, so they go on without it.
+        return Ok(());
+    };
+    leave_lists(transaction, row.number)?;
+    write_list(transaction, row, thread, None, summary)
+}
+
+/// Brings lists up to date. If what they are kept in was hit, they are left behind: the thread's row says what
+/// they should have, so what they have is known not to be that.
+fn write_list(
+    transaction: &Connection,
+    row: &mut Row,
+    thread: ThreadId,
+    before: Option<&Listed>,
+    after: Option<Summary>,
+) -> Result<(), Error> {
+    // The head is read from where the fence keeps it.
+    let after = after.map(|after| {
+        Listed::new(
+            thread,
+            Summary {
+                head: Seq::ZERO,
+                ..after
+            },
+        )
+    });
+    if before == after.as_ref() {
+        return Ok(());
+    }
+    let number = row.number;
+    row.listed = after.as_ref().map(|it| it.sum(number));
+    let Some(after) = &after else {
+        return leave_lists(transaction, number);
+    };
+    let written = unless_hit(transaction, || match before {
+        Some(before) => update_summary(transaction, number, before, after),
+        None => insert_summary(transaction, number, after),
+    });
+    written.map(|_| ())
+}
+
+/// No list shows a thread any longer. If an index is in the way, because it or the row was hit, nothing is left
+/// of its words.
+pub(super) fn leave_lists(transaction: &Connection, number: i64) -> Result<(), Error> {
+    let leave = |sql: &str| {
+        let mut statement = transaction.prepare_cached(sql)?;
+        statement.execute([number]).map(|_| ())
+    };
+    let gone = || leave("DELETE FROM summary WHERE number = ?1");
+    let emptied =
+        || leave("UPDATE summary SET name = NULL, preview = '', rest = '' WHERE number = ?1");
+    if !unless_hit(transaction, gone)? {
+        unless_hit(transaction, emptied)?;
+    }
+    Ok(())
+}
+
+/// Writes to lists, and says whether that was done. It is not where what they are kept in was hit.
+fn unless_hit(
+    transaction: &Connection,
+    write: impl FnOnce() -> Result<(), Error>,
+) -> Result<bool, Error> {
+    transaction.execute_batch("SAVEPOINT list")?;
+    match write() {
+        Err(error) if is_about_lists(&error) => {
+            transaction.execute_batch("ROLLBACK TO list; RELEASE list")?;
+            Ok(false)
+        }
+        written => {
+            written?;
+            transaction.execute_batch("RELEASE list")?;
+            Ok(true)
+        }
+    }
+}
+
+/// Whether it is what lists are kept in that was hit: an index, the table, or what of it was left behind.
+fn is_about_lists(error: &Error) -> bool {
+    error::is_damage(error)
+        || error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation)
+}
+
+/// About how much is read to find out what lists should show of a thread: as much as there is between two
+/// bases.
+const ANEW_BYTES_MAX: usize = 4 << 20;
+const ANEW_PAGE_BYTES: usize = 256 << 10;
+
+/// What the records say that lists should show of a thread, if that is found out soon.
+pub(super) fn anew(
+    connection: &Connection,
+    files: &Files,
+    thread: ThreadId,
+    row: &Row,
+) -> Result<Option<Option<Summary>>, ReadError> {
+    let base = read::base_of(connection, row, None)?;
+    let mut after = base.as_ref().map_or(Seq::ZERO, |it| it.thread.head());
+    let mut summary = base.and_then(|base| Summary::of(&base.thread));
+    for _ in 0..ANEW_BYTES_MAX / ANEW_PAGE_BYTES {
+        let page = read::records(connection, files, thread, row, after, ANEW_PAGE_BYTES)?;
+        let Some(last) = page.last() else {
+            return Ok(Some(summary));
+        };
+        after = last.seq;
+        for record in &page {
+            Summary::fold(&mut summary, record);
+        }
+    }
+    Ok(None)
+}
+
+/// The columns of `summary`, in the order in which they are written and read.
+pub(super) const SUMMARY: &str = "number, id, shelf, recency_at, created_at, updated_at, turns, \
+                                  cwd, provider, source, originator, name, preview, rest";
+
+/// How many of them there are, but for the number.
+const COLUMNS: usize = 13;
+
+/// What a list shows of a thread, and is neither filtered nor ordered by.
+#[derive(Debug, Serialize, Deserialize)]
+struct Rest {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effort: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    version: String,
+    #[serde(default)]
+    paginated: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    git: Option<Git>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    forked_from: Option<ThreadId>,
+}
+
+/// What lists show of a thread, without its head.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Listed {
+    pub(super) shelf: Shelf,
+    pub(super) summary: Summary,
+}
+
+impl Listed {
+    fn new(thread: ThreadId, summary: Summary) -> Self {
+        let shelf = if summary.thread != thread {
+            Shelf::Hidden
+        } else if summary.archived {
+            Shelf::Archived
+        } else {
+            Shelf::Open
+        };
+        Self { shelf, summary }
+    }
+
+    fn sum(&self, number: i64) -> Sum {
+        chain::sum_of_summary(number, self.shelf, &self.summary)
+    }
+
+    /// Reads a summary, and holds it against what the thread's row says of it.
+    pub(super) fn read(found: &rusqlite::Row<'_>, row: &Row) -> Result<Self, Error> {
+        let id: [u8; 16] = found.get(1)?;
+        let shelf = Shelf::of(found.get(2)?).ok_or_else(changed)?;
+        let rest: Rest = from_json(found.get_ref(13)?.as_str()?)?;
+        let summary = Summary {
+            thread: uuid::Uuid::from_bytes(id).into(),
+            archived: shelf == Shelf::Archived,
+            recency_at: Timestamp(found.get(3)?),
+            created_at: Timestamp(found.get(4)?),
+            updated_at: Timestamp(found.get(5)?),
+            turns: found.get::<_, i64>(6)?.unsigned_abs(),
+            cwd: found.get(7)?,
+            provider: found.get(8)?,
+            model: rest.model,
+            effort: rest.effort,
+            origin: Origin {
+                source: from_json(found.get_ref(9)?.as_str()?)?,
+                originator: found.get(10)?,
+                label: rest.label,
+                version: rest.version,
+                paginated: rest.paginated,
+                git: rest.git,
+                forked_from: rest.forked_from,
+            },
+            name: found.get(11)?,
+            preview: found.get(12)?,
+            head: Seq::ZERO,
+        };
+        let listed = Self { shelf, summary };
+        if row.listed != Some(listed.sum(row.number)) {
+            return Err(changed());
+        }
+        Ok(listed)
+    }
+
+    /// The columns of [`SUMMARY`], but for the number.
+    fn columns(&self) -> [Value; COLUMNS] {
+        let summary = &self.summary;
+        let origin = &summary.origin;
+        let rest = Rest {
+            model: summary.model.clone(),
+            effort: summary.effort.clone(),
+            label: origin.label.clone(),
+            version: origin.version.clone(),
+            paginated: origin.paginated,
+            git: origin.git.clone(),
+            forked_from: origin.forked_from,
+        };
+        [
+            summary.thread.as_uuid().as_bytes().to_vec().into(),
+            (self.shelf as i64).into(),
+            summary.recency_at.0.into(),
+            summary.created_at.0.into(),
+            summary.updated_at.0.into(),
+            i64::try_from(summary.turns).unwrap_or(i64::MAX).into(),
+            summary.cwd.clone().into(),
+            summary.provider.clone().into(),
+            source(&origin.source).into(),
+            origin.originator.clone().into(),
+            summary.name.clone().into(),
+            summary.preview.clone().into(),
+            serde_json::to_string(&rest).unwrap_or_default().into(),
+        ]
+    }
+}
+
+fn changed() -> Error {
+    error::damaged("what lists show of a thread is not what was written")
+}
+
+fn from_json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|_| changed())
+}
+
+/// What kind of client started a thread, as a column has it.
+pub(super) fn source(source: &Source) -> String {
+    // Names and text always make JSON.
+    serde_json::to_string(source).unwrap_or_default()
+}
+
+/// What lists show of a thread, if there is something.
+pub(super) fn listed(connection: &Connection, row: &Row) -> Result<Option<Listed>, Error> {
+    let sql = format!("SELECT {SUMMARY} FROM summary WHERE number = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([row.number])?;
+    match rows.next()? {
+        Some(found) => Listed::read(found, row).map(Some),
+        None if row.listed.is_none() => Ok(None),
+        None => Err(changed()),
+    }
+}
+
+/// Lists begin to show a thread, which begins with another's records. Gives the checksum of what they show.
+pub(super) fn begin_list(
+    transaction: &Connection,
+    number: i64,
+    thread: ThreadId,
+    summary: &Summary,
+) -> Result<Sum, Error> {
+    let listed = Listed::new(thread, summary.clone());
+    insert_summary(transaction, number, &listed)?;
+    Ok(listed.sum(number))
+}
+
+fn insert_summary(transaction: &Connection, number: i64, listed: &Listed) -> Result<(), Error> {
+    let sql = format!(
+        "INSERT INTO summary ({SUMMARY})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+    );
+    let values = std::iter::once(Value::from(number)).chain(listed.columns());
+    let mut statement = transaction.prepare_cached(&sql)?;
+    statement.execute(params_from_iter(values)).map(|_| ())
+}
+
+/// Writes what has changed, so that no index is touched that has nothing of it.
+fn update_summary(
+    transaction: &Connection,
+    number: i64,
+    before: &Listed,
+    after: &Listed,
+) -> Result<(), Error> {
+    let names = SUMMARY.split(", ").skip(1);
+    let pairs = before.columns().into_iter().zip(after.columns());
+    let changed = names
+        .zip(pairs)
+        .filter(|(_, (before, after))| before != after);
+    let (names, values): (Vec<&str>, Vec<Value>) =
+        changed.map(|(name, (_, after))| (name, after)).unzip();
+    let set: Vec<String> = names.iter().map(|name| format!("{name} = ?")).collect();
+    let sql = format!("UPDATE summary SET {} WHERE number = ?", set.join(", "));
+    let values = values.into_iter().chain([number.into()]);
+    let mut statement = transaction.prepare_cached(&sql)?;
+    match statement.execute(params_from_iter(values))? {
+        1 => Ok(()),
+        other => Err(Error::StatementChangedRows(other)),
+    }
+}
