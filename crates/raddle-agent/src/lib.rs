@@ -16,6 +16,7 @@ mod pages;
 mod surroundings;
 mod task;
 mod threads;
+mod tools;
 mod work;
 
 pub use fork::{Cut, Fork, Found};
@@ -25,3 +26,4 @@ pub use orders::{Newcomer, Unsubscribed};
 pub use pages::{Listed, Peek};
 pub use surroundings::Instructions;
 pub use threads::{AgentError, Done, Handle, Options, Ordered, Subscribed, Threads};
+pub use tools::{ToolsError, client_tools};

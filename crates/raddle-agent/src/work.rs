@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use raddle_core::ports::{Journal, Model, Prompt, Said};
 use raddle_core::{
-    Admission, AppendText, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind,
-    ItemBody, ModelEnd, Part, Purpose, Sealed, Span, StartItem, Tool,
+    AppendText, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind, ModelEnd,
+    Part, Purpose, Sealed, Span, StartItem,
 };
 use tokio::sync::mpsc;
 
 use crate::context;
 use crate::instructions::CONDENSE;
+use crate::tools::Offered;
 
 /// What a call of the model needs.
 pub(crate) struct ModelWork {
@@ -18,6 +19,7 @@ pub(crate) struct ModelWork {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) prompt: Prompt,
     pub(crate) lineage: Vec<Span>,
+    pub(crate) tools: Offered,
     pub(crate) call: u32,
     pub(crate) reports: mpsc::Sender<Command>,
 }
@@ -46,7 +48,7 @@ impl ModelWork {
         loop {
             let said = answer.next().await;
             let is_last = matches!(said, Said::Ended(..));
-            for command in heard(self.call, said, purpose, &mut summary) {
+            for command in heard(self.call, said, purpose, &self.tools, &mut summary) {
                 if self.reports.send(command).await.is_err() {
                     return;
                 }
@@ -59,7 +61,13 @@ impl ModelWork {
 }
 
 /// What something said means as a command.
-fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<Command> {
+fn heard(
+    call: u32,
+    said: Said,
+    purpose: Purpose,
+    tools: &Offered,
+    summary: &mut String,
+) -> Vec<Command> {
     match (purpose, said) {
         (Purpose::Answer, Said::Started(item, body)) => {
             vec![Command::StartItem(Box::new(StartItem { call, item, body }))]
@@ -77,13 +85,13 @@ fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<C
             vec![Command::CompleteItem(Box::new(completed))]
         }
         (Purpose::Answer, Said::Tool(item, asked)) => {
-            let name = asked.tool.clone();
+            let (body, admission) = tools.meant(&asked);
             vec![Command::CallTool(Box::new(CallTool {
                 call,
                 item,
-                body: ItemBody::Tool(Tool { name: name.clone() }),
+                body,
                 asked,
-                admission: Admission::Deny(format!("There is no tool named {name}.")),
+                admission,
             }))]
         }
         // While it condenses, what it writes is the summary and is shown to nobody.

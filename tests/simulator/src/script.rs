@@ -199,6 +199,7 @@ impl Saying<'_> {
                 name: "ask".to_owned(),
             })
         };
+        let mut is_clients = false;
         let (body, ask) = match self.rng.below(12) {
             0..=4 => (command(), None),
             5..=6 => (command(), Some(Ask::Command(AskCommand::default()))),
@@ -220,7 +221,8 @@ impl Saying<'_> {
                     content: None,
                     duration_ms: None,
                 };
-                (ItemBody::ClientTool(tool), Some(Ask::ClientTool {}))
+                is_clients = true;
+                (ItemBody::ClientTool(tool), None)
             }
             10 => {
                 let rights = AskPermissions {
@@ -240,6 +242,7 @@ impl Saying<'_> {
             }
         };
         let admission = match ask {
+            None if is_clients => Admission::Client,
             None if self.rng.percent(10) => Admission::Deny("not allowed".to_owned()),
             None => Admission::Run,
             Some(ask) => {
@@ -258,6 +261,7 @@ impl Saying<'_> {
             id,
             tool: "tool".to_owned(),
             arguments: "{}".to_owned(),
+            freeform: false,
             alone: self.rng.percent(30),
         };
         let call = CallTool {

@@ -5,6 +5,7 @@ use raddle_core::{Command, Effect, EndTool, ItemStatus, Output, TurnId};
 
 use super::Task;
 use crate::instructions::instructions;
+use crate::tools::Offered;
 use crate::work::{ModelWork, failed};
 
 impl Task {
@@ -15,6 +16,7 @@ impl Task {
                 let Some(purpose) = thread.purpose() else {
                     return;
                 };
+                let tools = Offered::of(&thread.settings().client_tools);
                 let work = ModelWork {
                     journal: self.journal.clone(),
                     model: self.shared.model.clone(),
@@ -24,10 +26,12 @@ impl Task {
                         purpose,
                         instructions: instructions(thread.settings()),
                         attempt: thread.attempt(),
+                        tools: tools.specs(),
                         entries: Vec::new(),
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
                     },
                     lineage: thread.lineage().to_vec(),
+                    tools,
                     call: *call,
                     reports: self.reporter.clone(),
                 };
@@ -44,7 +48,7 @@ impl Task {
                 });
             }
             Effect::RunTool { item, .. } => {
-                // There are no tools yet: what cannot run says so at once.
+                // There are no tools of ours yet: what cannot run says so at once.
                 let open = self
                     .owner
                     .thread()

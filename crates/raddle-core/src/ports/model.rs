@@ -30,10 +30,23 @@ pub struct Prompt {
     pub instructions: String,
     /// Which attempt at this it is, counted from 1.
     pub attempt: u32,
+    /// What it may call.
+    pub tools: Vec<ToolSpec>,
     /// What came before.
     pub entries: Vec<Entry>,
     /// A schema that the last message must fit.
     pub output_schema: Option<serde_json::Value>,
+}
+
+/// A tool, as a model is told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// What it calls it.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub schema: serde_json::Value,
 }
 
 /// What a model says.

@@ -91,10 +91,11 @@ pub(super) fn whole(item: &Item) -> ThreadItem {
             arguments: it.arguments.clone(),
             status: dynamic_status(item.status),
             tool: it.tool.clone(),
-            content_items: it
-                .content
-                .clone()
-                .and_then(|content| serde_json::from_value(content).ok()),
+            // Where the client gave nothing, what the model was told says why.
+            content_items: match &it.content {
+                Some(content) => serde_json::from_value(content.clone()).ok(),
+                None => item.output.as_ref().map(text_of),
+            },
             duration_ms: it.duration_ms,
             namespace: it.namespace.clone(),
             success: success(item.status),

@@ -150,6 +150,7 @@ fn tool(item: &str, what: &str, text: &str, admission: Admission, call: u32) -> 
             id: format!("call-{item}"),
             tool: what.trim_end_matches("-alone").to_owned(),
             arguments: text.to_owned(),
+            freeform: false,
             alone: what.ends_with("-alone"),
         },
         admission,
@@ -164,10 +165,10 @@ fn admission(words: &[String], what: &str, text: &str, now: Timestamp) -> Admiss
     match words.first().map_or("run", String::as_str) {
         "run" => Admission::Run,
         "deny" => Admission::Deny(words[1].clone()),
+        "ask" if what == "client" => Admission::Client,
         "ask" => Admission::Ask {
             ask: match what {
                 "patch" => Ask::Patch(AskPatch::default()),
-                "client" => Ask::ClientTool {},
                 "questions" => Ask::Questions(AskQuestions { questions: vec![] }),
                 _ => Ask::Command(AskCommand {
                     command: text.to_owned(),

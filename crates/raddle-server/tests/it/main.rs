@@ -10,6 +10,7 @@ mod deep;
 mod player;
 mod script;
 
+mod client_tools;
 mod connection;
 mod disk;
 mod frames;

@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex};
 use raddle_agent::Threads;
 use raddle_core::ports::{Answer, Journal, Model, Pages, Prompt, Said, Waiting};
 use raddle_core::{
-    AgentMessage, Failure, FailureKind, ItemBody, ItemId, ModelEnd, Part, Timestamp, Usage,
+    AgentMessage, Call, Entry, Failure, FailureKind, Image, ItemBody, ItemId, ModelEnd, Part,
+    Timestamp, Usage,
 };
 use raddle_server::Providers;
 use raddle_store::MemoryJournal;
 
 /// Live threads in memory, whose model says these messages, one in each call, and then fails. A message
-/// that ends in `…` is only begun: the call says no more and does not end.
+/// that ends in `…` is only begun: the call says no more and does not end. `calls NAME ARGUMENTS`, on a line
+/// for each, calls tools, and `heard` says what the model was given for its calls so far.
 pub fn threads(says: &[&str]) -> impl FnOnce(Providers) -> Threads + use<> {
     threads_of(Arc::new(MemoryJournal::new()), says)
 }
@@ -61,9 +63,14 @@ pub fn with_pages(
 struct Script(Mutex<VecDeque<String>>);
 
 impl Model for Script {
-    fn call(&self, _: Prompt) -> Box<dyn Answer> {
+    fn call(&self, prompt: Prompt) -> Box<dyn Answer> {
         let text = self.0.lock().expect("the script").pop_front();
+        let text = text.map(|text| match text.as_str() {
+            "heard" => given(&prompt.entries),
+            _ => text,
+        });
         let said = match text {
+            Some(text) if text.starts_with("calls ") => calls(&text),
             Some(text) if text.ends_with('…') => {
                 let id = ItemId::mint();
                 let open = ItemBody::AgentMessage(AgentMessage::default());
@@ -102,6 +109,36 @@ impl Model for Script {
         };
         Box::new(Lines { said, ends: true })
     }
+}
+
+fn calls(text: &str) -> VecDeque<Said> {
+    let calls = text.lines().enumerate().map(|(at, line)| {
+        let (_, call) = line.split_once(' ').expect("a call");
+        let (tool, arguments) = call.split_once(' ').expect("arguments");
+        let call = Call {
+            id: format!("call-{at}"),
+            tool: tool.to_owned(),
+            arguments: arguments.to_owned(),
+            freeform: false,
+            alone: false,
+        };
+        Said::Tool(ItemId::mint(), call)
+    });
+    calls.collect()
+}
+
+fn given(entries: &[Entry]) -> String {
+    let given = entries.iter().filter_map(|entry| match entry {
+        Entry::Output { output, .. } => {
+            let images = output.images.iter().map(|image| match image {
+                Image::Url { url } => format!(" [{url}]"),
+                other => format!(" [{other:?}]"),
+            });
+            Some(format!("{}{}", output.text, images.collect::<String>()))
+        }
+        _ => None,
+    });
+    given.collect::<Vec<_>>().join(" · ")
 }
 
 struct Lines {

@@ -12,6 +12,9 @@ use serde_json::value::RawValue;
 use crate::rooms::Rooms;
 use crate::session::Session;
 
+/// How many bytes the texts in the answer of a client's tool may have together.
+const TOOL_TEXT_BYTES_MAX: usize = 1 << 20;
+
 /// Hands an answer to the thread that asked. The first one counts; what answers nothing is only noted.
 pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Response<'_>) {
     let asked = named(&response.id).filter(|(id, _)| session.threads().contains(id));
@@ -79,7 +82,7 @@ fn answer(ask: &Ask, said: Result<Box<RawValue>, String>) -> Answer {
     match ask {
         Ask::Command(_) => read(said).map_or_else(failed, command),
         Ask::Patch(_) => read(said).map_or_else(failed, patch),
-        Ask::ClientTool {} => read(said).map_or_else(failed, tool),
+        Ask::ClientTool {} => read(said).and_then(tool).unwrap_or_else(failed),
         Ask::Permissions(_) => {
             let granted: Result<wire::PermissionsRequestApprovalResponse, _> = read(said);
             let granted = granted.map(|it| serde_json::to_value(it).unwrap_or_default());
@@ -142,7 +145,7 @@ fn patch(said: wire::FileChangeRequestApprovalResponse) -> Answer {
     }
 }
 
-fn tool(said: wire::DynamicToolCallResponse) -> Answer {
+fn tool(said: wire::DynamicToolCallResponse) -> Result<Answer, String> {
     use wire::DynamicToolCallOutputContentItem as Content;
     let mut output = Output {
         failed: !said.success,
@@ -150,7 +153,12 @@ fn tool(said: wire::DynamicToolCallResponse) -> Answer {
     };
     for content in &said.content_items {
         match content {
-            Content::InputText(it) => output.text.push_str(&it.text),
+            Content::InputText(it) => {
+                if !output.text.is_empty() {
+                    output.text.push('\n');
+                }
+                output.text.push_str(&it.text);
+            }
             Content::InputImage(it) => output.images.push(Image::Url {
                 url: it.image_url.clone(),
             }),
@@ -158,8 +166,14 @@ fn tool(said: wire::DynamicToolCallResponse) -> Answer {
             Content::InputAudio(_) | Content::Unrecognized(_) => {}
         }
     }
-    Answer::Tool {
+    if output.text.len() > TOOL_TEXT_BYTES_MAX {
+        let bytes = output.text.len();
+        return Err(format!(
+            "the tool gave {bytes} bytes of text, and at most {TOOL_TEXT_BYTES_MAX} are taken; ask it for less"
+        ));
+    }
+    Ok(Answer::Tool {
         output,
         content: serde_json::to_value(&said.content_items).unwrap_or_default(),
-    }
+    })
 }
