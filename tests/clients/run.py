@@ -9,7 +9,7 @@ do with turns and threads:
   a turn and started again.
   Over a unix socket: a turn, Esc and `resume ID`; and a turn at the path where it looks by itself;
 - the Python SDK: streaming, interrupt, steer, compact, name, fork, list, archive and unarchive, and
-  resume in another process;
+  resume in another process; with its low-level client, a tool that the program runs, and images;
 - the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again.
 
 The model is a script on this machine that says the same to everyone, or `raddle mock`, whose
@@ -20,8 +20,8 @@ A method that a client asks for and that is not served yet is named in its check
 answered with -32601, so that a new one is noticed; when a client starts up, so is one that is
 served since then.
 
-Not exercised here: tools, approvals, questions and anything else that the server would ask a
-client; goals and queueing; reviews of what is in git; images and other input; a model that fails or
+Not exercised here: approvals, questions and whatever else the server would ask a client but to run
+a tool; goals and queueing; reviews of what is in git; sounds and other input; a model that fails or
 needs a key. That a client gets text before the model has ended is checked with the Python SDK, and
 with the terminal client where an answer stops halfway.
 

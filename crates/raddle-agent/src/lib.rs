@@ -7,6 +7,7 @@
 
 mod context;
 mod fork;
+mod images;
 mod instructions;
 mod listener;
 mod nodes;
@@ -20,6 +21,7 @@ mod tools;
 mod work;
 
 pub use fork::{Cut, Fork, Found};
+pub use images::{IMAGES_BYTES_MAX, ImageError, Picture};
 pub use listener::{Heard, Listener};
 pub use nodes::{Alone, Nodes};
 pub use orders::{Newcomer, Unsubscribed};

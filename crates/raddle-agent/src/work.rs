@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_core::ports::{Journal, Model, Prompt, Said};
+use raddle_core::ports::{Blobs, Journal, Model, Prompt, Said};
 use raddle_core::{
     AppendText, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind, ModelEnd,
     Part, Purpose, Sealed, Span, StartItem,
@@ -10,12 +10,14 @@ use raddle_core::{
 use tokio::sync::mpsc;
 
 use crate::context;
+use crate::images::look_at;
 use crate::instructions::CONDENSE;
 use crate::tools::Offered;
 
 /// What a call of the model needs.
 pub(crate) struct ModelWork {
     pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) prompt: Prompt,
     pub(crate) lineage: Vec<Span>,
@@ -31,6 +33,7 @@ impl ModelWork {
         match context::build(&*self.journal, thread, &self.lineage).await {
             Ok(context) => {
                 self.prompt.entries = context.entries();
+                look_at(&*self.blobs, &mut self.prompt.entries).await;
                 if self.prompt.purpose == Purpose::Compact {
                     let condense = Entry::Note(CONDENSE.to_owned());
                     self.prompt.entries.push(condense);

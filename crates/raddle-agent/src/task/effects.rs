@@ -19,6 +19,7 @@ impl Task {
                 let tools = Offered::of(&thread.settings().client_tools);
                 let work = ModelWork {
                     journal: self.journal.clone(),
+                    blobs: self.blobs.clone(),
                     model: self.shared.model.clone(),
                     prompt: Prompt {
                         thread: self.id,

@@ -140,6 +140,26 @@ pub struct Blob {
     pub media: String,
 }
 
+impl Blob {
+    const SCHEME: &str = "raddle-blob:";
+
+    /// A name for it where the wire has a URL. Whoever tells a client of it puts the bytes in its place.
+    pub fn url(&self) -> String {
+        let Self { hash, bytes, media } = self;
+        format!("{}{hash}/{bytes}/{media}", Self::SCHEME)
+    }
+
+    /// The blob that such a name means.
+    pub fn of_url(url: &str) -> Option<Self> {
+        let mut parts = url.strip_prefix(Self::SCHEME)?.splitn(3, '/');
+        Some(Self {
+            hash: parts.next()?.to_owned(),
+            bytes: parts.next()?.parse().ok()?,
+            media: parts.next()?.to_owned(),
+        })
+    }
+}
+
 /// An image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -279,6 +299,9 @@ pub enum Input {
         /// How finely to look.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
+        /// The client's file that it was read from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
     },
     /// A sound at an address.
     Audio {

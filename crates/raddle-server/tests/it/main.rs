@@ -15,6 +15,7 @@ mod connection;
 mod disk;
 mod frames;
 mod gate;
+mod images;
 mod lanes;
 mod overload;
 mod requests;

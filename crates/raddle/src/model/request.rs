@@ -110,7 +110,9 @@ fn image(image: &Image, detail: Option<&str>) -> Value {
 fn part(input: &Input) -> Value {
     match input {
         Input::Text { text: it, .. } => text(it),
-        Input::Image { image: it, detail } => image(it, detail.as_deref()),
+        Input::Image {
+            image: it, detail, ..
+        } => image(it, detail.as_deref()),
         // The rest is named; whoever needs its content asks for it.
         Input::Audio { .. } => text("[a sound]"),
         Input::AudioFile { path } => text(&format!("[a sound: {path}]")),
@@ -193,6 +195,7 @@ mod tests {
                 url: "data:image/png;base64,AA==".to_owned(),
             },
             detail: Some("high".to_owned()),
+            path: None,
         };
         let entries = vec![
             Entry::User(vec![Input::text("what is this"), looks]),

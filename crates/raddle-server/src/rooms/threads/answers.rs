@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use raddle_agent::{IMAGES_BYTES_MAX, ImageError, Picture, Threads};
 use raddle_core::{Answer, AnswerRequest, Ask, Command, Image, Output, RequestNumber, ThreadId};
 use raddle_protocol as wire;
 use raddle_rpc::{Id, Response};
@@ -19,7 +20,7 @@ const TOOL_TEXT_BYTES_MAX: usize = 1 << 20;
 pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Response<'_>) {
     let asked = named(&response.id).filter(|(id, _)| session.threads().contains(id));
     let handle = asked.and_then(|(id, _)| rooms.threads.live(id));
-    let (Some((_, request)), Some(handle)) = (asked, handle) else {
+    let (Some((id, request)), Some(handle)) = (asked, handle) else {
         session.counts.noise();
         tracing::info!(connection = session.number, id = %response.id, "an answer to nothing");
         return;
@@ -34,7 +35,7 @@ pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Respons
     };
     let said = response.outcome.map(RawValue::to_owned);
     let said = said.map_err(|error| error.message.into_owned());
-    let session = session.clone();
+    let (session, threads) = (session.clone(), rooms.threads.clone());
     tokio::spawn(async move {
         let _turn = turn;
         let ask = handle.look(move |thread| {
@@ -45,10 +46,14 @@ pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Respons
         let Ok(Some(ask)) = ask.await else {
             return tracing::info!(connection = session.number, %request, "an answer too late");
         };
+        let answer = match answer(&ask, said) {
+            Answer::Tool { output, content } => keep(&threads, id, output, content).await,
+            answer => answer,
+        };
         let command = Command::AnswerRequest(Box::new(AnswerRequest {
             request,
             by: who(&session),
-            answer: answer(&ask, said),
+            answer,
         }));
         let number = session.number;
         let taken = move |outcome: Result<_, _>| {
@@ -176,4 +181,45 @@ fn tool(said: wire::DynamicToolCallResponse) -> Result<Answer, String> {
         output,
         content: serde_json::to_value(&said.content_items).unwrap_or_default(),
     })
+}
+
+/// Keeps the images that a tool gave. The record of the answer only names them.
+async fn keep(threads: &Threads, id: ThreadId, mut output: Output, mut content: Value) -> Answer {
+    let mut pictures = Vec::new();
+    let mut bytes = 0;
+    for image in &output.images {
+        let Image::Url { url } = image else {
+            continue;
+        };
+        match Picture::of_url(url) {
+            Ok(picture) => {
+                bytes += picture.bytes();
+                pictures.push(picture);
+            }
+            Err(error) => {
+                return failed(format!("an image that the tool gave is not taken: {error}"));
+            }
+        }
+    }
+    if bytes > IMAGES_BYTES_MAX {
+        let error = ImageError::TooLarge;
+        return failed(format!(
+            "the images that the tool gave are not taken: {error}"
+        ));
+    }
+    output.images.clear();
+    for picture in pictures {
+        match threads.keep(id, picture).await {
+            Ok(image) => output.images.push(image),
+            Err(error) => return failed(format!("an image could not be kept: {error}")),
+        }
+    }
+    let parts = content.as_array_mut().into_iter().flatten();
+    let shown = parts.filter(|part| part["type"] == "inputImage");
+    for (part, image) in shown.zip(&output.images) {
+        if let Image::Blob(blob) = image {
+            part["imageUrl"] = blob.url().into();
+        }
+    }
+    Answer::Tool { output, content }
 }

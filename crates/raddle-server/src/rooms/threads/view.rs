@@ -1,7 +1,5 @@
 //! Threads and their turns as answers show them.
 
-use std::io;
-
 use raddle_agent::{AgentError, Peek, Threads};
 use raddle_core::ports::{ItemEntry, Mark, Page, PageQuery, TurnEntry};
 use raddle_core::{
@@ -11,8 +9,7 @@ use raddle_core::{
 use raddle_protocol as wire;
 use wire::TurnItemsView;
 
-/// How many bytes of items one answer holds. A single item may have more.
-const ITEMS_BYTES_MAX: usize = 8 << 20;
+use super::items::{ITEMS_BYTES_MAX, show, weight};
 
 /// How many turns, and items of a turn, are read at a time.
 const TURNS: usize = 25;
@@ -208,7 +205,13 @@ impl<'a> Look<'a> {
                     self.open_items(open, &mut turn.items);
                 }
             }
-            TurnItemsView::Summary => turn.items = self.ends(&entry.turn).await?,
+            TurnItemsView::Summary => {
+                turn.items = self.ends(&entry.turn).await?;
+                let bytes = turn.items.iter().map(weight).sum();
+                self.is_full = bytes > self.room && self.is_begun;
+                self.is_begun = true;
+                self.room = self.room.saturating_sub(bytes);
+            }
             TurnItemsView::NotLoaded | TurnItemsView::Unrecognized(_) => {
                 turn.items_view = TurnItemsView::NotLoaded;
             }
@@ -227,7 +230,7 @@ impl<'a> Look<'a> {
         'pages: loop {
             let page = self.items_page(turn, cursor, true, ITEMS).await?;
             for entry in page.entries {
-                let item = item_view(&entry.item);
+                let item = show(self.threads, self.id, &entry.item).await;
                 let bytes = weight(&item);
                 if bytes > self.room && self.is_begun {
                     whole = false;
@@ -272,8 +275,11 @@ impl<'a> Look<'a> {
                 break;
             }
         }
-        let both = first.iter().chain(&last);
-        Ok(both.map(|it| item_view(&it.item)).collect())
+        let mut both = Vec::new();
+        for it in first.iter().chain(&last) {
+            both.push(show(self.threads, self.id, &it.item).await);
+        }
+        Ok(both)
     }
 
     async fn items_page(
@@ -293,23 +299,4 @@ impl<'a> Look<'a> {
         page.entries.retain(|it| it.seq <= self.upto);
         Ok(page)
     }
-}
-
-/// How many bytes an item has on the wire.
-fn weight(item: &wire::ThreadItem) -> usize {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // What cannot be written has no weight.
-    let _ = serde_json::to_writer(&mut count, item);
-    count.0
 }
