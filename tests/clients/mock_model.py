@@ -55,16 +55,20 @@ class MockModel:
 
     def asked(self):
         """What was said so far in each call, as pairs of a role and a text. Titles are left out."""
-        return [_conversation(it) for it in self._bodies() if not _wants_an_object(it)]
+        return [_conversation(it) for it in self.bodies() if not _wants_an_object(it)]
+
+    def bodies(self):
+        """All that it was sent in each call."""
+        return [it["body"] for it in self._state()["requests"]]
 
     def efforts(self):
         """How long it was told to think in each call. Titles are left out."""
-        bodies = [it for it in self._bodies() if not _wants_an_object(it)]
+        bodies = [it for it in self.bodies() if not _wants_an_object(it)]
         return [it.get("reasoning", {}).get("effort") for it in bodies]
 
     def tools(self):
         """The names of the tools that it was told of in each call."""
-        return [[tool["name"] for tool in it.get("tools", [])] for it in self._bodies()]
+        return [[tool["name"] for tool in it.get("tools", [])] for it in self.bodies()]
 
     def wait_until_held(self):
         require(wait_until(lambda: self._state()["held"] == 1), "no answer is held")
@@ -86,13 +90,10 @@ class MockModel:
         with urllib.request.urlopen(f"{self._address}/requests", timeout=DEADLINE_S) as answer:
             return json.load(answer)
 
-    def _bodies(self):
-        return [it["body"] for it in self._state()["requests"]]
-
     def _end(self):
         # Kept for the evidence, which is shown when all processes have ended.
         if self._process.poll() is None:
-            self._asked = [json.dumps(it.get("input"))[-1000:] for it in self._bodies()]
+            self._asked = [json.dumps(it.get("input"))[-1000:] for it in self.bodies()]
         self._process.terminate()
         self._process.wait()
         self._process.stdout.close()
@@ -102,8 +103,10 @@ def says(text):
     return [f"text = {json.dumps(text)}"]
 
 
-def calls(tool, **arguments):
-    return [f"call = {json.dumps(tool)}, arguments = {json.dumps(json.dumps(arguments))}"]
+def calls(tool, arguments):
+    """Calls a tool, and says no more."""
+    members = ", ".join(f"{key} = {json.dumps(value)}" for key, value in arguments.items())
+    return f"call = {json.dumps(tool)}, arguments = {{ {members} }}"
 
 
 def held(text):

@@ -54,6 +54,9 @@ _SEEN = {
         ],
     },
 }
+_TOOLS_PROGRAM = Path(__file__).with_name("python_sdk_tools_program.py")
+_PARTS = ["text", "image", "localImage"]
+_GIF = b"GIF89a, as far as anyone looks"
 _NETWORK_ACCESS = "sandbox_workspace_write.network_access"
 
 
@@ -129,7 +132,7 @@ def goal(bench):
     model = MockModel(bench, [
         ("spin a mile", begun("threads")),
         ("weave a yard", says("half a yard"), 1),
-        ("weave a yard", calls("update_goal", status="complete"), 1),
+        ("weave a yard", [calls("update_goal", {"status": "complete"})], 1),
         ("how things stand", says("a yard")),
     ])
     overrides = [f"{key}={value}" for key, value in model.settings.items()]
@@ -180,6 +183,48 @@ def _knew(asked):
     more = [*summary, ("assistant", "from worms")]
     require_equal("what the fork knows", hemp, [*more, ("user", "what is hemp?")])
     require_equal("what was resumed", felt, [*more, ("user", "what is felt?")])
+
+
+def tools(bench):
+    """A tool that the program brings along and runs, and images to and from it."""
+    stand_in = StandIn(bench.folder, bench.raddle)
+    bench.evidence("the last messages", lambda: stand_in.record().tail())
+    bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
+    model = MockModel(bench, [
+        ("cloth", [calls("loom__look", {"at": "the cloth"})]),
+        ("torn", says("Mend it.")),
+    ])
+    image = bench.folder / "cloth.gif"
+    image.write_bytes(_GIF)
+    overrides = [f"{key}={value}" for key, value in model.settings.items()]
+    command = [bench.parts.sdk_python, "-B", _TOOLS_PROGRAM, stand_in.program, image, *overrides]
+    code, out, _ = run_client(bench, command, bench.environment())
+    require_equal("the program's exit code", code, 0)
+    seen = json.loads(out)
+    (method, params), = seen["asked"]
+    require_equal("what was asked", method, "item/tool/call")
+    expected = {"threadId": seen["thread"], "turnId": seen["turn"], "callId": params["callId"]}
+    expected |= {"namespace": "loom", "tool": "look", "arguments": {"at": "the cloth"}}
+    require_equal("how it was asked", params, expected)
+    said, call, answer = seen["items"]
+    require_equal("what the user said", [part["type"] for part in said["content"]], _PARTS)
+    require_equal("the image", said["content"][1]["url"], seen["url"])
+    require_equal("the file", said["content"][2]["path"], str(image))
+    ended = [call[key] for key in ("type", "status", "success", "tool", "namespace")]
+    require_equal("the call", ended, ["dynamicToolCall", "completed", True, "look", "loom"])
+    require_equal("its image", call["contentItems"][1]["imageUrl"], seen["url"])
+    require_equal("the answer", [answer["text"], seen["status"]], ["Mend it.", "completed"])
+    first, second = model.bodies()
+    require_equal("the tools", [tool["name"] for tool in first["tools"]], ["loom__look"])
+    require_equal("the tools later", second["tools"], first["tools"])
+    require_equal("the beginning", second["input"][: len(first["input"])], first["input"])
+    look = {"type": "input_image", "image_url": seen["url"]}
+    require_equal("what the model saw", first["input"][-1]["content"][1:], [look, look])
+    given = [{"type": "input_text", "text": "it is torn"}, look]
+    require_equal("what it was given", second["input"][-1]["output"], given)
+    require_answered(stand_in.record())
+    require_equal("the server's exit code", stand_in.exits(), [0])
+    require_no_panic(stand_in.stderr())
 
 
 def _saw(seen, settings):
@@ -249,4 +294,5 @@ CHECKS = {
     "python-sdk-async": async_client,
     "python-sdk-threads": threads,
     "python-sdk-goal": goal,
+    "python-sdk-tools": tools,
 }

@@ -9,7 +9,8 @@ has a turn of text and leaves; then each does what its users do with turns and t
   a turn and started again.
   Over a unix socket: a turn, Esc and `resume ID`; and a turn at the path where it looks by itself;
 - the Python SDK: streaming, interrupt, steer, compact, name, fork, list, archive and unarchive, and
-  resume in another process; a goal that is reached in two turns, and one that is given up;
+  resume in another process; a goal that is reached in two turns, and one that is given up; with its
+  low-level client, a tool that the program runs, and images;
 - the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again;
 - those who watch: `/livez`, and `/metrics` as Prometheus reads it.
 
@@ -22,8 +23,8 @@ A method that a client asks for and that is not served yet is named in its check
 answered with -32601, so that a new one is noticed; when a client starts up, so is one that is
 served since then.
 
-Not exercised here: tools, approvals, questions and anything else that the server would ask a
-client; queueing; reviews of what is in git; images and other input; a model that needs a key. How a
+Not exercised here: approvals, questions and whatever else the server would ask a client but to run
+a tool; queueing; reviews of what is in git; sounds and other input; a model that needs a key. How a
 model fails is tried by `always-ends`, but for TLS, which is tried here. That a client gets text before
 the model has ended is checked with the Python SDK, and with the terminal client where an answer stops
 halfway.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use raddle_core::ports::{
-    AppendError, ForkError, Journal, PageQuery, ReadError, TurnEntry, Waiting,
+    AppendError, Blobs, ForkError, Journal, PageQuery, ReadError, TurnEntry, Waiting,
 };
 use raddle_core::{
     Base, Body, Class, Command, Epoch, Event, Forked, Owner, Past, Record, Refusal, Revert, Seq,
     SettingsChange, Thread, ThreadId, TurnId,
 };
 
+use crate::images::named;
 use crate::open::{PAGE_BYTES, open};
 use crate::task::{Subscriber, Usage};
 use crate::threads::Kept;
@@ -112,7 +113,8 @@ impl Threads {
                 .map(drop)
                 .map_err(not_forked)
         } else {
-            take_over(&*source, from, at, &*journal, to).await
+            let blobs = [self.shared.blobs_of(from), self.shared.blobs(kept)];
+            take_over(&*source, from, at, &*journal, to, blobs).await
         };
         let opened = match copied {
             Ok(()) => open(&*journal, to).await.map_err(AgentError::from),
@@ -216,16 +218,18 @@ async fn cut_before(
 /// How much of a thread is taken into memory.
 const TAKEN_BYTES_MAX: usize = 64 << 20;
 
-/// Takes over records into a journal that does not have them.
+/// Takes over records into a journal that does not have them, and before them the images they name.
 async fn take_over(
     source: &dyn Journal,
     from: ThreadId,
     at: Seq,
     journal: &dyn Journal,
     to: ThreadId,
+    [theirs, ours]: [Arc<dyn Blobs>; 2],
 ) -> Result<(), AgentError> {
     let mut after = Seq::ZERO;
     let mut pages = 0;
+    let mut image_bytes = 0;
     while after < at {
         pages += 1;
         if pages > TAKEN_BYTES_MAX / PAGE_BYTES {
@@ -235,6 +239,15 @@ async fn take_over(
         page.retain(|record| record.seq <= at);
         if page.is_empty() {
             break;
+        }
+        for blob in page.iter().flat_map(named) {
+            image_bytes += blob.bytes;
+            if image_bytes > TAKEN_BYTES_MAX as u64 {
+                return Err(AgentError::TooLong);
+            }
+            let bytes = theirs.get(blob.clone()).await?;
+            let kept = ours.put(bytes, blob.media.clone()).await;
+            kept.map_err(not_appended)?;
         }
         let taken = journal.append(to, after, &page, Class::Power).await;
         after = taken.map_err(not_appended)?;

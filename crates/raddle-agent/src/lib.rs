@@ -8,6 +8,7 @@
 mod context;
 mod fork;
 mod health;
+mod images;
 mod instructions;
 mod listener;
 mod nodes;
@@ -18,10 +19,12 @@ mod surroundings;
 mod tally;
 mod task;
 mod threads;
+mod tools;
 mod work;
 
 pub use fork::{Cut, Fork, Found};
 pub use health::Answers;
+pub use images::{IMAGES_BYTES_MAX, ImageError, Picture};
 pub use listener::{Heard, Listener};
 pub use nodes::{Alone, Nodes};
 pub use orders::{Newcomer, Unsubscribed};
@@ -29,3 +32,4 @@ pub use pages::{Listed, Peek};
 pub use surroundings::Instructions;
 pub use tally::{Count, Counts, Tally, Times};
 pub use threads::{AgentError, Done, Handle, Options, Ordered, Subscribed, Threads};
+pub use tools::{ToolsError, client_tools};

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::ports::{AppendError, Journal};
+use raddle_core::ports::{AppendError, Blobs, Journal};
 use raddle_core::{
     ChangeSettings, Command, Cursor, Effect, Ended, Envelope, Out, Owner, Refusal, Seq, Settings,
     Step, ThreadId, Token,
@@ -25,6 +25,7 @@ pub(crate) use self::join::{Subscriber, Usage};
 use self::leave::Leaving;
 use crate::Listener;
 use crate::context::History;
+use crate::images::show_told;
 use crate::threads::{AgentError, Done, Ordered, Shared};
 
 /// How many reports of work may wait; whoever reports waits for room.
@@ -102,10 +103,17 @@ pub(crate) struct Over {
     pub(crate) late: Vec<Message>,
 }
 
+/// Where a thread's records and images are.
+pub(crate) struct Stores {
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+}
+
 pub(crate) struct Task {
     id: ThreadId,
     shared: Arc<Shared>,
     journal: Arc<dyn Journal>,
+    blobs: Arc<dyn Blobs>,
     owner: Owner,
     inbox: mpsc::Receiver<Message>,
     reports: mpsc::Receiver<Command>,
@@ -147,7 +155,7 @@ impl Task {
     pub(crate) fn new(
         id: ThreadId,
         shared: Arc<Shared>,
-        journal: Arc<dyn Journal>,
+        stores: Stores,
         owner: Owner,
         inbox: mpsc::Receiver<Message>,
         settings: watch::Sender<Arc<Settings>>,
@@ -159,7 +167,8 @@ impl Task {
         Self {
             id,
             shared,
-            journal,
+            journal: stores.journal,
+            blobs: stores.blobs,
             owner,
             inbox,
             reports,
@@ -209,7 +218,7 @@ impl Task {
                     }
                     self.failed = result.as_ref().err().cloned();
                     let outs = self.owner.appended(result);
-                    self.act(outs);
+                    self.show_and_act(outs).await;
                     // While text streams the thread may never come to rest.
                     if self.failed.is_none() {
                         self.show_to_lookers();
@@ -231,7 +240,7 @@ impl Task {
                     match head {
                         Ok(head) => {
                             let outs = self.owner.head_is(head);
-                            self.act(outs);
+                            self.show_and_act(outs).await;
                         }
                         Err(error) => {
                             tracing::warn!(thread = %self.id, %error, "the head cannot be read");
@@ -243,7 +252,7 @@ impl Task {
                         self.is_away().await;
                     }
                 }
-                Step::Do(outs) => self.act(outs),
+                Step::Do(outs) => self.show_and_act(outs).await,
                 Step::Wait(until) => {
                     self.show_to_lookers();
                     self.wait(until.map(|at| at.since(now))).await;
@@ -264,6 +273,18 @@ impl Task {
                 }
             }
         }
+    }
+
+    /// Acts once the images in what is told are there.
+    async fn show_and_act(&mut self, mut outs: Vec<Out>) {
+        for out in &mut outs {
+            if let Out::Tell(told) = out {
+                for notification in &mut told.notifications {
+                    show_told(&*self.blobs, notification).await;
+                }
+            }
+        }
+        self.act(outs);
     }
 
     fn show_to_lookers(&mut self) {

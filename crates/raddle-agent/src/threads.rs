@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use raddle_core::ports::{Journal, Model, Pages, ReadError};
+use raddle_core::ports::{Blobs, Journal, Model, Pages, ReadError};
 use raddle_core::{
     Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, Seq, Settings, Thread,
     ThreadId, ThreadStarted, Timestamp,
@@ -17,7 +17,7 @@ use crate::context::Shelf;
 use crate::open::open;
 use crate::surroundings::{Instructions, Lookout};
 use crate::tally::Tally;
-use crate::task::{Message, Over, PATIENCE, Subscriber, Task, Then, Usage};
+use crate::task::{Message, Over, PATIENCE, Stores, Subscriber, Task, Then, Usage};
 use crate::{Heard, Listener, Nodes};
 
 /// How many messages to one thread may wait.
@@ -36,10 +36,14 @@ pub struct Options {
     pub journal: Arc<dyn Journal>,
     /// Lists and pages of these.
     pub pages: Arc<dyn Pages>,
+    /// Images of these.
+    pub blobs: Arc<dyn Blobs>,
     /// Where those of threads are kept that need not outlive the process.
     pub memory: Arc<dyn Journal>,
     /// Pages of these.
     pub memory_pages: Arc<dyn Pages>,
+    /// Images of these.
+    pub memory_blobs: Arc<dyn Blobs>,
     /// Who answers.
     pub model: Arc<dyn Model>,
     /// What time it is.
@@ -121,8 +125,10 @@ pub struct Threads {
 pub(crate) struct Shared {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) pages: Arc<dyn Pages>,
+    blobs: Arc<dyn Blobs>,
     memory: Arc<dyn Journal>,
     pub(crate) memory_pages: Arc<dyn Pages>,
+    memory_blobs: Arc<dyn Blobs>,
     pub(crate) model: Arc<dyn Model>,
     clock: fn() -> Timestamp,
     pub(crate) node: String,
@@ -150,8 +156,10 @@ impl Threads {
         let Options {
             journal,
             pages,
+            blobs,
             memory,
             memory_pages,
+            memory_blobs,
             model,
             clock,
             node,
@@ -162,8 +170,10 @@ impl Threads {
             shared: Arc::new(Shared {
                 journal,
                 pages,
+                blobs,
                 memory,
                 memory_pages,
+                memory_blobs,
                 model,
                 clock,
                 node,
@@ -309,6 +319,20 @@ impl Shared {
         }
     }
 
+    /// Where the images of such threads are.
+    pub(crate) fn blobs(&self, kept: Kept) -> Arc<dyn Blobs> {
+        match kept {
+            Kept::ForGood => self.blobs.clone(),
+            Kept::InMemory => self.memory_blobs.clone(),
+        }
+    }
+
+    /// Where the images of a thread are.
+    pub(crate) fn blobs_of(&self, id: ThreadId) -> Arc<dyn Blobs> {
+        let kept = self.live().get(&id).map(|handle| handle.kept);
+        self.blobs(kept.unwrap_or(Kept::ForGood))
+    }
+
     /// Where the records of a thread are. One in memory is live.
     pub(crate) fn journal_of(&self, id: ThreadId) -> Arc<dyn Journal> {
         let kept = self.live().get(&id).map(|handle| handle.kept);
@@ -341,8 +365,11 @@ impl Shared {
         };
         self.live().insert(id, handle.clone());
         let shared = self.clone();
-        let journal = self.journal(kept);
-        let task = Task::new(id, self.clone(), journal, owner, inbox, told, starter);
+        let stores = Stores {
+            journal: self.journal(kept),
+            blobs: self.blobs(kept),
+        };
+        let task = Task::new(id, self.clone(), stores, owner, inbox, told, starter);
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {

@@ -2,24 +2,27 @@
 
 use std::sync::Arc;
 
-use raddle_core::ports::{Journal, Model, Prompt, Said, UPDATE_GOAL};
+use raddle_core::ports::{Blobs, Journal, Model, Prompt, Said};
 use raddle_core::{
-    Admission, AppendText, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind,
-    GoalStatus, ItemBody, ModelEnd, Part, Purpose, Sealed, Span, StartItem, Tool,
+    AppendText, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind, ModelEnd,
+    Part, Purpose, Sealed, Span, StartItem,
 };
-use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::context::{self, History};
+use crate::images::look_at;
 use crate::instructions::CONDENSE;
+use crate::tools::Offered;
 
 /// What a call of the model needs.
 pub(crate) struct ModelWork {
     pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) prompt: Prompt,
     pub(crate) lineage: Vec<Span>,
     pub(crate) history: Arc<History>,
+    pub(crate) tools: Offered,
     pub(crate) call: u32,
     pub(crate) reports: mpsc::Sender<Command>,
 }
@@ -31,6 +34,7 @@ impl ModelWork {
         match context::build(&*self.journal, thread, &self.lineage, &self.history).await {
             Ok(entries) => {
                 self.prompt.entries = entries;
+                look_at(&*self.blobs, &mut self.prompt.entries).await;
                 if self.prompt.purpose == Purpose::Compact {
                     let condense = Entry::Note(CONDENSE.to_owned());
                     self.prompt.entries.push(condense);
@@ -43,13 +47,12 @@ impl ModelWork {
             }
         }
         let purpose = self.prompt.purpose;
-        let has_goal = self.prompt.has_goal;
         let mut answer = self.model.call(self.prompt);
         let mut summary = String::new();
         loop {
             let said = answer.next().await;
             let is_last = matches!(said, Said::Ended(..));
-            for command in heard(self.call, said, purpose, has_goal, &mut summary) {
+            for command in heard(self.call, said, purpose, &self.tools, &mut summary) {
                 if self.reports.send(command).await.is_err() {
                     return;
                 }
@@ -66,7 +69,7 @@ fn heard(
     call: u32,
     said: Said,
     purpose: Purpose,
-    has_goal: bool,
+    tools: &Offered,
     summary: &mut String,
 ) -> Vec<Command> {
     match (purpose, said) {
@@ -86,15 +89,11 @@ fn heard(
             vec![Command::CompleteItem(Box::new(completed))]
         }
         (Purpose::Answer, Said::Tool(item, asked)) => {
-            let name = asked.tool.clone();
-            let admission = match name.as_str() {
-                UPDATE_GOAL if has_goal => goal(&asked.arguments),
-                _ => Admission::Deny(format!("There is no tool named {name}.")),
-            };
+            let (body, admission) = tools.meant(&asked);
             vec![Command::CallTool(Box::new(CallTool {
                 call,
                 item,
-                body: ItemBody::Tool(Tool { name }),
+                body,
                 asked,
                 admission,
             }))]
@@ -120,16 +119,6 @@ fn heard(
         (Purpose::Answer, Said::Ended(end, usage)) => {
             vec![Command::EndModel(Box::new(EndModel { call, end, usage }))]
         }
-    }
-}
-
-/// What the model says of the goal.
-fn goal(arguments: &str) -> Admission {
-    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-    match arguments["status"].as_str() {
-        Some("complete") => Admission::Goal(GoalStatus::Complete),
-        Some("blocked") => Admission::Goal(GoalStatus::Blocked),
-        _ => Admission::Deny("The status must be complete or blocked.".to_owned()),
     }
 }
 

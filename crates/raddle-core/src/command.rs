@@ -329,6 +329,8 @@ pub enum Admission {
         /// When it settles itself.
         expires_at: Option<Timestamp>,
     },
+    /// A client runs it. To ask it is to start it, so it is asked once the call of the model has ended well.
+    Client,
     /// No, and this is what the model is told.
     Deny(String),
     /// It says where the goal stands, and there is no more to it.

@@ -2,7 +2,7 @@
 //!
 //! It is well-formed whatever was cut where: every call has exactly one output, which comes before
 //! anything else is said; input waits until the answer it interrupts is over; a message that was cut
-//! off never stands last.
+//! off never stands last: it is followed by what the user said then, or by a word on how it ended.
 
 use std::collections::BTreeMap;
 
@@ -14,6 +14,10 @@ use crate::{
 /// What is said when the workspace no longer asks for anything.
 const NO_INSTRUCTIONS: &str =
     "The instructions of this workspace that were given before no longer apply.";
+
+/// What is said of a message that was cut off, before the model is asked again.
+const CUT_OFF: &str = "Your last message was cut off by a fault. The user has seen it as it stands: go on from \
+                       there, and do not repeat it.";
 
 /// What is said of a call that has no output of its own.
 const NO_OUTPUT: &str = "No outcome of this call is known.";
@@ -91,6 +95,7 @@ impl Context {
         match &**event {
             Event::InputAccepted(it) => self.hear(&it.item),
             Event::ModelCalled(_) => {
+                self.go_on();
                 self.answering = true;
                 self.answer_from = self.entries.len();
             }
@@ -169,6 +174,14 @@ impl Context {
             entries.pop();
         }
         entries
+    }
+
+    /// A message that was cut off and is gone on with: the user has seen it, so the model reads it too, and
+    /// is told how it ended.
+    fn go_on(&mut self) {
+        if let Some(Entry::Assistant { partial: true, .. }) = self.entries.last() {
+            self.entries.push(Entry::Note(CUT_OFF.to_owned()));
+        }
     }
 
     /// Thinking that led to nothing stands before the next answer as if it led there, and its vendor

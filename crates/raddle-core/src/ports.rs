@@ -4,7 +4,7 @@ mod model;
 mod pages;
 mod summary;
 
-pub use model::{Answer, Model, Prompt, Said, UPDATE_GOAL};
+pub use model::{Answer, Model, Prompt, Said, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Mark, Page, PageQuery, TurnEntry};
 pub(crate) use summary::preview;
 pub use summary::{Origin, Summary};

@@ -54,7 +54,8 @@ pub struct ImageUserInput {
 pub enum InputImage {
     /// At an address.
     Url {
-        /// The image as a `data:` URL.
+        /// The image as a `data:` URL in base64: PNG, JPEG, GIF or WebP. All images of one `turn/start` or
+        /// `turn/steer` together may have 10 MiB.
         url: String,
     },
     /// In a stored file.
@@ -65,7 +66,7 @@ pub enum InputImage {
     },
 }
 
-/// An image file on the server's machine, read when the turn takes it up.
+/// An image file on the server's machine, read when the input is accepted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LocalImageUserInput {

@@ -57,6 +57,8 @@ pub(crate) enum WireError {
         /// How many there may be.
         chars_max: usize,
     },
+    /// An image that is not there, too large, or none.
+    NoImage(String),
     /// A configuration write that was refused; the kind is for programs.
     ConfigWrite {
         /// The kind.
@@ -137,6 +139,8 @@ impl From<WireError> for ErrorObject {
                 "max_chars": chars_max,
                 "actual_chars": chars,
             })),
+            WireError::NoImage(message) => Self::new(code::INVALID_PARAMS, message)
+                .with_data(json!({ "input_error_code": "invalid_image" })),
             WireError::ConfigWrite { kind, message } => {
                 invalid(message.into()).with_data(json!({ "config_write_error_code": kind }))
             }

@@ -82,6 +82,7 @@ fn event(seq: Seq) -> Record {
             id: "call".to_owned(),
             tool: "tool".to_owned(),
             arguments: "{}".to_owned(),
+            freeform: false,
             alone: false,
         }),
         output: None,

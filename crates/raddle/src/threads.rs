@@ -6,10 +6,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use raddle_agent::{Nodes, Options, Threads};
 use raddle_core::ports::{
-    AppendError, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages, ReadError,
-    Summary, TurnEntry, Waiting,
+    AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
+    ReadError, Summary, TurnEntry, Waiting,
 };
-use raddle_core::{Base, Class, Record, Recovery, Seq, ThreadId, Timestamp, TurnId};
+use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, Timestamp, TurnId};
 use raddle_server::Providers;
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use tokio::sync::OnceCell;
@@ -25,9 +25,11 @@ pub(crate) fn open(home: &Path, providers: Providers, recovery: Recovery) -> Thr
     let memory = Arc::new(MemoryJournal::new());
     Threads::new(Options {
         journal: journal.clone(),
-        pages: journal,
+        pages: journal.clone(),
+        blobs: journal,
         memory: memory.clone(),
-        memory_pages: memory,
+        memory_pages: memory.clone(),
+        memory_blobs: memory,
         model: Arc::new(Configured::new(providers)),
         clock: now,
         node,
@@ -49,7 +51,7 @@ pub(crate) fn now() -> Timestamp {
 struct Later {
     folder: PathBuf,
     node: String,
-    opened: OnceCell<Opened>,
+    cell: OnceCell<Opened>,
 }
 
 /// A journal, and the sign that we are alive, which is there before we write.
@@ -79,17 +81,17 @@ impl Later {
         Self {
             folder,
             node,
-            opened: OnceCell::new(),
+            cell: OnceCell::new(),
         }
     }
 
-    async fn get(&self) -> Result<&LocalJournal, ReadError> {
+    async fn opened(&self) -> Result<&LocalJournal, ReadError> {
         let open = || async {
             let (folder, node) = (self.folder.clone(), self.node.clone());
             let opened = tokio::task::spawn_blocking(move || Opened::new(folder, &node));
             opened.await.map_err(stopped)?
         };
-        let opened = self.opened.get_or_try_init(open).await?;
+        let opened = self.cell.get_or_try_init(open).await?;
         Ok(&opened.journal)
     }
 }
@@ -132,13 +134,13 @@ impl Journal for Later {
         class: Class,
     ) -> Waiting<'a, Result<Seq, AppendError>> {
         Box::pin(async move {
-            let journal = self.get().await.map_err(closed)?;
+            let journal = self.opened().await.map_err(closed)?;
             journal.append(thread, after, records, class).await
         })
     }
 
     fn head(&self, thread: ThreadId) -> Waiting<'_, Result<Seq, ReadError>> {
-        Box::pin(async move { self.get().await?.head(thread).await })
+        Box::pin(async move { self.opened().await?.head(thread).await })
     }
 
     fn read(
@@ -147,7 +149,7 @@ impl Journal for Later {
         after: Seq,
         bytes_max: usize,
     ) -> Waiting<'_, Result<Vec<Record>, ReadError>> {
-        Box::pin(async move { self.get().await?.read(thread, after, bytes_max).await })
+        Box::pin(async move { self.opened().await?.read(thread, after, bytes_max).await })
     }
 
     fn base(
@@ -155,23 +157,23 @@ impl Journal for Later {
         thread: ThreadId,
         at: Option<Seq>,
     ) -> Waiting<'_, Result<Option<Base>, ReadError>> {
-        Box::pin(async move { self.get().await?.base(thread, at).await })
+        Box::pin(async move { self.opened().await?.base(thread, at).await })
     }
 
     fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>> {
         Box::pin(async move {
-            let journal = self.get().await.map_err(closed)?;
+            let journal = self.opened().await.map_err(closed)?;
             journal.save_base(thread, base).await
         })
     }
 
     fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>> {
-        Box::pin(async move { self.get().await?.fork(from, at, to).await })
+        Box::pin(async move { self.opened().await?.fork(from, at, to).await })
     }
 
     fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
         Box::pin(async move {
-            let journal = self.get().await.map_err(closed)?;
+            let journal = self.opened().await.map_err(closed)?;
             journal.delete(thread).await
         })
     }
@@ -179,7 +181,7 @@ impl Journal for Later {
 
 impl Pages for Later {
     fn list(&self, query: ListQuery) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
-        Box::pin(async move { self.get().await?.list(query).await })
+        Box::pin(async move { self.opened().await?.list(query).await })
     }
 
     fn turns(
@@ -187,7 +189,7 @@ impl Pages for Later {
         thread: ThreadId,
         query: PageQuery,
     ) -> Waiting<'_, Result<Page<TurnEntry>, ReadError>> {
-        Box::pin(async move { self.get().await?.turns(thread, query).await })
+        Box::pin(async move { self.opened().await?.turns(thread, query).await })
     }
 
     fn items(
@@ -196,7 +198,7 @@ impl Pages for Later {
         turn: Option<TurnId>,
         query: PageQuery,
     ) -> Waiting<'_, Result<Page<ItemEntry>, ReadError>> {
-        Box::pin(async move { self.get().await?.items(thread, turn, query).await })
+        Box::pin(async move { self.opened().await?.items(thread, turn, query).await })
     }
 
     fn search(
@@ -204,6 +206,19 @@ impl Pages for Later {
         text: String,
         query: ListQuery,
     ) -> Waiting<'_, Result<Page<Summary>, ReadError>> {
-        Box::pin(async move { self.get().await?.search(text, query).await })
+        Box::pin(async move { self.opened().await?.search(text, query).await })
+    }
+}
+
+impl Blobs for Later {
+    fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>> {
+        Box::pin(async move {
+            let journal = self.opened().await.map_err(closed)?;
+            journal.put(bytes, media).await
+        })
+    }
+
+    fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>> {
+        Box::pin(async move { self.opened().await?.get(blob).await })
     }
 }

@@ -169,6 +169,7 @@ impl Work<'_, '_> {
                     id: self.rng.id('c'),
                     tool: "shell".to_owned(),
                     arguments: "{\"command\":\"make check\"}".to_owned(),
+                    freeform: false,
                     alone: false,
                 },
                 admission: Admission::Run,

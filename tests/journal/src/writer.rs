@@ -264,6 +264,7 @@ impl<'a> Desk<'a> {
                 input.push(Input::Image {
                     image: Image::Blob(blob),
                     detail: None,
+                    path: None,
                 });
             }
             Act::Compact => {

@@ -84,6 +84,8 @@ pub struct Oracle {
     condensing: usize,
     /// Whether the call of the model that runs has condensed the history.
     condensed: bool,
+    /// Whether the model is at work.
+    answering: bool,
     /// Turns of which a client was told that they are there.
     pub held: BTreeSet<TurnId>,
 }
@@ -194,10 +196,16 @@ impl Oracle {
                 let said = it.items.iter().filter_map(said);
                 self.heard.extend(said);
             }
-            Event::ModelCalled(it) if it.purpose == Purpose::Compact => {
-                self.condensing = self.heard.len();
+            Event::ModelCalled(it) => {
+                self.answering = true;
+                if it.purpose == Purpose::Compact {
+                    self.condensing = self.heard.len();
+                }
             }
-            Event::ModelEnded(_) => self.condensed = false,
+            Event::ModelEnded(_) => {
+                self.answering = false;
+                self.condensed = false;
+            }
             Event::Compacted(_) => {
                 self.condensed = true;
                 self.heard.drain(..self.condensing);

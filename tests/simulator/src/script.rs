@@ -204,6 +204,7 @@ impl Saying<'_> {
             1 => Some(GoalStatus::Blocked),
             _ => None,
         };
+        let mut is_clients = false;
         let (body, ask) = match self.rng.below(12) {
             _ if goal.is_some() => (plain(), None),
             0..=4 => (command(), None),
@@ -226,7 +227,8 @@ impl Saying<'_> {
                     content: None,
                     duration_ms: None,
                 };
-                (ItemBody::ClientTool(tool), Some(Ask::ClientTool {}))
+                is_clients = true;
+                (ItemBody::ClientTool(tool), None)
             }
             10 => {
                 let rights = AskPermissions {
@@ -247,6 +249,7 @@ impl Saying<'_> {
         };
         let admission = match (goal, ask) {
             (Some(status), _) => Admission::Goal(status),
+            (None, None) if is_clients => Admission::Client,
             (None, None) if self.rng.percent(10) => Admission::Deny("not allowed".to_owned()),
             (None, None) => Admission::Run,
             (None, Some(ask)) => {
@@ -265,6 +268,7 @@ impl Saying<'_> {
             id,
             tool: "tool".to_owned(),
             arguments: "{}".to_owned(),
+            freeform: false,
             alone: self.rng.percent(30),
         };
         let call = CallTool {

@@ -303,6 +303,7 @@ fn history(minted: u64, text: &str, is_whole: bool) -> Vec<Injected> {
         tool: "look".to_owned(),
         arguments: "{}".to_owned(),
         alone: false,
+        freeform: false,
     });
     let output = is_whole.then(|| Injected::Output {
         call: id,

@@ -1,10 +1,11 @@
 //! The work that a thread owes, started and cut off.
 
 use raddle_core::ports::Prompt;
-use raddle_core::{BeginTurn, Command, Effect, EndTool, ItemStatus, Output, Purpose, TurnId};
+use raddle_core::{BeginTurn, Command, Effect, EndTool, ItemStatus, Output, TurnId};
 
 use super::Task;
 use crate::instructions::instructions;
+use crate::tools::Offered;
 use crate::work::{ModelWork, failed};
 
 impl Task {
@@ -15,8 +16,11 @@ impl Task {
                 let Some(purpose) = thread.purpose() else {
                     return;
                 };
+                let tools =
+                    Offered::of(&thread.settings().client_tools).with_goal(thread.pursues());
                 let work = ModelWork {
                     journal: self.journal.clone(),
+                    blobs: self.blobs.clone(),
                     model: self.shared.model.clone(),
                     prompt: Prompt {
                         thread: self.id,
@@ -24,12 +28,13 @@ impl Task {
                         purpose,
                         instructions: instructions(thread.settings()),
                         attempt: thread.attempt(),
+                        tools: tools.specs(),
                         entries: Vec::new(),
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
-                        has_goal: purpose == Purpose::Answer && thread.pursues(),
                     },
                     lineage: thread.lineage().to_vec(),
                     history: self.history.clone(),
+                    tools,
                     call: *call,
                     reports: self.reporter.clone(),
                 };
@@ -46,7 +51,7 @@ impl Task {
                 });
             }
             Effect::RunTool { item, .. } => {
-                // There are no tools yet: what cannot run says so at once.
+                // There are no tools of ours yet: what cannot run says so at once.
                 let open = self
                     .owner
                     .thread()

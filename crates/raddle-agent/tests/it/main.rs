@@ -79,8 +79,10 @@ fn threads(journal: &Arc<dyn Journal>, script: &[&[Line]]) -> (Threads, Arc<Scri
     let threads = Threads::new(Options {
         journal: journal.clone(),
         pages: Arc::new(MemoryJournal::new()),
+        blobs: Arc::new(MemoryJournal::new()),
         memory: Arc::new(MemoryJournal::new()),
         memory_pages: Arc::new(MemoryJournal::new()),
+        memory_blobs: Arc::new(MemoryJournal::new()),
         model: script.clone(),
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),

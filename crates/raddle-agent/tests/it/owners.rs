@@ -34,6 +34,8 @@ pub fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
         pages: journal,
         memory: Arc::new(MemoryJournal::new()),
         memory_pages: Arc::new(MemoryJournal::new()),
+        blobs: Arc::new(MemoryJournal::new()),
+        memory_blobs: Arc::new(MemoryJournal::new()),
         model: Arc::new(Script::new(&[])),
         clock: || Timestamp(1_000_000),
         node: name.to_owned(),

@@ -30,16 +30,24 @@ pub struct Prompt {
     pub instructions: String,
     /// Which attempt at this it is, counted from 1.
     pub attempt: u32,
+    /// What it may call.
+    pub tools: Vec<ToolSpec>,
     /// What came before.
     pub entries: Vec<Entry>,
     /// A schema that the last message must fit.
     pub output_schema: Option<serde_json::Value>,
-    /// Whether it may say with [`UPDATE_GOAL`] where the goal stands.
-    pub has_goal: bool,
 }
 
-/// The tool with which a model says where the goal stands.
-pub const UPDATE_GOAL: &str = "update_goal";
+/// A tool, as a model is told of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// What it calls it.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub schema: serde_json::Value,
+}
 
 /// What a model says.
 #[derive(Clone, Debug, PartialEq)]

@@ -64,6 +64,9 @@ pub struct Call {
     pub tool: String,
     /// The arguments, exactly as the model wrote them.
     pub arguments: String,
+    /// Whether these are a text of any form, and not JSON.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub freeform: bool,
     /// Whether it must not run beside other calls.
     #[serde(default, skip_serializing_if = "is_false")]
     pub alone: bool,
@@ -84,6 +87,26 @@ pub struct Output {
     /// Whether it went wrong.
     #[serde(default, skip_serializing_if = "is_false")]
     pub failed: bool,
+}
+
+impl Call {
+    /// How deep arguments may be. A record that is too deep could not be read again.
+    pub const DEPTH_MAX: usize = 64;
+
+    /// The arguments as an object; else what is wrong with them.
+    pub fn object(&self) -> Result<Value, String> {
+        // Some vendors write nothing where there is nothing to say.
+        let text = match self.arguments.trim() {
+            "" => "{}",
+            text => text,
+        };
+        match serde_json::from_str(text) {
+            Ok(value @ Value::Object(_)) if fits(&value, Self::DEPTH_MAX) => Ok(value),
+            Ok(Value::Object(_)) => Err(format!("they are more than {} deep", Self::DEPTH_MAX)),
+            Ok(_) => Err("they are no JSON object".to_owned()),
+            Err(error) => Err(format!("they are no JSON: {error}")),
+        }
+    }
 }
 
 impl Output {
@@ -115,6 +138,26 @@ pub struct Blob {
     pub bytes: u64,
     /// What they are, such as `image/png`.
     pub media: String,
+}
+
+impl Blob {
+    const SCHEME: &str = "raddle-blob:";
+
+    /// A name for it where the wire has a URL. Whoever tells a client of it puts the bytes in its place.
+    pub fn url(&self) -> String {
+        let Self { hash, bytes, media } = self;
+        format!("{}{hash}/{bytes}/{media}", Self::SCHEME)
+    }
+
+    /// The blob that such a name means.
+    pub fn of_url(url: &str) -> Option<Self> {
+        let mut parts = url.strip_prefix(Self::SCHEME)?.splitn(3, '/');
+        Some(Self {
+            hash: parts.next()?.to_owned(),
+            bytes: parts.next()?.parse().ok()?,
+            media: parts.next()?.to_owned(),
+        })
+    }
 }
 
 /// An image.
@@ -158,12 +201,17 @@ impl Sealed {
 
     /// Whether a record may hold it.
     pub fn fits(&self) -> bool {
-        let mut level = vec![&self.value];
-        for _ in 0..Self::DEPTH_MAX {
-            level = level.into_iter().flat_map(inside).collect();
-        }
-        level.is_empty() && self.value.to_string().len() <= Self::BYTES_MAX
+        fits(&self.value, Self::DEPTH_MAX) && self.value.to_string().len() <= Self::BYTES_MAX
     }
+}
+
+/// Whether a value is no deeper than this.
+fn fits(value: &Value, depth_max: usize) -> bool {
+    let mut level = vec![value];
+    for _ in 0..depth_max {
+        level = level.into_iter().flat_map(inside).collect();
+    }
+    level.is_empty()
 }
 
 /// The values inside a value.
@@ -251,6 +299,9 @@ pub enum Input {
         /// How finely to look.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         detail: Option<String>,
+        /// The client's file that it was read from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
     },
     /// A sound at an address.
     Audio {

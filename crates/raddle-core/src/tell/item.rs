@@ -2,7 +2,7 @@
 
 use raddle_protocol as wire;
 use raddle_protocol::ThreadItem;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     Action, ChangeKind, CommandRun, CommandSource, Image, Input, Item, ItemBody, ItemStatus,
@@ -91,10 +91,11 @@ pub(super) fn whole(item: &Item) -> ThreadItem {
             arguments: it.arguments.clone(),
             status: dynamic_status(item.status),
             tool: it.tool.clone(),
-            content_items: it
-                .content
-                .clone()
-                .and_then(|content| serde_json::from_value(content).ok()),
+            // Where the client gave nothing, what the model was told says why.
+            content_items: match &it.content {
+                Some(content) => serde_json::from_value(content.clone()).ok(),
+                None => item.output.as_ref().map(text_of),
+            },
             duration_ms: it.duration_ms,
             namespace: it.namespace.clone(),
             success: success(item.status),
@@ -428,7 +429,11 @@ fn input(input: &Input) -> wire::UserInput {
                 .and_then(|marks| serde_json::from_value(marks).ok())
                 .unwrap_or_default(),
         }),
-        Input::Image { image, detail } => shown_image(image, detail.as_deref()),
+        Input::Image {
+            image,
+            detail,
+            path,
+        } => shown_image(image, detail.as_deref(), path.as_deref()),
         Input::Audio { url } => wire::UserInput::Audio(wire::AudioUserInput { url: url.clone() }),
         Input::AudioFile { path } => {
             wire::UserInput::LocalAudio(wire::LocalAudioUserInput { path: path.clone() })
@@ -444,23 +449,22 @@ fn input(input: &Input) -> wire::UserInput {
     }
 }
 
-fn shown_image(image: &Image, detail: Option<&str>) -> wire::UserInput {
+fn shown_image(image: &Image, detail: Option<&str>, path: Option<&str>) -> wire::UserInput {
     let detail = detail.map(wire::ImageDetail::from);
+    let file = |path: &str, detail| {
+        let path = path.to_owned();
+        wire::UserInput::LocalImage(wire::LocalImageUserInput { path, detail })
+    };
+    if let Some(path) = path {
+        return file(path, detail);
+    }
     let image = match image {
-        Image::Path { path } => {
-            return wire::UserInput::LocalImage(wire::LocalImageUserInput {
-                path: path.clone(),
-                detail,
-            });
-        }
+        Image::Path { path } => return file(path, detail),
         Image::File { id: file_id } => wire::InputImage::File {
             file_id: file_id.clone(),
         },
         Image::Url { url } => wire::InputImage::Url { url: url.clone() },
-        // Whoever serves the history puts the bytes in the place of this name.
-        Image::Blob(blob) => wire::InputImage::Url {
-            url: json!({ "blob": blob.hash, "media": blob.media }).to_string(),
-        },
+        Image::Blob(blob) => wire::InputImage::Url { url: blob.url() },
     };
     wire::UserInput::Image(wire::ImageUserInput { detail, image })
 }

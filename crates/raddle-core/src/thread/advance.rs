@@ -3,8 +3,8 @@
 use super::closing::{self, Which};
 use super::{OpenItem, OpenTurn, Thread, answer_request};
 use crate::{
-    Body, Event, ItemSaved, ModelCalled, PartText, Purpose, Resolution, Timestamp, ToolStarted,
-    TurnEnd, TurnKind,
+    Ask, Body, Event, Gate, ItemBody, ItemSaved, ModelCalled, PartText, Purpose, RequestOpened,
+    Resolution, Timestamp, ToolStarted, TurnEnd, TurnKind,
 };
 
 /// An open item with this much unsaved text, and with as much of it as is saved, is saved whole, so that
@@ -50,6 +50,16 @@ impl Thread {
             bodies.extend(closing::turn_ended(turn, end, now));
             return bodies;
         }
+        if let Some(open) = self.next_for_client(turn) {
+            let opened = RequestOpened {
+                request: self.next_request,
+                turn: turn.id.clone(),
+                item: open.item.id.clone(),
+                ask: Ask::ClientTool {},
+                expires_at: None,
+            };
+            return vec![Event::RequestOpened(opened).into()];
+        }
         let starting = next_tool(turn);
         if let Some(open) = starting {
             let started = ToolStarted {
@@ -62,6 +72,14 @@ impl Thread {
             return Vec::new();
         }
         self.ask_or_end(turn, now)
+    }
+
+    /// The next tool that a client is to run and has not been asked for.
+    fn next_for_client<'a>(&self, turn: &'a OpenTurn) -> Option<&'a OpenItem> {
+        turn.items.iter().find(|open| {
+            let is_clients = matches!(open.item.body, ItemBody::ClientTool(_));
+            is_clients && open.gate == Some(Gate::Answer) && !self.is_asked(&open.item.id)
+        })
     }
 
     /// A turn that is to stop ends once nothing of it runs, or once that has taken too long.

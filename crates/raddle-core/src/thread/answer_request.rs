@@ -61,7 +61,7 @@ pub(super) fn settle(
         // A tool that runs takes the answer itself.
         _ if item.started => {}
         Some(Gate::Approval) => bodies.extend(decline(turn, item, &resolution, now)),
-        Some(Gate::Answer) => bodies.push(answered(turn, item, &resolution, now)),
+        Some(Gate::Answer) => bodies.push(answered(turn, item, open, &resolution, now)),
         Some(Gate::Open) | None => {}
     }
     let cancelled_by = match resolution {
@@ -115,7 +115,13 @@ fn decline(
 }
 
 /// The answer is what the tool gives back.
-fn answered(turn: &OpenTurn, item: &OpenItem, resolution: &Resolution, now: Timestamp) -> Body {
+fn answered(
+    turn: &OpenTurn,
+    item: &OpenItem,
+    open: &OpenRequest,
+    resolution: &Resolution,
+    now: Timestamp,
+) -> Body {
     let (status, output) = match resolution {
         Resolution::Answered { answer, .. } => match &**answer {
             Answer::Tool { output, .. } if output.failed => (ItemStatus::Failed, output.clone()),
@@ -124,7 +130,10 @@ fn answered(turn: &OpenTurn, item: &OpenItem, resolution: &Resolution, now: Time
             Answer::Permissions { granted } | Answer::Elicitation { body: granted } => {
                 (ItemStatus::Completed, Output::text(granted.to_string()))
             }
-            Answer::Failed { message: why } => (ItemStatus::Failed, Output::failure(why.clone())),
+            Answer::Failed { message: why } => (
+                ItemStatus::Failed,
+                Output::failure(format!("No answer could be had: {why}")),
+            ),
             Answer::Accept {} | Answer::AcceptForSession {} | Answer::AcceptWithRule { .. } => {
                 (ItemStatus::Completed, Output::text("Yes."))
             }
@@ -140,12 +149,13 @@ fn answered(turn: &OpenTurn, item: &OpenItem, resolution: &Resolution, now: Time
     };
     let mut last = closing::last_form(item, status, now);
     last.output = Some(output);
-    if let (ItemBody::ClientTool(tool), Resolution::Answered { answer, .. }) =
-        (&mut last.body, resolution)
-        && let Answer::Tool { content, .. } = &**answer
-    {
-        tool.content = Some(content.clone());
-        tool.duration_ms = Some(now.since(item.item.started_at));
+    if let ItemBody::ClientTool(tool) = &mut last.body {
+        tool.duration_ms = Some(now.since(open.opened_at));
+        if let Resolution::Answered { answer, .. } = resolution
+            && let Answer::Tool { content, .. } = &**answer
+        {
+            tool.content = Some(content.clone());
+        }
     }
     closing::completed(turn, last)
 }

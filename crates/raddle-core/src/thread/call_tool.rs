@@ -17,6 +17,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
     let gate = match &it.admission {
         Admission::Run | Admission::Deny(_) | Admission::Goal(_) => Gate::Open,
         Admission::Ask { ask, .. } => gate_of(ask),
+        Admission::Client => Gate::Answer,
     };
     let mut bodies: Vec<Body> = vec![
         Event::ItemStarted(ItemStarted {
@@ -27,7 +28,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
         .into(),
     ];
     match it.admission {
-        Admission::Run => {}
+        Admission::Run | Admission::Client => {}
         Admission::Ask { ask, expires_at } => bodies.push(
             Event::RequestOpened(RequestOpened {
                 request: thread.next_request,

@@ -20,6 +20,10 @@ const BROKEN_OFF: &str = "This call was not run, because the answer that made it
 const UNKNOWN: &str = "This call was started, but the server ended before its outcome was known. \
                        It may have taken effect in part, in full or not at all; check before you repeat it.";
 
+/// What the model is told of a call that a client was asked to run and did not answer.
+const UNANSWERED: &str = "The client was asked to run this, and the turn was stopped before it answered. \
+                          It may have taken effect in part, in full or not at all; check before you repeat it.";
+
 /// An open item in its last form, with the text it has.
 pub(super) fn last_form(open: &OpenItem, status: ItemStatus, now: Timestamp) -> Item {
     let mut item = open.item.clone();
@@ -81,6 +85,17 @@ pub(super) fn tool_ended(
     completed(turn, item)
 }
 
+/// A tool's item whose turn ends, and which runs nowhere here.
+fn stopped(thread: &Thread, turn: &OpenTurn, open: &OpenItem, now: Timestamp) -> Body {
+    let is_clients = matches!(open.item.body, ItemBody::ClientTool(_));
+    if is_clients && thread.is_asked(&open.item.id) {
+        let unknown = Output::failure(UNANSWERED);
+        return tool_ended(turn, open, ItemStatus::Unknown, unknown, now);
+    }
+    let not_run = Output::failure(NOT_RUN);
+    tool_ended(turn, open, ItemStatus::NotRun, not_run, now)
+}
+
 /// The requests about an item are no longer needed.
 pub(super) fn withdraw(thread: &Thread, item: &ItemId, bodies: &mut Vec<Body>) {
     let about = thread
@@ -131,10 +146,7 @@ pub(super) fn end_items(
                 let unknown = Output::failure(UNKNOWN);
                 tool_ended(turn, open, ItemStatus::Unknown, unknown, now)
             }
-            (true, Which::AllButRunning) => {
-                let not_run = Output::failure(NOT_RUN);
-                tool_ended(turn, open, ItemStatus::NotRun, not_run, now)
-            }
+            (true, Which::AllButRunning) => stopped(thread, turn, open, now),
             (true, Which::OfCall(_)) => {
                 let broken_off = Output::failure(BROKEN_OFF);
                 tool_ended(turn, open, ItemStatus::NotRun, broken_off, now)
@@ -220,8 +232,7 @@ pub(super) fn recover(
     let rest = |bodies: &mut Vec<Body>| {
         for open in turn.items.iter().filter(waiting) {
             withdraw(thread, &open.item.id, bodies);
-            let not_run = Output::failure(NOT_RUN);
-            bodies.push(tool_ended(turn, open, ItemStatus::NotRun, not_run, now));
+            bodies.push(stopped(thread, turn, open, now));
         }
     };
     if lost >= super::own::OWNERS_LOST_MAX {

@@ -548,6 +548,11 @@ impl Thread {
             .find(|kept| kept.key == *key && now.since(kept.at) <= KEYS_MS_MAX)
     }
 
+    /// Whether someone is asked about an item.
+    pub(crate) fn is_asked(&self, item: &ItemId) -> bool {
+        self.requests.values().any(|open| open.item == *item)
+    }
+
     pub(crate) fn open_item(&self, id: &ItemId) -> Option<&OpenItem> {
         let turn = self.turn.as_ref()?;
         turn.items.iter().find(|open| open.item.id == *id)

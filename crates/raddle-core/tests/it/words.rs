@@ -150,6 +150,7 @@ fn tool(item: &str, what: &str, text: &str, admission: Admission, call: u32) -> 
             id: format!("call-{item}"),
             tool: what.trim_end_matches("-alone").to_owned(),
             arguments: text.to_owned(),
+            freeform: false,
             alone: what.ends_with("-alone"),
         },
         admission,
@@ -165,10 +166,10 @@ fn admission(words: &[String], what: &str, text: &str, now: Timestamp) -> Admiss
         "run" => Admission::Run,
         "deny" => Admission::Deny(words[1].clone()),
         "goal" => Admission::Goal(goal_status(&words[1])),
+        "ask" if what == "client" => Admission::Client,
         "ask" => Admission::Ask {
             ask: match what {
                 "patch" => Ask::Patch(AskPatch::default()),
-                "client" => Ask::ClientTool {},
                 "questions" => Ask::Questions(AskQuestions { questions: vec![] }),
                 _ => Ask::Command(AskCommand {
                     command: text.to_owned(),
@@ -487,6 +488,7 @@ fn injected(pair: &[String]) -> Injected {
             tool: "shell".to_owned(),
             arguments: "{}".to_owned(),
             alone: false,
+            freeform: false,
         }),
         "output" => Injected::Output {
             call: text,

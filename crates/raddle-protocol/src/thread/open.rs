@@ -34,7 +34,7 @@ pub struct ThreadStartParams {
     pub daybreak_enabled: Option<bool>,
     /// Instructions put before the conversation, beside the system instructions.
     pub developer_instructions: Option<String>,
-    /// Tools that the client runs itself when the server sends `item/tool/call`.
+    /// Tools that the client runs itself when the server sends `item/tool/call`; at most 128.
     #[schemars(extend("x-experimental" = true))]
     pub dynamic_tools: Option<Vec<DynamicToolSpec>>,
     /// Places in which the thread's tools run; the first is the main one.
@@ -389,7 +389,8 @@ pub struct FunctionDynamicToolSpec {
     pub input_schema: Value,
     /// Name by which the model calls it; `tool` in `item/tool/call`.
     pub name: String,
-    /// Shows the tool to the model only once it looks for it. False by default.
+    /// Asks that the model be shown the tool only once it looks for it. False by default. It is taken and
+    /// changes nothing: every tool is shown from the beginning.
     #[serde(default, deserialize_with = "null_as_default")]
     pub defer_loading: bool,
 }
@@ -510,7 +511,8 @@ pub struct FunctionDynamicToolNamespaceTool {
     pub input_schema: Value,
     /// Name within the group; `tool` in `item/tool/call`.
     pub name: String,
-    /// Shows the tool to the model only once it looks for it. False by default.
+    /// Asks that the model be shown the tool only once it looks for it. False by default. It is taken and
+    /// changes nothing: every tool is shown from the beginning.
     #[serde(default, deserialize_with = "null_as_default")]
     pub defer_loading: bool,
 }

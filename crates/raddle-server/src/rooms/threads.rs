@@ -12,14 +12,14 @@ pub(crate) mod snippets;
 pub(crate) mod view;
 
 pub(crate) use self::injected::injected;
-pub(crate) use self::input::message;
+pub(crate) use self::input::{message, message_to_queue};
 pub(crate) use self::overrides::Overrides;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use raddle_agent::{AgentError, Heard, Listener, Ordered, Threads};
+use raddle_agent::{AgentError, Heard, Listener, Ordered, Threads, client_tools};
 use raddle_core::ports::ReadError;
 use raddle_core::{
     ApprovalPolicy, Cause, Command, Interrupt, Refusal, Reviewer, Sandbox, Settings,
@@ -115,7 +115,13 @@ pub(crate) fn failed(error: AgentError) -> WireError {
 }
 
 /// The settings a thread begins with: what the client says, else what the configuration says.
-pub(crate) fn settings(params: &wire::ThreadStartParams, config: &State) -> Settings {
+pub(crate) fn settings(
+    params: &wire::ThreadStartParams,
+    config: &State,
+) -> Result<Settings, WireError> {
+    let tools = params.dynamic_tools.as_deref().unwrap_or_default();
+    let client_tools =
+        client_tools(tools).map_err(|error| WireError::Refused(error.to_string().into()))?;
     let said = |said: &Option<String>, key: &str| {
         said.clone().or_else(|| config.text(key).map(str::to_owned))
     };
@@ -128,7 +134,7 @@ pub(crate) fn settings(params: &wire::ThreadStartParams, config: &State) -> Sett
     });
     let mode = params.sandbox.clone();
     let mode = mode.or_else(|| config.text("sandbox_mode").map(wire::SandboxMode::from));
-    Settings {
+    Ok(Settings {
         cwd: params.cwd.clone().unwrap_or_else(here),
         roots: params.runtime_workspace_roots.clone().unwrap_or_default(),
         model: said(&params.model, "model"),
@@ -149,8 +155,9 @@ pub(crate) fn settings(params: &wire::ThreadStartParams, config: &State) -> Sett
             .map(reviewer)
             .unwrap_or_default(),
         sandbox: mode.map(|mode| sandbox_of(&mode)).unwrap_or_default(),
+        client_tools,
         ..Settings::default()
-    }
+    })
 }
 
 /// What a turn wishes to be otherwise, for itself and for later turns.

@@ -11,10 +11,12 @@ mod player;
 mod script;
 
 mod board;
+mod client_tools;
 mod connection;
 mod disk;
 mod frames;
 mod gate;
+mod images;
 mod lanes;
 mod overload;
 mod requests;

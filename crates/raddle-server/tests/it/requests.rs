@@ -45,6 +45,7 @@ async fn wants(threads: &Threads, thread: ThreadId) {
             id: "c1".to_owned(),
             tool: "shell".to_owned(),
             arguments: json!({"command": command}).to_string(),
+            freeform: false,
             alone: false,
         },
         admission: Admission::Ask {

@@ -5,15 +5,17 @@ use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
 use raddle_agent::Threads;
-use raddle_core::ports::{Answer, Journal, Model, Pages, Prompt, Said, Waiting};
+use raddle_core::ports::{Answer, Blobs, Journal, Model, Pages, Prompt, Said, Waiting};
 use raddle_core::{
-    AgentMessage, Failure, FailureKind, ItemBody, ItemId, ModelEnd, Part, Timestamp, Usage,
+    AgentMessage, Call, Entry, Failure, FailureKind, Image, Input, ItemBody, ItemId, ModelEnd,
+    Part, Timestamp, Usage,
 };
 use raddle_server::Providers;
 use raddle_store::MemoryJournal;
 
 /// Live threads in memory, whose model says these messages, one in each call, and then fails. A message
-/// that ends in `…` is only begun: the call says no more and does not end.
+/// that ends in `…` is only begun: the call says no more and does not end. `calls NAME ARGUMENTS`, on a line
+/// for each, calls tools, and `heard` says what the model was given for its calls, and which images it saw.
 pub fn threads(says: &[&str]) -> impl FnOnce(Providers) -> Threads + use<> {
     threads_of(Arc::new(MemoryJournal::new()), says)
 }
@@ -23,7 +25,7 @@ pub fn threads_of(
     journal: Arc<MemoryJournal>,
     says: &[&str],
 ) -> impl FnOnce(Providers) -> Threads + use<> {
-    with_pages(journal.clone(), journal, says)
+    with(journal.clone(), journal.clone(), journal, says)
 }
 
 /// The same in a journal of one's own, which has no pages.
@@ -41,14 +43,25 @@ pub fn with_pages(
     pages: Arc<dyn Pages>,
     says: &[&str],
 ) -> impl FnOnce(Providers) -> Threads + use<> {
+    with(journal, pages, Arc::new(MemoryJournal::new()), says)
+}
+
+fn with(
+    journal: Arc<dyn Journal>,
+    pages: Arc<dyn Pages>,
+    blobs: Arc<dyn Blobs>,
+    says: &[&str],
+) -> impl FnOnce(Providers) -> Threads + use<> {
     let says = says.iter().map(|it| (*it).to_owned()).collect();
     move |_| {
         let memory = Arc::new(MemoryJournal::new());
         Threads::new(raddle_agent::Options {
             journal,
             pages,
+            blobs,
             memory: memory.clone(),
-            memory_pages: memory,
+            memory_pages: memory.clone(),
+            memory_blobs: memory,
             model: Arc::new(Script(Mutex::new(says))),
             clock: || Timestamp(1_700_000_000_000),
             node: "test".to_owned(),
@@ -61,9 +74,14 @@ pub fn with_pages(
 struct Script(Mutex<VecDeque<String>>);
 
 impl Model for Script {
-    fn call(&self, _: Prompt) -> Box<dyn Answer> {
+    fn call(&self, prompt: Prompt) -> Box<dyn Answer> {
         let text = self.0.lock().expect("the script").pop_front();
+        let text = text.map(|text| match text.as_str() {
+            "heard" => given(&prompt.entries),
+            _ => text,
+        });
         let said = match text {
+            Some(text) if text.starts_with("calls ") => calls(&text),
             Some(text) if text.ends_with('…') => {
                 let id = ItemId::mint();
                 let open = ItemBody::AgentMessage(AgentMessage::default());
@@ -102,6 +120,44 @@ impl Model for Script {
         };
         Box::new(Lines { said, ends: true })
     }
+}
+
+fn calls(text: &str) -> VecDeque<Said> {
+    let calls = text.lines().enumerate().map(|(at, line)| {
+        let (_, call) = line.split_once(' ').expect("a call");
+        let (tool, arguments) = call.split_once(' ').expect("arguments");
+        let call = Call {
+            id: format!("call-{at}"),
+            tool: tool.to_owned(),
+            arguments: arguments.to_owned(),
+            freeform: false,
+            alone: false,
+        };
+        Said::Tool(ItemId::mint(), call)
+    });
+    calls.collect()
+}
+
+fn given(entries: &[Entry]) -> String {
+    let seen = |image: &Image| match image {
+        Image::Url { url } => format!("[{url}]"),
+        other => format!("[{other:?}]"),
+    };
+    let mut given = Vec::new();
+    for entry in entries {
+        match entry {
+            Entry::Output { output, .. } => {
+                given.extend(Some(output.text.clone()).filter(|text| !text.is_empty()));
+                given.extend(output.images.iter().map(seen));
+            }
+            Entry::User(input) => given.extend(input.iter().filter_map(|part| match part {
+                Input::Image { image, .. } => Some(seen(image)),
+                _ => None,
+            })),
+            _ => {}
+        }
+    }
+    given.join(" · ")
 }
 
 struct Lines {

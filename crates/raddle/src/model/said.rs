@@ -7,7 +7,7 @@ use raddle_core::ports::Said;
 use raddle_core::{
     AgentMessage, Call, ItemBody, ItemId, ModelEnd, Part, Phase, Reasoning, Sealed, Usage,
 };
-use raddle_model::{Event, ItemKind, Tokens};
+use raddle_model::{CallForm, Event, ItemKind, Tokens};
 
 /// What an event means to the agent.
 pub(super) fn said(event: Event, ids: &mut BTreeMap<Arc<str>, ItemId>, vendor: &str) -> Said {
@@ -45,12 +45,13 @@ pub(super) fn said(event: Event, ids: &mut BTreeMap<Arc<str>, ItemId>, vendor: &
             call_id,
             name,
             arguments,
-            ..
+            form,
         } => {
             let call = Call {
                 id: call_id,
                 tool: name,
                 arguments,
+                freeform: form == CallForm::Freeform,
                 alone: false,
             };
             Said::Tool(ItemId::mint(), call)

@@ -1,5 +1,7 @@
 //! Turns of the real server against `raddle mock`.
 
+mod tools;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};

@@ -151,6 +151,7 @@ fn with_image(turn: &str, image: Image) -> Body {
         input: vec![Input::Image {
             image,
             detail: None,
+            path: None,
         }],
         client_id: None,
     });

@@ -131,6 +131,7 @@ pub async fn thread(home: &Path, size: &Size) -> Result<Made> {
             input.push(Input::Image {
                 image,
                 detail: None,
+                path: None,
             });
         }
         let full = made.blob(&store, rng.bytes(size.full_bytes)).await?;

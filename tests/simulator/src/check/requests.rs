@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use raddle_core::{
-    Answer, AnswerRequest, Body, Event, Outcome, Record, Refusal, RequestNumber, Resolution,
+    Answer, AnswerRequest, Ask, Body, Event, Outcome, Record, Refusal, RequestNumber, Resolution,
 };
 
 use super::{Check, Oracle, broken};
@@ -22,7 +22,7 @@ pub fn is_yes(resolution: &Resolution) -> bool {
     }
 }
 
-/// I4: a request opens once and is settled once.
+/// I4: a request opens once and is settled once, and a client runs only what is wholly asked for.
 pub fn i4_requests(oracle: &Oracle, record: &Record) -> Check {
     let Body::Event(event) = &record.body else {
         return Ok(());
@@ -36,6 +36,10 @@ pub fn i4_requests(oracle: &Oracle, record: &Record) -> Check {
             }
             if !oracle.items.get(&it.item).is_some_and(|item| item.open) {
                 return broken(I4, format!("request {} is about nothing open", it.request));
+            }
+            // To ask a client is to start its tool, which an answer that breaks off must not have done.
+            if oracle.answering && it.ask == (Ask::ClientTool {}) {
+                return broken(I4, format!("{} is run before its call is whole", it.item));
             }
             Ok(())
         }

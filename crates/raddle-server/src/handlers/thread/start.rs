@@ -22,6 +22,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
             Ok(config) => config,
             Err(error) => return reply.error(error),
         };
+        let settings = match threads::settings(&params, &config) {
+            Ok(settings) => settings,
+            Err(error) => return reply.error(error),
+        };
         let id = ThreadId::mint();
         let started = ThreadStarted {
             thread: id,
@@ -34,7 +38,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
             ephemeral: params.ephemeral.unwrap_or_default(),
             paginated: params.history_mode == Some(ThreadHistoryMode::Paginated),
             git: None,
-            settings: threads::settings(&params, &config),
+            settings,
         };
         let cwd = &started.settings.cwd;
         let sources = rooms.threads.instructions(cwd).await.sources;

@@ -22,7 +22,9 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnSteer>) {
         // Until the thread's inbox has it: from there on the inbox keeps the order.
         let _lane = reply.take_pass();
         let id = params.thread_id;
-        let message = match threads::message(params.input, params.client_user_message_id) {
+        let (input, client_id) = (params.input, params.client_user_message_id);
+        let message = threads::message(&rooms.threads, &session, id, input, client_id);
+        let message = match message.await {
             Ok(message) => message,
             Err(error) => return reply.error(error),
         };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use raddle_agent::{IMAGES_BYTES_MAX, ImageError, Picture, Threads};
 use raddle_core::{Answer, AnswerRequest, Ask, Command, Image, Output, RequestNumber, ThreadId};
 use raddle_protocol as wire;
 use raddle_rpc::{Id, Response};
@@ -12,11 +13,14 @@ use serde_json::value::RawValue;
 use crate::rooms::Rooms;
 use crate::session::Session;
 
+/// How many bytes the texts in the answer of a client's tool may have together.
+const TOOL_TEXT_BYTES_MAX: usize = 1 << 20;
+
 /// Hands an answer to the thread that asked. The first one counts; what answers nothing is only noted.
 pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Response<'_>) {
     let asked = named(&response.id).filter(|(id, _)| session.threads().contains(id));
     let handle = asked.and_then(|(id, _)| rooms.threads.live(id));
-    let (Some((_, request)), Some(handle)) = (asked, handle) else {
+    let (Some((id, request)), Some(handle)) = (asked, handle) else {
         session.counts.noise();
         tracing::info!(connection = session.number, id = %response.id, "an answer to nothing");
         return;
@@ -31,7 +35,7 @@ pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Respons
     };
     let said = response.outcome.map(RawValue::to_owned);
     let said = said.map_err(|error| error.message.into_owned());
-    let session = session.clone();
+    let (session, threads) = (session.clone(), rooms.threads.clone());
     tokio::spawn(async move {
         let _turn = turn;
         let ask = handle.look(move |thread| {
@@ -42,10 +46,14 @@ pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Respons
         let Ok(Some(ask)) = ask.await else {
             return tracing::info!(connection = session.number, %request, "an answer too late");
         };
+        let answer = match answer(&ask, said) {
+            Answer::Tool { output, content } => keep(&threads, id, output, content).await,
+            answer => answer,
+        };
         let command = Command::AnswerRequest(Box::new(AnswerRequest {
             request,
             by: who(&session),
-            answer: answer(&ask, said),
+            answer,
         }));
         let number = session.number;
         let taken = move |outcome: Result<_, _>| {
@@ -79,7 +87,7 @@ fn answer(ask: &Ask, said: Result<Box<RawValue>, String>) -> Answer {
     match ask {
         Ask::Command(_) => read(said).map_or_else(failed, command),
         Ask::Patch(_) => read(said).map_or_else(failed, patch),
-        Ask::ClientTool {} => read(said).map_or_else(failed, tool),
+        Ask::ClientTool {} => read(said).and_then(tool).unwrap_or_else(failed),
         Ask::Permissions(_) => {
             let granted: Result<wire::PermissionsRequestApprovalResponse, _> = read(said);
             let granted = granted.map(|it| serde_json::to_value(it).unwrap_or_default());
@@ -142,7 +150,7 @@ fn patch(said: wire::FileChangeRequestApprovalResponse) -> Answer {
     }
 }
 
-fn tool(said: wire::DynamicToolCallResponse) -> Answer {
+fn tool(said: wire::DynamicToolCallResponse) -> Result<Answer, String> {
     use wire::DynamicToolCallOutputContentItem as Content;
     let mut output = Output {
         failed: !said.success,
@@ -150,7 +158,12 @@ fn tool(said: wire::DynamicToolCallResponse) -> Answer {
     };
     for content in &said.content_items {
         match content {
-            Content::InputText(it) => output.text.push_str(&it.text),
+            Content::InputText(it) => {
+                if !output.text.is_empty() {
+                    output.text.push('\n');
+                }
+                output.text.push_str(&it.text);
+            }
             Content::InputImage(it) => output.images.push(Image::Url {
                 url: it.image_url.clone(),
             }),
@@ -158,8 +171,55 @@ fn tool(said: wire::DynamicToolCallResponse) -> Answer {
             Content::InputAudio(_) | Content::Unrecognized(_) => {}
         }
     }
-    Answer::Tool {
+    if output.text.len() > TOOL_TEXT_BYTES_MAX {
+        let bytes = output.text.len();
+        return Err(format!(
+            "the tool gave {bytes} bytes of text, and at most {TOOL_TEXT_BYTES_MAX} are taken; ask it for less"
+        ));
+    }
+    Ok(Answer::Tool {
         output,
         content: serde_json::to_value(&said.content_items).unwrap_or_default(),
+    })
+}
+
+/// Keeps the images that a tool gave. The record of the answer only names them.
+async fn keep(threads: &Threads, id: ThreadId, mut output: Output, mut content: Value) -> Answer {
+    let mut pictures = Vec::new();
+    let mut bytes = 0;
+    for image in &output.images {
+        let Image::Url { url } = image else {
+            continue;
+        };
+        match Picture::of_url(url) {
+            Ok(picture) => {
+                bytes += picture.bytes();
+                pictures.push(picture);
+            }
+            Err(error) => {
+                return failed(format!("an image that the tool gave is not taken: {error}"));
+            }
+        }
     }
+    if bytes > IMAGES_BYTES_MAX {
+        let error = ImageError::TooLarge;
+        return failed(format!(
+            "the images that the tool gave are not taken: {error}"
+        ));
+    }
+    output.images.clear();
+    for picture in pictures {
+        match threads.keep(id, picture).await {
+            Ok(image) => output.images.push(image),
+            Err(error) => return failed(format!("an image could not be kept: {error}")),
+        }
+    }
+    let parts = content.as_array_mut().into_iter().flatten();
+    let shown = parts.filter(|part| part["type"] == "inputImage");
+    for (part, image) in shown.zip(&output.images) {
+        if let Image::Blob(blob) = image {
+            part["imageUrl"] = blob.url().into();
+        }
+    }
+    Answer::Tool { output, content }
 }

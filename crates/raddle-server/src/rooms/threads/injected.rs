@@ -91,6 +91,7 @@ fn read(item: &Value) -> Result<Option<Injected>, String> {
                 tool: it.name,
                 arguments: it.arguments,
                 alone: false,
+                freeform: false,
             })
         }
         "function_call_output" => {
@@ -153,6 +154,7 @@ fn input(content: Content) -> Result<Vec<Input>, String> {
         } => Ok(Input::Image {
             image: image(image_url, file_id)?,
             detail,
+            path: None,
         }),
     });
     parts.collect()

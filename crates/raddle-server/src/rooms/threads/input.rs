@@ -1,18 +1,81 @@
 //! What users say.
 
-use raddle_core::{Image, Input, Message};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use raddle_agent::{IMAGES_BYTES_MAX, ImageError, Picture, Threads};
+use raddle_core::{Image, Input, Message, ThreadId};
 use raddle_protocol as wire;
 
+use super::refused;
+use crate::rooms::files;
+use crate::session::Session;
 use crate::wire_error::WireError;
 
 /// How many characters the texts of one input may have together.
 pub(super) const CHARS_MAX: usize = 1 << 20;
 
-/// A message of the user, unless it is too long.
-pub(crate) fn message(
+/// A message of the user, unless it is too long. Its images are kept by then: what a file holds later does
+/// not matter.
+pub(crate) async fn message(
+    threads: &Threads,
+    session: &Session,
+    id: ThreadId,
     input: Vec<wire::UserInput>,
     client_id: Option<String>,
 ) -> Result<Message, WireError> {
+    refuse_too_long(&input)?;
+    // All are looked at before any is kept.
+    let mut parts = Vec::new();
+    let mut bytes = 0;
+    for part in input {
+        let picture = picture(session, &part).await?;
+        bytes += picture.as_ref().map_or(0, Picture::bytes);
+        if bytes > IMAGES_BYTES_MAX {
+            return Err(no_image(&part, ImageError::TooLarge));
+        }
+        parts.push((part, picture));
+    }
+    let mut message = Message {
+        item: wire::ItemId::mint(),
+        input: Vec::new(),
+        client_id,
+    };
+    for (part, picture) in parts {
+        let kept = match picture {
+            Some(picture) => Some(threads.keep(id, picture).await),
+            None => None,
+        };
+        let kept = kept.transpose().map_err(|error| refused(id, error))?;
+        message.input.extend(self::part(part, kept));
+    }
+    Ok(message)
+}
+
+/// A message that waits in a queue, unless it is too long or holds an image.
+pub(crate) fn message_to_queue(
+    input: Vec<wire::UserInput>,
+    client_id: Option<String>,
+) -> Result<Message, WireError> {
+    refuse_too_long(&input)?;
+    let is_image = |it: &wire::UserInput| {
+        matches!(
+            it,
+            wire::UserInput::Image(_) | wire::UserInput::LocalImage(_)
+        )
+    };
+    if input.iter().any(is_image) {
+        let what = "an image cannot wait in the queue; send it with turn/start or turn/steer";
+        return Err(WireError::Refused(what.into()));
+    }
+    Ok(Message {
+        item: wire::ItemId::mint(),
+        input: input.into_iter().filter_map(|it| part(it, None)).collect(),
+        client_id,
+    })
+}
+
+fn refuse_too_long(input: &[wire::UserInput]) -> Result<(), WireError> {
     let chars = input.iter().map(chars).sum();
     if chars > CHARS_MAX {
         return Err(WireError::InputTooLarge {
@@ -20,11 +83,7 @@ pub(crate) fn message(
             chars_max: CHARS_MAX,
         });
     }
-    Ok(Message {
-        item: wire::ItemId::mint(),
-        input: input.into_iter().filter_map(part).collect(),
-        client_id,
-    })
+    Ok(())
 }
 
 fn chars(input: &wire::UserInput) -> usize {
@@ -34,7 +93,57 @@ fn chars(input: &wire::UserInput) -> usize {
     }
 }
 
-fn part(input: wire::UserInput) -> Option<Input> {
+/// The image of a part, if it has one of its own.
+async fn picture(session: &Session, input: &wire::UserInput) -> Result<Option<Picture>, WireError> {
+    let picture = match input {
+        wire::UserInput::Image(wire::ImageUserInput {
+            image: wire::InputImage::Url { url },
+            ..
+        }) => Picture::of_url(url),
+        wire::UserInput::LocalImage(it) => {
+            files::refuse_too_long(&it.path)?;
+            let path = it.path.clone();
+            let read = move || read(Path::new(&path));
+            let bytes = session.disk.run(&session.outgoing, read).await??;
+            Picture::of(bytes)
+        }
+        _ => return Ok(None),
+    };
+    picture.map(Some).map_err(|error| no_image(input, error))
+}
+
+/// Reads a file, and of one that is too large only so much that this shows.
+fn read(path: &Path) -> Result<Vec<u8>, WireError> {
+    let no_file = |what: String| {
+        let message = format!("the image {} cannot be read: {what}", path.display());
+        WireError::NoImage(message)
+    };
+    let (file, metadata) = files::open(path).map_err(|error| match error {
+        WireError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            no_file("there is no such file".to_owned())
+        }
+        WireError::Io(error) => no_file(error.to_string()),
+        error => error,
+    })?;
+    if metadata.is_dir() {
+        return Err(no_file("it is a folder".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    let most = IMAGES_BYTES_MAX as u64 + 1;
+    let read = file.take(most).read_to_end(&mut bytes);
+    read.map_err(|error| no_file(error.to_string()))?;
+    Ok(bytes)
+}
+
+fn no_image(input: &wire::UserInput, error: ImageError) -> WireError {
+    WireError::NoImage(match input {
+        wire::UserInput::LocalImage(it) => format!("the image {} is not taken: {error}", it.path),
+        _ => format!("an image is not taken: {error}"),
+    })
+}
+
+/// A part as threads keep it, with its image if that was kept.
+fn part(input: wire::UserInput, kept: Option<Image>) -> Option<Input> {
     Some(match input {
         wire::UserInput::Text(it) => Input::Text {
             text: it.text,
@@ -43,14 +152,18 @@ fn part(input: wire::UserInput) -> Option<Input> {
         },
         wire::UserInput::Image(it) => Input::Image {
             image: match it.image {
-                wire::InputImage::Url { url } => Image::Url { url },
+                wire::InputImage::Url { url } => kept.unwrap_or(Image::Url { url }),
                 wire::InputImage::File { file_id } => Image::File { id: file_id },
             },
             detail: it.detail.map(|detail| detail.as_str().to_owned()),
+            path: None,
         },
         wire::UserInput::LocalImage(it) => Input::Image {
-            image: Image::Path { path: it.path },
+            image: kept.unwrap_or_else(|| Image::Path {
+                path: it.path.clone(),
+            }),
             detail: it.detail.map(|detail| detail.as_str().to_owned()),
+            path: Some(it.path),
         },
         wire::UserInput::Audio(it) => Input::Audio { url: it.url },
         wire::UserInput::LocalAudio(it) => Input::AudioFile { path: it.path },

@@ -1,7 +1,6 @@
 //! Threads and their turns as answers show them.
 
 use std::collections::VecDeque;
-use std::io;
 
 use raddle_agent::{AgentError, Peek, Threads};
 use raddle_core::ports::{ItemEntry, Mark, Page, PageQuery, TurnEntry};
@@ -12,8 +11,7 @@ use raddle_core::{
 use raddle_protocol as wire;
 use wire::TurnItemsView;
 
-/// How many bytes of items one answer holds. A single item may have more.
-const ITEMS_BYTES_MAX: usize = 8 << 20;
+use super::items::{ITEMS_BYTES_MAX, show, weight};
 
 /// About how many bytes a turn has beside its items.
 const TURN_BYTES: usize = 250;
@@ -217,7 +215,13 @@ impl<'a> Look<'a> {
                     self.open_items(open, &mut turn.items);
                 }
             }
-            TurnItemsView::Summary => turn.items = self.ends(&entry.turn).await?,
+            TurnItemsView::Summary => {
+                turn.items = self.ends(&entry.turn).await?;
+                let bytes = turn.items.iter().map(weight).sum();
+                self.is_full = bytes > self.room && self.is_begun;
+                self.is_begun = true;
+                self.room = self.room.saturating_sub(bytes);
+            }
             TurnItemsView::NotLoaded | TurnItemsView::Unrecognized(_) => {
                 turn.items_view = TurnItemsView::NotLoaded;
             }
@@ -237,7 +241,7 @@ impl<'a> Look<'a> {
             None => Items::newest_first(Some(turn.clone())),
         };
         while let Some(entry) = self.next_of(turn, &mut from).await? {
-            let item = item_view(&entry.item);
+            let item = show(self.threads, self.id, &entry.item).await;
             let bytes = weight(&item);
             if bytes > self.room && self.is_begun {
                 whole = false;
@@ -299,8 +303,11 @@ impl<'a> Look<'a> {
                 break;
             }
         }
-        let both = first.iter().chain(&last);
-        Ok(both.map(|it| item_view(&it.item)).collect())
+        let mut both = Vec::new();
+        for it in first.iter().chain(&last) {
+            both.push(show(self.threads, self.id, &it.item).await);
+        }
+        Ok(both)
     }
 
     async fn items_page(
@@ -340,23 +347,4 @@ impl Items {
             is_over: false,
         }
     }
-}
-
-/// How many bytes an item has on the wire.
-fn weight(item: &wire::ThreadItem) -> usize {
-    struct Count(usize);
-    impl io::Write for Count {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // What cannot be written has no weight.
-    let _ = serde_json::to_writer(&mut count, item);
-    count.0
 }

@@ -58,6 +58,7 @@ pub fn naming(blob: &Blob) -> Body {
     let input = Input::Image {
         image,
         detail: None,
+        path: None,
     };
     let message = UserMessage {
         input: vec![input],

@@ -104,6 +104,9 @@ fn status(status: ItemStatus) -> Option<&'static str> {
 fn input(input: &Input) -> String {
     match input {
         Input::Text { text, .. } => text.clone(),
+        Input::Image {
+            path: Some(path), ..
+        } => format!("[image {path}]"),
         Input::Image { image: it, .. } => image(it),
         Input::Audio { url } => format!("[sound {url}]"),
         Input::AudioFile { path } => format!("[sound {path}]"),

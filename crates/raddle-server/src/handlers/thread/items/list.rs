@@ -43,10 +43,20 @@ async fn list(
     let id = params.thread_id;
     let page = threads.items(id, params.turn_id, query).await;
     let page = page.map_err(|error| threads::refused(id, error))?;
+    let data = items::shown(threads, id, &page.entries).await;
+    // With their images not all may fit; then the next page begins behind the last that does.
+    let last = data.len().checked_sub(1).map(|at| &page.entries[at]);
+    let next_cursor = match last.filter(|_| data.len() < page.entries.len()) {
+        Some(last) => {
+            let (seq, included) = (last.seq, false);
+            Some(Mark { seq, included }.to_string())
+        }
+        None => page.next,
+    };
     Ok(ThreadItemsListResponse {
-        data: page.entries.iter().map(items::entry).collect(),
+        data,
         backwards_cursor: page.back,
-        next_cursor: page.next,
+        next_cursor,
     })
 }
 

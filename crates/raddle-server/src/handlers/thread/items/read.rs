@@ -22,9 +22,15 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadItemsRead>) {
     let (id, threads) = (params.thread_id, rooms.threads.clone());
     tokio::spawn(async move {
         let found = items::find(&threads, id, &params.turn_id, &params.item_ids).await;
-        let answer = found.map(|found| ThreadItemsReadResponse {
-            data: found.iter().map(items::entry).collect(),
-        });
-        reply.finish(answer.map_err(|error| threads::refused(id, error)));
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return reply.error(threads::refused(id, error)),
+        };
+        let data = items::shown(&threads, id, &found).await;
+        if data.len() < found.len() {
+            let what = "the items are too large for one answer; ask for fewer";
+            return reply.error(WireError::Refused(what.into()));
+        }
+        reply.ok(&ThreadItemsReadResponse { data });
     });
 }

@@ -18,7 +18,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueAdd>) {
         reply,
         session,
     } = call;
-    let message = threads::message(params.input, Some(params.client_user_message_id));
+    let message = threads::message_to_queue(params.input, Some(params.client_user_message_id));
     let message = match message {
         Ok(message) => message,
         Err(error) => return reply.error(error),

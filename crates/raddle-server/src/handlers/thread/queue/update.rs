@@ -17,7 +17,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueUpdate>) {
         reply,
         session,
     } = call;
-    let message = match threads::message(params.input, None) {
+    let message = match threads::message_to_queue(params.input, None) {
         Ok(message) => message,
         Err(error) => return reply.error(error),
     };

@@ -1,0 +1,293 @@
+//! Images: kept beside the journal, read again for the model and for clients.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use raddle_core::ports::{AppendError, Blobs};
+use raddle_core::{
+    Answer, Blob, Body, Entry, Event, Image, Input, Item, Output, Record, Resolution,
+};
+use raddle_core::{ItemBody, Refusal, ThreadId};
+use raddle_protocol as wire;
+
+use crate::{AgentError, Threads};
+
+/// How many bytes the images of one message, or of one answer of a tool, may have together: what is told of
+/// it must fit into a client's queue.
+pub const IMAGES_BYTES_MAX: usize = 10 << 20;
+
+/// Why something is no image that can be kept.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    /// It is somewhere else.
+    #[error("the URL of an image must be a `data:` URL in base64")]
+    NotData,
+    /// It is something else.
+    #[error("it is no image that models read; send PNG, JPEG, GIF or WebP")]
+    NotAnImage,
+    /// It is too large, alone or with the others.
+    #[error("images may have {IMAGES_BYTES_MAX} bytes together; send fewer, or smaller ones")]
+    TooLarge,
+}
+
+/// An image that is not kept yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    bytes: Vec<u8>,
+    media: &'static str,
+}
+
+impl Picture {
+    /// Looks what bytes are.
+    pub fn of(bytes: Vec<u8>) -> Result<Self, ImageError> {
+        if bytes.len() > IMAGES_BYTES_MAX {
+            return Err(ImageError::TooLarge);
+        }
+        let media = match &bytes[..] {
+            [0x89, b'P', b'N', b'G', ..] => "image/png",
+            [0xff, 0xd8, 0xff, ..] => "image/jpeg",
+            [b'G', b'I', b'F', b'8', ..] => "image/gif",
+            [
+                b'R',
+                b'I',
+                b'F',
+                b'F',
+                _,
+                _,
+                _,
+                _,
+                b'W',
+                b'E',
+                b'B',
+                b'P',
+                ..,
+            ] => "image/webp",
+            _ => return Err(ImageError::NotAnImage),
+        };
+        Ok(Self { bytes, media })
+    }
+
+    /// Reads a `data:` URL. What it says of itself counts for nothing.
+    pub fn of_url(url: &str) -> Result<Self, ImageError> {
+        let scheme = url.get(..5).unwrap_or_default();
+        let data = url
+            .split_once(',')
+            .filter(|_| scheme.eq_ignore_ascii_case("data:"));
+        let (said, data) = data.ok_or(ImageError::NotData)?;
+        if !said.to_ascii_lowercase().ends_with(";base64") {
+            return Err(ImageError::NotData);
+        }
+        if data.len() / 4 > IMAGES_BYTES_MAX / 3 {
+            return Err(ImageError::TooLarge);
+        }
+        Self::of(STANDARD.decode(data).map_err(|_| ImageError::NotData)?)
+    }
+
+    /// How many bytes it has.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl Threads {
+    /// Keeps an image for a thread. A record may name it now.
+    pub async fn keep(&self, id: ThreadId, picture: Picture) -> Result<Image, AgentError> {
+        let blobs = self.shared.blobs_of(id);
+        let kept = blobs.put(picture.bytes, picture.media.to_owned()).await;
+        kept.map(Image::Blob).map_err(|error| match error {
+            AppendError::Unavailable(_) => AgentError::Unavailable,
+            error => Refusal::NotStored(error.to_string()).into(),
+        })
+    }
+
+    /// Puts the images of an item in the place of their names.
+    pub async fn show(&self, id: ThreadId, item: &mut wire::ThreadItem) {
+        if shows_images(item) {
+            show(&*self.shared.blobs_of(id), item).await;
+        }
+    }
+}
+
+/// Whether an item may hold names of images.
+fn shows_images(item: &wire::ThreadItem) -> bool {
+    matches!(
+        item,
+        wire::ThreadItem::UserMessage(_) | wire::ThreadItem::DynamicToolCall(_)
+    )
+}
+
+/// Puts images in the place of their names. One that cannot be read is named in words.
+pub(crate) async fn show(blobs: &dyn Blobs, item: &mut wire::ThreadItem) {
+    use wire::DynamicToolCallOutputContentItem as Content;
+    match item {
+        wire::ThreadItem::UserMessage(it) => {
+            for part in &mut it.content {
+                let wire::UserInput::Image(wire::ImageUserInput {
+                    image: wire::InputImage::Url { url },
+                    ..
+                }) = part
+                else {
+                    continue;
+                };
+                if let Some(Err(words)) = look_up(blobs, url).await {
+                    *part = wire::UserInput::Text(wire::TextUserInput {
+                        text: words,
+                        text_elements: Vec::new(),
+                    });
+                }
+            }
+        }
+        wire::ThreadItem::DynamicToolCall(it) => {
+            for part in it.content_items.iter_mut().flatten() {
+                let Content::InputImage(image) = part else {
+                    continue;
+                };
+                if let Some(Err(text)) = look_up(blobs, &mut image.image_url).await {
+                    let words = wire::InputTextDynamicToolCallOutputContentItem { text };
+                    *part = Content::InputText(words);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The same in what is told.
+pub(crate) async fn show_told(blobs: &dyn Blobs, told: &mut wire::Notification) {
+    match told {
+        wire::Notification::ItemStarted(it) => show(blobs, &mut it.item).await,
+        wire::Notification::ItemCompleted(it) => show(blobs, &mut it.item).await,
+        _ => {}
+    }
+}
+
+/// Puts an image in the place of its name, if that is one; else says why not.
+async fn look_up(blobs: &dyn Blobs, url: &mut String) -> Option<Result<(), String>> {
+    let blob = Blob::of_url(url)?;
+    Some(data_url(blobs, blob).await.map(|data| *url = data))
+}
+
+/// A blob as a `data:` URL; else words in its place.
+async fn data_url(blobs: &dyn Blobs, blob: Blob) -> Result<String, String> {
+    let media = blob.media.clone();
+    let bytes = blobs.get(blob).await.map_err(|error| {
+        tracing::warn!(%error, "an image cannot be read");
+        format!("[an image that cannot be read: {error}]")
+    })?;
+    let mut url = format!("data:{media};base64,");
+    STANDARD.encode_string(bytes, &mut url);
+    Ok(url)
+}
+
+/// Puts images in the place of their names, for a model.
+pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [Entry]) {
+    for entry in entries {
+        match entry {
+            Entry::User(input) => {
+                for part in input {
+                    let Input::Image { image, .. } = part else {
+                        continue;
+                    };
+                    if let Err(words) = look_at_one(blobs, image).await {
+                        *part = Input::text(words);
+                    }
+                }
+            }
+            Entry::Output { output, .. } => {
+                let mut seen = Vec::new();
+                for mut image in std::mem::take(&mut output.images) {
+                    match look_at_one(blobs, &mut image).await {
+                        Ok(()) => seen.push(image),
+                        Err(words) => output.text.push_str(&words),
+                    }
+                }
+                output.images = seen;
+            }
+            Entry::Summary(_)
+            | Entry::Developer(_)
+            | Entry::Assistant { .. }
+            | Entry::Reasoning(_)
+            | Entry::Call(_)
+            | Entry::Note(_) => {}
+        }
+    }
+}
+
+async fn look_at_one(blobs: &dyn Blobs, image: &mut Image) -> Result<(), String> {
+    if let Image::Blob(blob) = image {
+        let url = data_url(blobs, blob.clone()).await?;
+        *image = Image::Url { url };
+    }
+    Ok(())
+}
+
+/// The images that a record names.
+pub(crate) fn named(record: &Record) -> Vec<&Blob> {
+    let Body::Event(event) = &record.body else {
+        return Vec::new();
+    };
+    match &**event {
+        Event::InputAccepted(it) => of_item(&it.item),
+        Event::ItemCompleted(it) => of_item(&it.item),
+        Event::RequestResolved(it) => match &it.resolution {
+            Resolution::Answered { answer, .. } => match &**answer {
+                Answer::Tool { output, .. } => of_output(output).collect(),
+                _ => Vec::new(),
+            },
+            Resolution::Expired {} | Resolution::Withdrawn {} => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+fn of_item(item: &Item) -> Vec<&Blob> {
+    let mut blobs: Vec<&Blob> = item.output.iter().flat_map(of_output).collect();
+    if let ItemBody::UserMessage(message) = &item.body {
+        blobs.extend(message.input.iter().filter_map(|part| match part {
+            Input::Image { image, .. } => of_image(image),
+            _ => None,
+        }));
+    }
+    blobs
+}
+
+fn of_output(output: &Output) -> impl Iterator<Item = &Blob> {
+    output.images.iter().filter_map(of_image)
+}
+
+fn of_image(image: &Image) -> Option<&Blob> {
+    match image {
+        Image::Blob(blob) => Some(blob),
+        Image::Url { .. } | Image::Path { .. } | Image::File { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_images_that_models_read_are_kept() {
+        let url = |bytes: &[u8]| format!("data:image/x;base64,{}", STANDARD.encode(bytes));
+        let large = format!("data:;base64,{}", "A".repeat(IMAGES_BYTES_MAX / 3 * 4 + 8));
+        for (url, wanted) in [
+            (url(b"\x89PNG\r\n"), Ok("image/png")),
+            (url(b"\xff\xd8\xff\xe0"), Ok("image/jpeg")),
+            (url(b"GIF89a"), Ok("image/gif")),
+            (url(b"RIFF....WEBPVP8 "), Ok("image/webp")),
+            ("DATA:;BASE64,R0lGODlh".to_owned(), Ok("image/gif")),
+            (url(b"<svg/>"), Err(ImageError::NotAnImage)),
+            (url(b""), Err(ImageError::NotAnImage)),
+            (large, Err(ImageError::TooLarge)),
+            ("data:image/gif,GIF89a".to_owned(), Err(ImageError::NotData)),
+            (
+                "data:image/gif;base64,?".to_owned(),
+                Err(ImageError::NotData),
+            ),
+            ("https://a/b.png".to_owned(), Err(ImageError::NotData)),
+            ("dätá,".to_owned(), Err(ImageError::NotData)),
+        ] {
+            let found = Picture::of_url(&url).map(|it| it.media);
+            assert_eq!(found, wanted, "{}", &url[..url.len().min(60)]);
+        }
+    }
+}

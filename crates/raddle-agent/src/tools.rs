@@ -1,0 +1,325 @@
+//! Tools that clients offer and run: how the model is told of them, and what its calls mean.
+
+use std::collections::HashSet;
+
+use raddle_core::ports::ToolSpec;
+use raddle_core::{Admission, Call, ClientTool, GoalStatus, ItemBody, Tool};
+use raddle_protocol::{DynamicToolNamespaceTool, DynamicToolSpec};
+use serde_json::{Value, json};
+
+/// How many tools a thread may have, as many as vendors take.
+const TOOLS_MAX: usize = 128;
+
+/// How many bytes their descriptions may have as JSON: they are read with every call of the model.
+const BYTES_MAX: usize = 256 << 10;
+
+/// How long the name of a tool may be, with that of its group.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The tool with which a model says where the goal stands.
+const UPDATE_GOAL: &str = "update_goal";
+
+/// Why tools cannot be offered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolsError {
+    /// There are too many.
+    #[error("dynamicTools has {0} tools, and a thread takes at most {TOOLS_MAX}")]
+    TooMany(usize),
+    /// They are too long.
+    #[error("dynamicTools has {0} bytes, and a thread takes at most {BYTES_MAX}")]
+    TooLong(usize),
+    /// One has a name that no vendor takes.
+    #[error(
+        "the tool name `{0}` cannot be used: with its namespace and two underscores between them it must be \
+         1 to {NAME_BYTES_MAX} letters, digits, `_` or `-`"
+    )]
+    BadName(String),
+    /// Two have one name.
+    #[error("two tools are named `{0}`; give each a name of its own")]
+    TwoOfOneName(String),
+    /// The schema of one is none.
+    #[error("the inputSchema of the tool `{0}` must be an object")]
+    BadSchema(String),
+}
+
+/// Tools as a client offers them, in the form in which a thread keeps them.
+pub fn client_tools(specs: &[DynamicToolSpec]) -> Result<Vec<Value>, ToolsError> {
+    let kept = specs.iter().filter_map(|it| serde_json::to_value(it).ok());
+    let kept: Vec<Value> = kept.collect();
+    let bytes: usize = kept.iter().map(|it| it.to_string().len()).sum();
+    if bytes > BYTES_MAX {
+        return Err(ToolsError::TooLong(bytes));
+    }
+    let offered = Offered::of(&kept);
+    if offered.tools.len() > TOOLS_MAX {
+        return Err(ToolsError::TooMany(offered.tools.len()));
+    }
+    let mut names = HashSet::new();
+    for it in &offered.tools {
+        let name = &it.spec.name;
+        let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        let has_all = !it.tool.is_empty() && it.namespace.as_deref() != Some("");
+        if !has_all || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_known) {
+            return Err(ToolsError::BadName(it.tool.clone()));
+        }
+        if !it.spec.schema.is_object() {
+            return Err(ToolsError::BadSchema(name.clone()));
+        }
+        if !names.insert(name) {
+            return Err(ToolsError::TwoOfOneName(name.clone()));
+        }
+    }
+    Ok(kept)
+}
+
+/// The tools of a thread, in the order in which its client named them, and then ours.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Offered {
+    tools: Vec<OfClient>,
+    /// Whether the model may say where the goal stands.
+    goal: bool,
+}
+
+/// A tool that the client runs.
+#[derive(Clone, Debug, PartialEq)]
+struct OfClient {
+    namespace: Option<String>,
+    tool: String,
+    spec: ToolSpec,
+}
+
+impl Offered {
+    /// What a thread keeps of its tools. What this version does not know is offered to nobody.
+    pub(crate) fn of(client_tools: &[Value]) -> Self {
+        let mut tools = Vec::new();
+        for kept in client_tools {
+            match serde_json::from_value(kept.clone()) {
+                Ok(DynamicToolSpec::Function(it)) => tools.push(OfClient {
+                    namespace: None,
+                    spec: ToolSpec {
+                        name: it.name.clone(),
+                        description: it.description,
+                        schema: it.input_schema,
+                    },
+                    tool: it.name,
+                }),
+                Ok(DynamicToolSpec::Namespace(group)) => {
+                    for it in group.tools {
+                        let DynamicToolNamespaceTool::Function(it) = it else {
+                            continue;
+                        };
+                        // Only some vendors know groups, so the group goes into the name.
+                        let spec = ToolSpec {
+                            name: format!("{}__{}", group.name, it.name),
+                            description: format!("{}\n\n{}", it.description, group.description),
+                            schema: it.input_schema,
+                        };
+                        tools.push(OfClient {
+                            namespace: Some(group.name.clone()),
+                            tool: it.name,
+                            spec,
+                        });
+                    }
+                }
+                Ok(DynamicToolSpec::Unrecognized(_)) | Err(_) => {}
+            }
+        }
+        Self { tools, goal: false }
+    }
+
+    /// With the tool for the goal, where there is one. A tool of the client that has its name stands.
+    pub(crate) fn with_goal(mut self, has_goal: bool) -> Self {
+        self.goal = has_goal && !self.tools.iter().any(|it| it.spec.name == UPDATE_GOAL);
+        self
+    }
+
+    /// What the model is told of them. The same tools give the same bytes, so that a vendor's cache knows
+    /// them again.
+    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
+        let specs = self.tools.iter().map(|it| it.spec.clone());
+        specs.chain(self.goal.then(update_goal)).collect()
+    }
+
+    /// What a call is, and what becomes of it. Whatever the model calls, it is answered.
+    pub(crate) fn meant(&self, call: &Call) -> (ItemBody, Admission) {
+        let name = &call.tool;
+        let told = |why: String| {
+            let body = ItemBody::Tool(Tool { name: name.clone() });
+            (body, Admission::Deny(why))
+        };
+        if self.goal && name == UPDATE_GOAL && !call.freeform {
+            let body = ItemBody::Tool(Tool { name: name.clone() });
+            return (body, said_of_goal(&call.arguments));
+        }
+        let found = self.tools.iter().find(|it| it.spec.name == *name);
+        let Some(found) = found.filter(|_| !call.freeform) else {
+            return told(format!("There is no tool named {name}."));
+        };
+        let arguments = match call.object() {
+            Ok(arguments) => arguments,
+            Err(why) => {
+                return told(format!(
+                    "The tool {name} was not called, because its arguments cannot be read: {why}. Call it again \
+                     with a JSON object that fits its schema."
+                ));
+            }
+        };
+        let body = ItemBody::ClientTool(ClientTool {
+            tool: found.tool.clone(),
+            namespace: found.namespace.clone(),
+            arguments,
+            content: None,
+            duration_ms: None,
+        });
+        (body, Admission::Client)
+    }
+}
+
+fn update_goal() -> ToolSpec {
+    let status = json!({
+        "type": "string", "enum": ["complete", "blocked"],
+        "description": "complete: the goal is reached and nothing that it asks for is left. \
+                        blocked: you cannot go on without help from the user.",
+    });
+    ToolSpec {
+        name: UPDATE_GOAL.to_owned(),
+        description:
+            "Says where the goal of this thread stands. Call it only once it is reached, or cannot \
+                      be reached without help."
+                .to_owned(),
+        schema: json!({
+            "type": "object", "properties": { "status": status },
+            "required": ["status"], "additionalProperties": false,
+        }),
+    }
+}
+
+/// What the model says of the goal.
+fn said_of_goal(arguments: &str) -> Admission {
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+    match arguments["status"].as_str() {
+        Some("complete") => Admission::Goal(GoalStatus::Complete),
+        Some("blocked") => Admission::Goal(GoalStatus::Blocked),
+        _ => Admission::Deny("The status must be complete or blocked.".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(name: &str) -> Value {
+        json!({"type": "function", "name": name, "description": "d", "inputSchema": {"type": "object"}})
+    }
+
+    fn read(specs: &Value) -> Vec<DynamicToolSpec> {
+        serde_json::from_value(specs.clone()).expect("tools")
+    }
+
+    #[test]
+    fn tools_that_no_vendor_takes_are_refused() {
+        let many: Vec<Value> = (0..=TOOLS_MAX)
+            .map(|it| function(&it.to_string()))
+            .collect();
+        let mut long = function("a");
+        long["description"] = "x".repeat(BYTES_MAX).into();
+        let mut loose = function("a");
+        loose["inputSchema"] = json!(true);
+        let group = |name: &str, tool: &str| json!({"type": "namespace", "name": name, "description": "g", "tools": [function(tool)]});
+        for (specs, wanted) in [
+            (json!([]), None),
+            (json!([function("look-up_2")]), None),
+            (
+                json!([group("a", "b"), function("b"), {"type": "later"}]),
+                None,
+            ),
+            (json!(many), Some("has 129 tools")),
+            (
+                json!([long]),
+                Some("bytes, and a thread takes at most 262144"),
+            ),
+            (
+                json!([loose]),
+                Some("inputSchema of the tool `a` must be an object"),
+            ),
+            (
+                json!([function("")]),
+                Some("the tool name `` cannot be used"),
+            ),
+            (
+                json!([function("a b")]),
+                Some("the tool name `a b` cannot be used"),
+            ),
+            (
+                json!([group("", "b")]),
+                Some("the tool name `b` cannot be used"),
+            ),
+            (
+                json!([group(&"n".repeat(60), "abc")]),
+                Some("the tool name `abc` cannot be used"),
+            ),
+            (
+                json!([function("a"), function("a")]),
+                Some("two tools are named `a`"),
+            ),
+            (
+                json!([function("a__b"), group("a", "b")]),
+                Some("two tools are named `a__b`"),
+            ),
+        ] {
+            let found = client_tools(&read(&specs)).map_err(|error| error.to_string());
+            match (found, wanted) {
+                (Ok(kept), None) => assert_eq!(kept.len(), specs.as_array().map_or(0, Vec::len)),
+                (Err(found), Some(wanted)) => assert!(found.contains(wanted), "{found}"),
+                (found, wanted) => panic!("{found:?}, not {wanted:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_is_the_clients_or_is_answered_at_once() {
+        let group = json!({"type": "namespace", "name": "ns", "description": "g", "tools": [function("look")]});
+        let offered = Offered::of(&[function("look"), group]);
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(64), "]".repeat(64));
+        for (name, arguments, freeform, wanted) in [
+            ("look", r#"{"a": 1}"#, false, Ok((None, json!({"a": 1})))),
+            ("ns__look", "", false, Ok((Some("ns"), json!({})))),
+            (
+                "ns__other",
+                "{}",
+                false,
+                Err("There is no tool named ns__other."),
+            ),
+            (
+                "look",
+                "free text",
+                true,
+                Err("There is no tool named look."),
+            ),
+            ("look", "{", false, Err("they are no JSON: EOF")),
+            ("look", "[]", false, Err("they are no JSON object")),
+            ("look", &deep, false, Err("they are more than 64 deep")),
+        ] {
+            let call = Call {
+                id: "c".to_owned(),
+                tool: name.to_owned(),
+                arguments: arguments.to_owned(),
+                freeform,
+                alone: false,
+            };
+            match (offered.meant(&call), wanted) {
+                ((ItemBody::ClientTool(it), Admission::Client), Ok((namespace, arguments))) => {
+                    assert_eq!(
+                        (it.namespace.as_deref(), it.arguments),
+                        (namespace, arguments)
+                    );
+                    assert_eq!(it.tool, "look");
+                }
+                ((ItemBody::Tool(_), Admission::Deny(found)), Err(wanted)) => {
+                    assert!(found.contains(wanted), "{found}");
+                }
+                (found, wanted) => panic!("{found:?}, not {wanted:?}"),
+            }
+        }
+    }
+}
