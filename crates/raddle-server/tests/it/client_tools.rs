@@ -121,7 +121,12 @@ async fn a_call_goes_to_the_client_and_its_answer_to_the_model() {
 #[tokio::test]
 async fn every_call_has_a_result() {
     let cannot = "No answer could be had: ";
-    let long = json!([{"type": "inputText", "text": "x".repeat((1 << 20) + 1)}]);
+    let long = "x".repeat((1 << 20) + 1);
+    let text = json!([{"type": "inputText", "text": long}]);
+    let sound = json!([{"type": "inputAudio", "audioUrl": long}]);
+    let unknown = json!([{"type": "inputHologram", "of": long}]);
+    let given =
+        |content: Value| Some(json!({"result": {"contentItems": content, "success": true}}));
     for (call, result, said, told) in [
         (
             "nothing {}",
@@ -155,9 +160,11 @@ async fn every_call_has_a_result() {
             cannot,
             "the answer cannot be read",
         ),
+        ("look {}", given(text), cannot, "at most 1048576 are taken"),
+        ("look {}", given(sound), cannot, "at most 1048576 are taken"),
         (
             "look {}",
-            Some(json!({"result": {"contentItems": long, "success": true}})),
+            given(unknown),
             cannot,
             "at most 1048576 are taken",
         ),

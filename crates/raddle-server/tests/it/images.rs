@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use raddle_agent::Threads;
+use raddle_agent::{Picture, Threads};
 use raddle_core::ports::{Blobs, Journal, ReadError};
-use raddle_core::{Blob, Body, Event, Image, Input, ItemBody, Seq, ThreadId};
+use raddle_core::{
+    Blob, Body, Command, Event, Image, Input, ItemBody, ItemId, Message, Seq, StartTurn, ThreadId,
+    TurnId, TurnKind,
+};
 use raddle_server::Server;
 use raddle_store::MemoryJournal;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use crate::client::Client;
 use crate::player::Stage;
@@ -253,22 +257,58 @@ async fn a_tool_gives_images() {
     }
 }
 
+/// Hands a thread an image, past the wire.
+async fn start_turn(threads: &Threads, id: ThreadId, image: Image) {
+    let start = StartTurn {
+        turn: TurnId::mint(),
+        kind: TurnKind::Work,
+        message: Some(Message {
+            item: ItemId::mint(),
+            input: vec![Input::Image {
+                image,
+                detail: None,
+                path: None,
+            }],
+            client_id: None,
+        }),
+        change: Box::default(),
+        briefs: Vec::new(),
+        principal: None,
+        root: None,
+        output_schema: None,
+    };
+    let (reply, answer) = oneshot::channel();
+    let start = Command::StartTurn(Box::new(start));
+    threads
+        .order(id, start, |done| {
+            drop(reply.send(done.map(|done| done.outcome)))
+        })
+        .await;
+    answer.await.unwrap().expect("a turn");
+}
+
 /// Images do not make an answer larger than it may be.
 #[tokio::test]
 async fn pages_with_images_end_early() {
-    let says = ["ok"; 2];
     let stage = Stage::new();
     let journal = Arc::new(MemoryJournal::new());
-    let (mut server, _) = opened(&stage, &journal, &says);
+    let (mut server, threads) = opened(&stage, &journal, &["ok"; 2]);
     let mut client = Client::connect_boldly(&mut server).await;
     let thread = client.start_thread().await;
+    // Who hears of the thread would be told each image twice.
+    let params = json!({"threadId": thread});
+    client
+        .ask("thread/unsubscribe", params)
+        .await
+        .expect("an end");
+    let id: ThreadId = thread.as_str().unwrap().parse().unwrap();
     for at in 0..2 {
         let mut bytes = GIF.to_vec();
-        bytes.resize(4 << 20, at);
-        let input = json!([{"type": "image", "url": url("image/gif", &bytes)}]);
-        let params = json!({"threadId": thread, "input": input});
-        client.ask("turn/start", params).await.expect("a turn");
-        ended(&mut client).await;
+        bytes.resize(13 << 18, at);
+        let picture = Picture::of(bytes).expect("an image");
+        let image = threads.keep(id, picture).await.expect("kept");
+        start_turn(&threads, id, image).await;
+        while client.next().await["params"]["status"]["type"] != "idle" {}
     }
     for (method, view, most) in [
         ("thread/items/list", Value::Null, 2),

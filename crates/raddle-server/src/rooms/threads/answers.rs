@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 use crate::rooms::Rooms;
 use crate::session::Session;
 
-/// How many bytes the texts in the answer of a client's tool may have together.
-const TOOL_TEXT_BYTES_MAX: usize = 1 << 20;
+/// How many bytes all that is no image may have in the answer of a client's tool.
+const TOOL_BYTES_MAX: usize = 1 << 20;
 
 /// Hands an answer to the thread that asked. The first one counts; what answers nothing is only noted.
 pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Response<'_>) {
@@ -156,9 +156,11 @@ fn tool(said: wire::DynamicToolCallResponse) -> Result<Answer, String> {
         failed: !said.success,
         ..Output::default()
     };
+    let mut bytes = 0;
     for content in &said.content_items {
         match content {
             Content::InputText(it) => {
+                bytes += it.text.len();
                 if !output.text.is_empty() {
                     output.text.push('\n');
                 }
@@ -168,13 +170,13 @@ fn tool(said: wire::DynamicToolCallResponse) -> Result<Answer, String> {
                 url: it.image_url.clone(),
             }),
             // No model here hears, and what is not known cannot be shown to one.
-            Content::InputAudio(_) | Content::Unrecognized(_) => {}
+            Content::InputAudio(it) => bytes += it.audio_url.len(),
+            Content::Unrecognized(it) => bytes += Value::Object(it.clone()).to_string().len(),
         }
     }
-    if output.text.len() > TOOL_TEXT_BYTES_MAX {
-        let bytes = output.text.len();
+    if bytes > TOOL_BYTES_MAX {
         return Err(format!(
-            "the tool gave {bytes} bytes of text, and at most {TOOL_TEXT_BYTES_MAX} are taken; ask it for less"
+            "the tool gave {bytes} bytes beside images, and at most {TOOL_BYTES_MAX} are taken; ask it for less"
         ));
     }
     Ok(Answer::Tool {
