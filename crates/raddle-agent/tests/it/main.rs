@@ -7,6 +7,7 @@ mod leaving;
 mod owners;
 mod peek;
 mod script;
+mod waiting;
 
 use std::sync::Arc;
 
