@@ -39,7 +39,6 @@ struct Body<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
-    #[serde(skip_serializing_if = "<[Value]>::is_empty")]
     tools: &'a [Value],
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'a Value>,

@@ -119,6 +119,7 @@ async fn an_image_is_kept_and_read_again_and_goes_with_its_last_thread() {
         .await
         .expect("a thread");
     assert_eq!(*first_message(&resumed["thread"]), shown);
+    assert_eq!(client.next().await["method"], "thread/goal/cleared");
     let mut forks = Vec::new();
     for ephemeral in [false, true] {
         let params = json!({"threadId": thread, "ephemeral": ephemeral});
