@@ -68,6 +68,9 @@ class ModelScript:
     def require_asked(self, expected):
         """It was asked this, in this order, and for a stream each time."""
         require_equal("what the model was asked", self.asked(), expected)
+        self.require_well_formed()
+
+    def require_well_formed(self):
         with self._lock:
             require_equal("what is wrong with the requests", self._oddities, [])
 

@@ -204,10 +204,14 @@ def _is_at_rest(record):
 
 def _asked(script):
     """The model was asked by the user and for a title; gives the prompt of the latter."""
-    (_, titled) = script.asked()[-1]
+    # The two are of different threads, so that either may come first.
+    own = (MODEL, [("user", _PROMPT)])
+    asked = sorted(script.asked(), key=lambda it: it != own)
+    (_, titled) = asked[-1]
     ((_, prompt),) = titled
     require(prompt.endswith(f"\n{_PROMPT}"), f"the prompt for a title is {prompt!r}")
-    script.require_asked([(MODEL, [("user", _PROMPT)]), (MODEL, [("user", prompt)])])
+    require_equal("what the model was asked", asked, [own, (MODEL, [("user", prompt)])])
+    script.require_well_formed()
     return prompt
 
 
