@@ -260,15 +260,17 @@ impl World {
             ending::i5_all_ended(&lane.oracle)?;
         }
         let lanes = self.lanes.iter().enumerate().filter(|(_, it)| !it.gone);
-        for (thread, lane) in lanes {
+        let behind = lanes.flat_map(|(thread, lane)| {
             let head = self.store.log(thread).head;
-            for client in lane.clients.iter().filter(|it| !it.is_settled(head)) {
-                return broken(
-                    "I5 ending",
-                    format!("thread {thread} is at {head} and a client of it is not: {client}"),
-                );
-            }
+            let clients = lane.clients.iter().filter(move |it| !it.is_settled(head));
+            clients.map(move |client| (thread, head, client))
+        });
+        match behind.into_iter().next() {
+            Some((thread, head, client)) => broken(
+                "I5 ending",
+                format!("thread {thread} is at {head} and a client of it is not: {client}"),
+            ),
+            None => broken("I5 ending", "something is still under way"),
         }
-        broken("I5 ending", "something is still under way")
     }
 }
