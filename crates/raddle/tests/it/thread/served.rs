@@ -40,8 +40,13 @@ fn a_server_shows_what_is_stored_and_changes_nothing() {
         let ids: Vec<&str> = data.map(|it| it["id"].as_str().expect("an id")).collect();
         assert_eq!(ids, expected, "{params}");
     }
-    let list = ask("thread/list", json!({"searchTerm": "the first"}));
+    let mut list = ask("thread/list", json!({"searchTerm": "the first"}));
     let read = ask("thread/read", json!({"threadId": one}));
+    // Only who reads one thread is told where it is kept.
+    let path = read["thread"]["path"].as_str().unwrap_or_default();
+    assert!(path.ends_with("threads/journal.sqlite"), "{path}");
+    assert_eq!(list["data"][0]["path"].take(), Value::Null);
+    list["data"][0]["path"] = path.into();
     assert_eq!(read["thread"], list["data"][0]);
     assert_eq!(read["thread"]["status"], json!({"type": "notLoaded"}));
     assert_eq!(read["thread"]["name"], "the first");
