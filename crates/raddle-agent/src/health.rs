@@ -30,6 +30,7 @@ impl Threads {
         let (journal, nobody) = (&self.shared.journal, self.shared.nobody);
         match journal.head(nobody).await {
             Ok(_) | Err(ReadError::NotFound) => {}
+            Err(ReadError::Newer(_)) => return Answers::ReadOnly,
             Err(_) => return Answers::Badly,
         }
         match journal.append(nobody, Seq::ZERO, &[], Class::Process).await {

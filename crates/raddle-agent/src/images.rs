@@ -178,16 +178,21 @@ async fn data_url(blobs: &dyn Blobs, blob: Blob) -> Result<String, String> {
     Ok(url)
 }
 
-/// Puts images in the place of their names, for a model.
-pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [Entry]) {
-    for entry in entries {
+/// How many bytes of images one call of a model shows.
+pub(crate) const SHOWN_BYTES_MAX: usize = 32 << 20;
+
+/// Puts images in the place of their names, for a model: the newest, as many as fit. Vendors take only so
+/// much, and the rest would be read and sent with every call.
+pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [Entry], bytes_max: usize) {
+    let mut room = bytes_max;
+    for entry in entries.iter_mut().rev() {
         match entry {
             Entry::User(input) => {
-                for part in input {
+                for part in input.iter_mut().rev() {
                     let Input::Image { image, .. } = part else {
                         continue;
                     };
-                    if let Err(words) = look_at_one(blobs, image).await {
+                    if let Err(words) = look_at_one(blobs, image, &mut room).await {
                         *part = Input::text(words);
                     }
                 }
@@ -195,7 +200,7 @@ pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [Entry]) {
             Entry::Output { output, .. } => {
                 let mut seen = Vec::new();
                 for mut image in std::mem::take(&mut output.images) {
-                    match look_at_one(blobs, &mut image).await {
+                    match look_at_one(blobs, &mut image, &mut room).await {
                         Ok(()) => seen.push(image),
                         Err(words) => output.text.push_str(&words),
                     }
@@ -212,8 +217,15 @@ pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [Entry]) {
     }
 }
 
-async fn look_at_one(blobs: &dyn Blobs, image: &mut Image) -> Result<(), String> {
+async fn look_at_one(blobs: &dyn Blobs, image: &mut Image, room: &mut usize) -> Result<(), String> {
     if let Image::Blob(blob) = image {
+        let bytes = usize::try_from(blob.bytes).unwrap_or(usize::MAX);
+        let Some(left) = room.checked_sub(bytes) else {
+            // Older ones are not shown either, so that which are does not change from call to call.
+            *room = 0;
+            return Err("[An image that was shown here is left out.]".to_owned());
+        };
+        *room = left;
         let url = data_url(blobs, blob.clone()).await?;
         *image = Image::Url { url };
     }

@@ -280,7 +280,8 @@ impl Task {
         for out in &mut outs {
             if let Out::Tell(told) = out {
                 for notification in &mut told.notifications {
-                    show_told(&*self.blobs, notification).await;
+                    let blobs = self.blobs.clone();
+                    self.during(show_told(&*blobs, notification)).await;
                 }
             }
         }

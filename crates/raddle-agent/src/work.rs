@@ -10,7 +10,7 @@ use raddle_core::{
 use tokio::sync::mpsc;
 
 use crate::context::{self, History};
-use crate::images::look_at;
+use crate::images::{SHOWN_BYTES_MAX, look_at};
 use crate::instructions::CONDENSE;
 use crate::tools::Offered;
 
@@ -34,7 +34,12 @@ impl ModelWork {
         match context::build(&*self.journal, thread, &self.lineage, &self.history).await {
             Ok(entries) => {
                 self.prompt.entries = entries;
-                look_at(&*self.blobs, &mut self.prompt.entries).await;
+                // Who condenses works from words: what was too much for a call must not be too much for that.
+                let images = match self.prompt.purpose {
+                    Purpose::Answer => SHOWN_BYTES_MAX,
+                    Purpose::Compact => 0,
+                };
+                look_at(&*self.blobs, &mut self.prompt.entries, images).await;
                 if self.prompt.purpose == Purpose::Compact {
                     let condense = Entry::Note(CONDENSE.to_owned());
                     self.prompt.entries.push(condense);

@@ -96,6 +96,7 @@ impl Context {
             Event::InputAccepted(it) => self.hear(&it.item),
             Event::ModelCalled(_) => {
                 self.go_on();
+                self.settle();
                 self.answering = true;
                 self.answer_from = self.entries.len();
             }
@@ -104,7 +105,11 @@ impl Context {
                 if !matches!(it.end, ModelEnd::Done {}) {
                     self.forget_thinking();
                 }
-                self.settle();
+                // What such an answer had said is completed only after this, and stands before what came in
+                // meanwhile.
+                if !matches!(it.end, ModelEnd::OwnerLost {} | ModelEnd::Cancelled {}) {
+                    self.settle();
+                }
             }
             Event::ItemStarted(it) => {
                 if let Some(call) = &it.item.call {

@@ -63,8 +63,8 @@ impl Injected {
                 texts.sum()
             }
             Self::Developer { text } | Self::Note { text } | Self::Assistant { text } => text.len(),
-            Self::Call(call) => call.tool.len() + call.arguments.len(),
-            Self::Output { output, .. } => output.text.len(),
+            Self::Call(call) => call.id.len() + call.tool.len() + call.arguments.len(),
+            Self::Output { call, output } => call.len() + output.text.len(),
         };
         bytes as u64
     }

@@ -68,6 +68,7 @@ impl Thread {
                 self.keys.clear();
                 self.goal = None;
                 self.queue.clear();
+                self.queue_rests = false;
                 self.archived = false;
                 self.usage = crate::Usage::default();
             }

@@ -1,6 +1,8 @@
 //! History that did not happen here. It is taken at any time and read at the next call of the model, and it
 //! prolongs no turn.
 
+use std::collections::BTreeSet;
+
 use super::Decision;
 use crate::{Event, InjectItems, Injected, ItemsInjected, Refusal};
 
@@ -16,15 +18,12 @@ pub(super) fn decide(it: InjectItems) -> Result<Decision, Refusal> {
 
 /// A vendor takes no call without its output and no output without its call, now or ever after.
 fn are_paired(items: &[Injected]) -> Result<(), Refusal> {
-    let mut open: Vec<&String> = Vec::new();
+    let mut open: BTreeSet<&String> = BTreeSet::new();
     for item in items {
         match item {
-            Injected::Call(call) if open.contains(&&call.id) => return unpaired(&call.id),
-            Injected::Call(call) => open.push(&call.id),
-            Injected::Output { call, .. } => match open.iter().position(|open| *open == call) {
-                Some(at) => drop(open.remove(at)),
-                None => return unpaired(call),
-            },
+            Injected::Call(call) if !open.insert(&call.id) => return unpaired(&call.id),
+            Injected::Output { call, .. } if !open.remove(call) => return unpaired(call),
+            Injected::Call(_) | Injected::Output { .. } => {}
             Injected::User { .. }
             | Injected::Developer { .. }
             | Injected::Note { .. }

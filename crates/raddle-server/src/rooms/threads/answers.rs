@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::input::IMAGES_MAX;
 use crate::rooms::Rooms;
 use crate::session::Session;
 
@@ -187,6 +188,11 @@ fn tool(said: wire::DynamicToolCallResponse) -> Result<Answer, String> {
 
 /// Keeps the images that a tool gave. The record of the answer only names them.
 async fn keep(threads: &Threads, id: ThreadId, mut output: Output, mut content: Value) -> Answer {
+    if output.images.len() > IMAGES_MAX {
+        return failed(format!(
+            "a tool may give at most {IMAGES_MAX} images for one call"
+        ));
+    }
     let mut pictures = Vec::new();
     let mut bytes = 0;
     for image in &output.images {

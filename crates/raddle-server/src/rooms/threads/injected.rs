@@ -3,15 +3,26 @@
 //! Only what every wire can say is taken, and only its known members: a member that a vendor does not take
 //! would fail every later call of the thread.
 
-use raddle_core::{Call, Image, Injected, Input, Output};
+use raddle_core::{Call, Injected, Input, Output};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::input::CHARS_MAX;
 use crate::wire_error::{WireError, shown};
 
+/// How many items one request may bring.
+const ITEMS_MAX: usize = 1_000;
+
+/// How long the name of a tool may be.
+const NAME_BYTES_MAX: usize = 64;
+
 /// What the items mean. Thinking is left out: it is sealed, and nobody can say by whom.
 pub(crate) fn injected(items: &[Value]) -> Result<Vec<Injected>, WireError> {
+    if items.len() > ITEMS_MAX {
+        let what =
+            format!("items may have at most {ITEMS_MAX} items; send the rest with another call");
+        return Err(WireError::Refused(what.into()));
+    }
     let mut injected = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let read = read(item).map_err(|why| {
@@ -46,20 +57,10 @@ enum Content {
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part {
-    InputText {
-        text: String,
-    },
-    OutputText {
-        text: String,
-    },
-    Refusal {
-        refusal: String,
-    },
-    InputImage {
-        image_url: Option<String>,
-        file_id: Option<String>,
-        detail: Option<String>,
-    },
+    InputText { text: String },
+    OutputText { text: String },
+    Refusal { refusal: String },
+    InputImage {},
 }
 
 #[derive(Deserialize)]
@@ -86,6 +87,15 @@ fn read(item: &Value) -> Result<Option<Injected>, String> {
         "message" => message(fields(item)?)?,
         "function_call" => {
             let it: FunctionCall = fields(item)?;
+            let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+            if it.name.is_empty()
+                || it.name.len() > NAME_BYTES_MAX
+                || !it.name.bytes().all(is_known)
+            {
+                return Err(format!(
+                    "its name must be 1 to {NAME_BYTES_MAX} letters, digits, `_` or `-`"
+                ));
+            }
             Injected::Call(Call {
                 id: it.call_id,
                 tool: it.name,
@@ -96,14 +106,9 @@ fn read(item: &Value) -> Result<Option<Injected>, String> {
         }
         "function_call_output" => {
             let it: FunctionCallOutput = fields(item)?;
-            let (texts, images) = pieces(it.output)?;
             Injected::Output {
                 call: it.call_id,
-                output: Output {
-                    text: texts,
-                    images,
-                    ..Output::default()
-                },
+                output: Output::text(text(it.output)?),
             }
         }
         "reasoning" => return Ok(None),
@@ -121,10 +126,6 @@ fn fields<'a, T: Deserialize<'a>>(item: &'a Value) -> Result<T, String> {
 }
 
 fn message(it: Message) -> Result<Injected, String> {
-    let text = |content| match pieces(content)? {
-        (text, images) if images.is_empty() => Ok(text),
-        _ => Err("only a user shows images".to_owned()),
-    };
     Ok(match it.role.as_str() {
         "user" => Injected::User {
             input: input(it.content)?,
@@ -147,37 +148,20 @@ fn input(content: Content) -> Result<Vec<Input>, String> {
     let parts = parts.into_iter().map(|part| match part {
         Part::InputText { text } | Part::OutputText { text } => Ok(Input::text(text)),
         Part::Refusal { refusal } => Ok(Input::text(refusal)),
-        Part::InputImage {
-            image_url,
-            file_id,
-            detail,
-        } => Ok(Input::Image {
-            image: image(image_url, file_id)?,
-            detail,
-            path: None,
-        }),
+        Part::InputImage {} => {
+            Err("images are not taken here; send them with turn/start".to_owned())
+        }
     });
     parts.collect()
 }
 
-/// The texts in a row, and the images.
-fn pieces(content: Content) -> Result<(String, Vec<Image>), String> {
-    let mut texts = String::new();
-    let mut images = Vec::new();
-    for part in input(content)? {
-        match part {
-            Input::Text { text, .. } => texts.push_str(&text),
-            Input::Image { image, .. } => images.push(image),
-            _ => {}
-        }
-    }
-    Ok((texts, images))
-}
-
-fn image(url: Option<String>, file: Option<String>) -> Result<Image, String> {
-    match (url, file) {
-        (Some(url), None) => Ok(Image::Url { url }),
-        (None, Some(id)) => Ok(Image::File { id }),
-        _ => Err("an image has either image_url or file_id".to_owned()),
-    }
+/// The texts in a row.
+fn text(content: Content) -> Result<String, String> {
+    let parts = input(content)?.into_iter();
+    Ok(parts
+        .filter_map(|part| match part {
+            Input::Text { text, .. } => Some(text),
+            _ => None,
+        })
+        .collect())
 }

@@ -15,6 +15,12 @@ use crate::wire_error::WireError;
 /// How many characters the texts of one input may have together.
 pub(super) const CHARS_MAX: usize = 1 << 20;
 
+/// How many images it may have.
+pub(super) const IMAGES_MAX: usize = 100;
+
+/// How long a client's own id for it may be.
+const CLIENT_ID_BYTES_MAX: usize = 1_024;
+
 /// A message of the user, unless it is too long. Its images are kept by then: what a file holds later does
 /// not matter.
 pub(crate) async fn message(
@@ -24,7 +30,7 @@ pub(crate) async fn message(
     input: Vec<wire::UserInput>,
     client_id: Option<String>,
 ) -> Result<Message, WireError> {
-    refuse_too_long(&input)?;
+    refuse_too_long(&input, client_id.as_deref())?;
     // All are looked at before any is kept.
     let mut parts = Vec::new();
     let mut bytes = 0;
@@ -57,7 +63,7 @@ pub(crate) fn message_to_queue(
     input: Vec<wire::UserInput>,
     client_id: Option<String>,
 ) -> Result<Message, WireError> {
-    refuse_too_long(&input)?;
+    refuse_too_long(&input, client_id.as_deref())?;
     let is_image = |it: &wire::UserInput| {
         matches!(
             it,
@@ -75,7 +81,21 @@ pub(crate) fn message_to_queue(
     })
 }
 
-fn refuse_too_long(input: &[wire::UserInput]) -> Result<(), WireError> {
+fn refuse_too_long(input: &[wire::UserInput], client_id: Option<&str>) -> Result<(), WireError> {
+    if client_id.is_some_and(|id| id.len() > CLIENT_ID_BYTES_MAX) {
+        let what = format!("clientUserMessageId may have at most {CLIENT_ID_BYTES_MAX} bytes");
+        return Err(WireError::Refused(what.into()));
+    }
+    let is_image = |it: &&wire::UserInput| {
+        matches!(
+            it,
+            wire::UserInput::Image(_) | wire::UserInput::LocalImage(_)
+        )
+    };
+    if input.iter().filter(is_image).count() > IMAGES_MAX {
+        let what = format!("one input may have at most {IMAGES_MAX} images");
+        return Err(WireError::Refused(what.into()));
+    }
     let chars = input.iter().map(chars).sum();
     if chars > CHARS_MAX {
         return Err(WireError::InputTooLarge {

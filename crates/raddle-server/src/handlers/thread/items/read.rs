@@ -14,13 +14,21 @@ use crate::wire_error::WireError;
 const ITEMS_MAX: usize = 100;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadItemsRead>) {
-    let Call { params, reply, .. } = call;
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
     if params.item_ids.is_empty() || params.item_ids.len() > ITEMS_MAX {
         let what = format!("itemIds must name 1 to {ITEMS_MAX} items");
         return reply.error(WireError::Refused(what.into()));
     }
     let (id, threads) = (params.thread_id, rooms.threads.clone());
     tokio::spawn(async move {
+        let _room = match threads::room(&session).await {
+            Ok(room) => room,
+            Err(error) => return reply.error(error),
+        };
         let found = items::find(&threads, id, &params.turn_id, &params.item_ids).await;
         let found = match found {
             Ok(found) => found,
