@@ -89,6 +89,11 @@ pub struct Delta {
     pub text: String,
 }
 
+impl Delta {
+    /// How much text one record, and so one notification, brings.
+    pub const BYTES_MAX: usize = 32 << 10;
+}
+
 /// A fact of a thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]

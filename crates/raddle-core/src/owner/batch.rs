@@ -68,7 +68,8 @@ impl Batch {
         let Body::Delta(before) = &mut newest.body else {
             return None;
         };
-        if before.item != delta.item || before.part != delta.part {
+        let bytes = before.text.len() + delta.text.len();
+        if before.item != delta.item || before.part != delta.part || bytes > Delta::BYTES_MAX {
             return None;
         }
         before.text.push_str(&delta.text);

@@ -41,14 +41,22 @@ pub(super) fn append(thread: &Thread, it: AppendText) -> Result<Decision, Refusa
     if it.text.is_empty() {
         return Ok(Vec::new().into());
     }
-    let offset = open.texts.get(&it.part).map_or(0, String::len) as u64;
-    let delta = Delta {
-        item: it.item,
-        part: it.part,
-        offset,
-        text: it.text,
-    };
-    Ok(vec![delta.into()].into())
+    let mut offset = open.texts.get(&it.part).map_or(0, String::len) as u64;
+    let mut rest = it.text.as_str();
+    let mut deltas = Vec::new();
+    while !rest.is_empty() {
+        let (text, more) = rest.split_at(rest.floor_char_boundary(Delta::BYTES_MAX));
+        let delta = Delta {
+            item: it.item.clone(),
+            part: it.part,
+            offset,
+            text: text.to_owned(),
+        };
+        offset += text.len() as u64;
+        deltas.push(delta.into());
+        rest = more;
+    }
+    Ok(deltas.into())
 }
 
 pub(super) fn complete(

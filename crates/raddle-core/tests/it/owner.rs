@@ -185,6 +185,34 @@ fn deltas_of_one_round_are_one_record() {
 }
 
 #[test]
+fn much_text_is_told_in_pieces() {
+    let mut life = idle_life();
+    life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
+    life.settle();
+    let begin = words::command("message i1", life.owner.thread(), life.now);
+    life.report(begin);
+    life.settle();
+    let long = "é".repeat(Delta::BYTES_MAX);
+    let short = "e".repeat(20_000);
+    for text in [long.as_str(), &short, &short] {
+        life.report(Command::AppendText(AppendText {
+            item: ItemId::from("i1"),
+            part: Part::Text,
+            text: text.to_owned(),
+        }));
+    }
+    let mut told = String::new();
+    for record in append(&mut life.owner, life.now) {
+        if let Body::Delta(delta) = record.body {
+            assert!(delta.text.len() <= Delta::BYTES_MAX);
+            assert_eq!(delta.offset, told.len() as u64);
+            told.push_str(&delta.text);
+        }
+    }
+    assert_eq!(told, format!("{long}{short}{short}"));
+}
+
+#[test]
 fn an_interrupt_is_answered_when_the_turn_has_ended() {
     let mut life = idle_life();
     life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
