@@ -32,4 +32,4 @@ pub use pages::{Listed, Peek};
 pub use surroundings::Instructions;
 pub use tally::{Count, Counts, Tally, Times};
 pub use threads::{AgentError, Done, Handle, Options, Ordered, Subscribed, Threads};
-pub use tools::{ToolsError, client_tools};
+pub use tools::{NAME_BYTES_MAX, ToolsError, client_tools, is_tool_name};

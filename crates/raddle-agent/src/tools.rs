@@ -14,7 +14,7 @@ const TOOLS_MAX: usize = 128;
 const BYTES_MAX: usize = 256 << 10;
 
 /// How long the name of a tool may be, with that of its group.
-const NAME_BYTES_MAX: usize = 64;
+pub const NAME_BYTES_MAX: usize = 64;
 
 /// The tool with which a model says where the goal stands.
 const UPDATE_GOAL: &str = "update_goal";
@@ -57,9 +57,8 @@ pub fn client_tools(specs: &[DynamicToolSpec]) -> Result<Vec<Value>, ToolsError>
     let mut names = HashSet::new();
     for it in &offered.tools {
         let name = &it.spec.name;
-        let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         let has_all = !it.tool.is_empty() && it.namespace.as_deref() != Some("");
-        if !has_all || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_known) {
+        if !has_all || !is_tool_name(name) {
             return Err(ToolsError::BadName(it.tool.clone()));
         }
         if !it.spec.schema.is_object() {
@@ -70,6 +69,12 @@ pub fn client_tools(specs: &[DynamicToolSpec]) -> Result<Vec<Value>, ToolsError>
         }
     }
     Ok(kept)
+}
+
+/// Whether vendors take a name for a tool: 1 to [`NAME_BYTES_MAX`] letters, digits, `_` or `-`.
+pub fn is_tool_name(name: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_known)
 }
 
 /// The tools of a thread, in the order in which its client named them, and then ours.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Listed, Threads};
 use raddle_core::ports::{ListOrder, ListQuery, Page};
 use raddle_protocol::methods::ThreadList;
 use raddle_protocol::{
@@ -16,9 +15,6 @@ use crate::wire_error::WireError;
 
 /// How many folders one request may name.
 const FOLDERS_MAX: usize = 64;
-
-/// How many pages are looked at for one that has something on it.
-const PAGES_MAX: usize = 20;
 
 /// How many threads one request may leave out.
 const EXCLUDED_MAX: usize = 100;
@@ -39,7 +35,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadList>) {
     tokio::spawn(async move {
         let page = match nothing {
             true => Ok(Page::empty()),
-            false => list(&threads, query).await,
+            false => lists::page(&threads, None, query).await,
         };
         let answer = page.map(|page| ThreadListResponse {
             data: page.entries.iter().map(lists::listed).collect(),
@@ -49,19 +45,6 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadList>) {
         });
         reply.finish(answer.map_err(threads::failed));
     });
-}
-
-async fn list(threads: &Threads, mut query: ListQuery) -> Result<Page<Listed>, AgentError> {
-    let mut page = threads.list(query.clone()).await?;
-    // A page may end early; one with nothing on it would look like the last.
-    for _ in 1..PAGES_MAX {
-        if !page.entries.is_empty() || page.next.is_none() {
-            break;
-        }
-        query.cursor = page.next.take();
-        page = threads.list(query.clone()).await?;
-    }
-    Ok(page)
 }
 
 /// The list is always that of the journal itself, so `useStateDbOnly` changes nothing.

@@ -14,9 +14,6 @@ use crate::rooms::Rooms;
 use crate::rooms::threads::{self, lists, snippets};
 use crate::wire_error::WireError;
 
-/// How many pages are looked at for one that has something on it.
-const PAGES_MAX: usize = 20;
-
 /// The shortest text that can be searched for, in letters.
 const LETTERS_MIN: usize = 3;
 
@@ -41,17 +38,9 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadSearch>) {
 async fn search(
     threads: &Threads,
     text: String,
-    mut query: ListQuery,
+    query: ListQuery,
 ) -> Result<ThreadSearchResponse, AgentError> {
-    let mut page = threads.search(text.clone(), query.clone()).await?;
-    // A page may end early; one with nothing on it would look like the last.
-    for _ in 1..PAGES_MAX {
-        if !page.entries.is_empty() || page.next.is_none() {
-            break;
-        }
-        query.cursor = page.next.take();
-        page = threads.search(text.clone(), query.clone()).await?;
-    }
+    let page = lists::page(threads, Some(&text), query).await?;
     let mut data = Vec::with_capacity(page.entries.len());
     for found in &page.entries {
         data.push(ThreadSearchResult {

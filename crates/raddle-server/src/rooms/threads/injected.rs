@@ -3,6 +3,7 @@
 //! Only what every wire can say is taken, and only its known members: a member that a vendor does not take
 //! would fail every later call of the thread.
 
+use raddle_agent::{NAME_BYTES_MAX, is_tool_name};
 use raddle_core::{Call, Injected, Input, Output};
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,9 +13,6 @@ use crate::wire_error::{WireError, shown};
 
 /// How many items one request may bring.
 const ITEMS_MAX: usize = 1_000;
-
-/// How long the name of a tool may be.
-const NAME_BYTES_MAX: usize = 64;
 
 /// What the items mean. Thinking is left out: it is sealed, and nobody can say by whom.
 pub(crate) fn injected(items: &[Value]) -> Result<Vec<Injected>, WireError> {
@@ -87,11 +85,7 @@ fn read(item: &Value) -> Result<Option<Injected>, String> {
         "message" => message(fields(item)?)?,
         "function_call" => {
             let it: FunctionCall = fields(item)?;
-            let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-            if it.name.is_empty()
-                || it.name.len() > NAME_BYTES_MAX
-                || !it.name.bytes().all(is_known)
-            {
+            if !is_tool_name(&it.name) {
                 return Err(format!(
                     "its name must be 1 to {NAME_BYTES_MAX} letters, digits, `_` or `-`"
                 ));

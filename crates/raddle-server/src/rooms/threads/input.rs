@@ -64,12 +64,6 @@ pub(crate) fn message_to_queue(
     client_id: Option<String>,
 ) -> Result<Message, WireError> {
     refuse_too_long(&input, client_id.as_deref())?;
-    let is_image = |it: &wire::UserInput| {
-        matches!(
-            it,
-            wire::UserInput::Image(_) | wire::UserInput::LocalImage(_)
-        )
-    };
     if input.iter().any(is_image) {
         let what = "an image cannot wait in the queue; send it with turn/start or turn/steer";
         return Err(WireError::Refused(what.into()));
@@ -86,13 +80,7 @@ fn refuse_too_long(input: &[wire::UserInput], client_id: Option<&str>) -> Result
         let what = format!("clientUserMessageId may have at most {CLIENT_ID_BYTES_MAX} bytes");
         return Err(WireError::Refused(what.into()));
     }
-    let is_image = |it: &&wire::UserInput| {
-        matches!(
-            it,
-            wire::UserInput::Image(_) | wire::UserInput::LocalImage(_)
-        )
-    };
-    if input.iter().filter(is_image).count() > IMAGES_MAX {
+    if input.iter().filter(|it| is_image(it)).count() > IMAGES_MAX {
         let what = format!("one input may have at most {IMAGES_MAX} images");
         return Err(WireError::Refused(what.into()));
     }
@@ -104,6 +92,13 @@ fn refuse_too_long(input: &[wire::UserInput], client_id: Option<&str>) -> Result
         });
     }
     Ok(())
+}
+
+fn is_image(input: &wire::UserInput) -> bool {
+    matches!(
+        input,
+        wire::UserInput::Image(_) | wire::UserInput::LocalImage(_)
+    )
 }
 
 fn chars(input: &wire::UserInput) -> usize {

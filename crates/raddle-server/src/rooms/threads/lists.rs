@@ -1,6 +1,8 @@
 //! What clients ask of lists, in the words of the journal.
 
+use raddle_agent::{AgentError, Listed, Threads};
 use raddle_core::Source;
+use raddle_core::ports::{ListQuery, Page};
 use raddle_protocol as wire;
 
 use crate::wire_error::{WireError, shown};
@@ -8,6 +10,30 @@ use crate::wire_error::{WireError, shown};
 /// How many entries a page has if the client does not say, and at most.
 const LIMIT: u32 = 25;
 const LIMIT_MAX: u32 = 100;
+
+/// How many pages are looked at for one that has something on it.
+const PAGES_MAX: usize = 20;
+
+/// A page of threads, of those that hold a text if one is given. A page may end early; one with nothing on
+/// it would look like the last.
+pub(crate) async fn page(
+    threads: &Threads,
+    text: Option<&str>,
+    mut query: ListQuery,
+) -> Result<Page<Listed>, AgentError> {
+    let mut pages = 1;
+    loop {
+        let mut page = match text {
+            Some(text) => threads.search(text.to_owned(), query.clone()).await?,
+            None => threads.list(query.clone()).await?,
+        };
+        if !page.entries.is_empty() || page.next.is_none() || pages == PAGES_MAX {
+            return Ok(page);
+        }
+        query.cursor = page.next.take();
+        pages += 1;
+    }
+}
 
 /// How many entries a page has.
 pub(crate) fn limit(asked: Option<u32>) -> usize {
