@@ -25,7 +25,7 @@ mod work;
 pub use fork::{Cut, Fork, Found};
 pub use health::Answers;
 pub use images::{IMAGES_BYTES_MAX, ImageError, Picture};
-pub use listener::{Heard, Listener};
+pub use listener::{Heard, Listener, Room};
 pub use nodes::{Alone, Nodes};
 pub use orders::{Newcomer, Unsubscribed};
 pub use pages::{Listed, Peek};

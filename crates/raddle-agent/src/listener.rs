@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use raddle_core::Seq;
+use raddle_core::ports::Waiting;
 use raddle_protocol::{Notification, RequestId};
 use serde_json::Value;
 
@@ -13,7 +14,23 @@ pub trait Listener: Send + Sync {
 
     /// Whether anybody still hears.
     fn is_there(&self) -> bool;
+
+    /// Whether it takes what it is told. One who does not is told from the journal instead, when it has
+    /// room, and loses nothing.
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// Waits until there is room for so many bytes; nothing when nobody hears any more.
+    fn room(&self, bytes: usize) -> Waiting<'static, Option<Room>> {
+        let _ = bytes;
+        let room = self.is_there().then(|| Box::new(()) as Room);
+        Box::pin(std::future::ready(room))
+    }
 }
+
+/// Room that is kept until this is dropped.
+pub type Room = Box<dyn Send>;
 
 /// What is heard.
 #[derive(Clone, Debug)]
@@ -26,6 +43,8 @@ pub enum Heard {
         /// The record's number.
         seq: Option<Seq>,
     },
+    /// Something that is no record. It has no number and is not repeated.
+    Notice(Arc<Notification>),
     /// A request.
     Asked {
         /// Its id, the same for as long as it is open.

@@ -27,6 +27,8 @@ pub struct Tally {
     pub appends_process: Times,
     /// Appends that were not taken, by why.
     pub appends_failed: Counts,
+    /// How often someone read too slowly to hear live.
+    pub fell_behind: Count,
     /// Appends under way, those that wait in line included.
     pub appends_waiting: Count,
 }

@@ -1,6 +1,7 @@
 //! The task of one live thread: the only writer of its journal.
 
 mod audience;
+mod behind;
 mod effects;
 mod join;
 mod leave;
@@ -20,6 +21,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use self::behind::{Readers, Seat};
 use self::join::Joining;
 pub(crate) use self::join::{Subscriber, Usage};
 use self::leave::Leaving;
@@ -124,7 +126,9 @@ pub(crate) struct Task {
     starter: Option<Subscriber>,
     /// What was stored before it began.
     found: Seq,
-    listeners: Vec<Arc<dyn Listener>>,
+    /// Those who hear of the thread.
+    seats: Vec<Seat>,
+    readers: Readers,
     /// Those who are being answered and hear nothing yet.
     joining: VecDeque<Joining>,
     /// What goes out once they are answered.
@@ -176,7 +180,8 @@ impl Task {
             callers: BTreeMap::new(),
             starter,
             found,
-            listeners: Vec::new(),
+            seats: Vec::new(),
+            readers: Readers::default(),
             joining: VecDeque::new(),
             held: Vec::new(),
             looks: Vec::new(),
@@ -198,6 +203,7 @@ impl Task {
     pub(crate) async fn run(mut self) -> Over {
         loop {
             self.let_in().await;
+            self.let_catch_up().await;
             self.take_what_is_there();
             self.release();
             let now = self.shared.now();
@@ -337,6 +343,7 @@ impl Task {
             biased;
             message = self.inbox.recv(), if !self.forsaken => self.came(message),
             Some(command) = self.reports.recv() => self.report(command),
+            reading = self.readers.next() => self.came_back(reading),
             () = pause => {}
             () = tokio::time::sleep(alone.unwrap_or_default()), if alone.is_some() => {
                 self.leave(Leaving::Idle);
@@ -394,9 +401,7 @@ impl Task {
                 (subscribe, Caller::Subscribe(subscriber))
             }
             Message::Unsubscribe { listener, reply } => {
-                let before = self.listeners.len();
-                self.listeners.retain(|it| !Arc::ptr_eq(it, &listener));
-                let _ = reply.send(self.listeners.len() < before);
+                let _ = reply.send(self.unseat(&listener));
                 return;
             }
             Message::Look(look) => return self.looks.push(look),
@@ -479,6 +484,7 @@ impl Task {
                 }
             }
         }
+        self.let_fall_behind();
     }
 }
 
@@ -491,5 +497,7 @@ impl Drop for Task {
         for work in self.work.values() {
             work.abort();
         }
+        self.seats.clear();
+        self.readers.let_go();
     }
 }

@@ -409,11 +409,15 @@ impl Shared {
     }
 
     /// Says something to everyone who does not hear it as a subscriber.
-    pub(crate) fn tell_others(&self, heard: &Heard, subscribers: &[Arc<dyn Listener>]) {
+    pub(crate) fn tell_others(
+        &self,
+        notice: &Heard,
+        is_subscriber: impl Fn(&Arc<dyn Listener>) -> bool,
+    ) {
         let crowd: Vec<Arc<dyn Listener>> = self.crowd().iter().filter_map(Weak::upgrade).collect();
         for listener in crowd {
-            if !subscribers.iter().any(|it| Arc::ptr_eq(it, &listener)) {
-                listener.hear(heard);
+            if !is_subscriber(&listener) {
+                listener.hear(notice);
             }
         }
     }

@@ -13,6 +13,7 @@ mod context;
 mod number;
 mod owner;
 pub mod ports;
+mod reader;
 mod record;
 mod refusal;
 mod tell;
@@ -27,6 +28,7 @@ pub use owner::{
     Ended, Envelope, Inbox, Node, Out, Owner, Settled, Step, Tail, Token, Told, weight,
 };
 pub use raddle_protocol::{ItemId, ThreadId, TurnId};
+pub use reader::Reader;
 pub use record::*;
 pub use refusal::{Refusal, Settlement};
 pub use tell::{

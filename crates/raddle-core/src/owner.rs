@@ -263,6 +263,11 @@ impl Owner {
         &self.thread
     }
 
+    /// The thread as it is stored and was told; nothing while an append is under way.
+    pub fn settled(&self) -> Option<&Thread> {
+        self.batch.is_none().then_some(&self.thread)
+    }
+
     /// The head in the journal.
     pub fn stored(&self) -> Seq {
         self.stored

@@ -37,6 +37,8 @@ struct Queue {
     ended: Notify,
     /// Held by whoever is next to get a [`Hold`], so that small ones do not overtake a large one for ever.
     turn: Turn<()>,
+    /// The same for those who can wait until little is queued.
+    patient: Turn<()>,
 }
 
 #[derive(Debug, Default)]
@@ -140,6 +142,7 @@ impl Outgoing {
             drained: Notify::new(),
             ended: Notify::new(),
             turn: Turn::new(()),
+            patient: Turn::new(()),
         };
         Self {
             queue: Arc::new(queue),
@@ -188,6 +191,23 @@ impl Outgoing {
             let drained = self.queue.drained.notified();
             if let Some(hold) = self.try_hold(bytes, &mut behind) {
                 return hold;
+            }
+            drained.await;
+        }
+    }
+
+    /// The same for one who can wait until the peer has read nearly all it was sent: until no more than
+    /// `low` is queued and promised.
+    pub async fn hold_when_low(&self, bytes: usize, low: usize) -> Hold {
+        let _turn = self.queue.patient.lock().await;
+        loop {
+            let drained = self.queue.drained.notified();
+            let is_low = {
+                let state = self.state();
+                state.gone || state.bytes.saturating_add(state.held) <= low
+            };
+            if is_low {
+                return self.hold(bytes).await;
             }
             drained.await;
         }

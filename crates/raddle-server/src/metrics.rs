@@ -188,6 +188,12 @@ fn connections(text: &mut Text, rooms: &Rooms) {
         "Bytes that wait until clients take them.",
     );
     text.sample(&[], bytes);
+    text.family(
+        "raddle_subscribers_behind_total",
+        Kind::Counter,
+        "How often a client read so slowly that it was told from the journal.",
+    );
+    text.sample(&[], rooms.threads.tally().fell_behind.get());
 }
 
 fn requests(text: &mut Text, metrics: &Metrics) {

@@ -2,7 +2,7 @@
 
 mod act;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
@@ -161,6 +161,8 @@ pub struct Client {
     reached: Seq,
     /// The requests it can answer.
     asked: BTreeMap<RequestNumber, Rc<Question>>,
+    /// Those that were put to it on this connection.
+    put: BTreeSet<RequestNumber>,
     /// What it waits for.
     asking: BTreeMap<u64, Asking>,
     outcomes: BTreeMap<u64, Outcome>,
@@ -205,6 +207,7 @@ impl Client {
             seen: from_the_start.then_some(Seq::ZERO),
             reached: Seq::ZERO,
             asked: BTreeMap::new(),
+            put: BTreeSet::new(),
             asking: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             next: 0,

@@ -35,6 +35,7 @@ pub const REQUIRED: &[&str] = &[
     "cursor expired",
     "snapshot",
     "opened from a base",
+    "fell behind",
     "text saved while someone catches up",
     "base lost and its records not",
     "records of one thread lost and of another not",

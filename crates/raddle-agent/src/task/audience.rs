@@ -6,7 +6,8 @@ use raddle_core::ports::AppendError;
 use raddle_core::{Ended, RequestNumber, Settled, ThreadId, Told, TurnId, ask};
 use raddle_protocol::table::Scope;
 use raddle_protocol::{
-    CodexErrorInfo, ErrorNotification, Notification, ThreadClosedNotification, TurnError,
+    CodexErrorInfo, ErrorNotification, Notification, ThreadClosedNotification,
+    ThreadDeletedNotification, TurnError,
 };
 
 use super::{Caller, Task};
@@ -32,13 +33,9 @@ impl Task {
                 notification: notification.clone(),
                 seq,
             };
-            self.listeners.retain(|listener| listener.hear(&numbered));
+            self.seats.retain(|seat| seat.hear(&numbered));
             if scope == Scope::Everyone {
-                let plain = Heard::Told {
-                    notification,
-                    seq: None,
-                };
-                self.shared.tell_others(&plain, &self.listeners);
+                self.tell_others(&Heard::Notice(notification));
             }
         }
     }
@@ -55,17 +52,23 @@ impl Task {
         };
         match one {
             Some(listener) => drop(listener.hear(&asked)),
-            None => self.listeners.retain(|listener| listener.hear(&asked)),
+            None => self.seats.retain(|seat| seat.hear(&asked)),
         }
     }
 
     /// Whoever hears of the thread must not wait for what will not come. This is no record, so it has no
     /// number: the turn, if one runs, is ended or taken up by whoever opens the thread next.
     pub(super) fn say_why(&mut self, ended: &Ended) {
+        let id = self.id;
         if *ended == Ended::Deleted {
+            // The others were told. To who reads slowly the records may be gone.
+            let deleted = ThreadDeletedNotification { thread_id: id };
+            let deleted = Heard::Notice(Arc::new(deleted.into()));
+            for seat in self.seats.iter().filter(|seat| seat.is_behind()) {
+                seat.notice(&deleted);
+            }
             return;
         }
-        let id = self.id;
         let turn = self.owner.thread().turn().map(|turn| turn.id.clone());
         if let (Ended::NotStored(why), Some(turn)) = (ended, turn) {
             self.notice(not_stored(id, turn, why, self.failed.as_ref()).into());
@@ -76,12 +79,23 @@ impl Task {
         self.notice(ThreadClosedNotification { thread_id: id }.into());
     }
 
+    /// Tells subscribers what is no record.
     pub(super) fn notice(&mut self, notification: Notification) {
-        let plain = Heard::Told {
-            notification: Arc::new(notification),
-            seq: None,
-        };
-        self.listeners.retain(|listener| listener.hear(&plain));
+        let notice = Heard::Notice(Arc::new(notification));
+        self.seats.retain(|seat| seat.notice(&notice));
+    }
+
+    /// Tells everyone what is no record.
+    pub(super) fn notice_all(&mut self, notification: Notification) {
+        let notice = Heard::Notice(Arc::new(notification));
+        self.seats.retain(|seat| seat.notice(&notice));
+        self.tell_others(&notice);
+    }
+
+    /// Tells those who do not hear it as subscribers.
+    fn tell_others(&self, notice: &Heard) {
+        let is_subscriber = |it: &Arc<dyn Listener>| self.seats.iter().any(|seat| seat.is(it));
+        self.shared.tell_others(notice, is_subscriber);
     }
 }
 

@@ -10,6 +10,7 @@ use raddle_core::{
 };
 use tokio::time::timeout;
 
+use super::behind::Seat;
 use super::{PATIENCE, Task};
 use crate::threads::{AgentError, Subscribed};
 use crate::{Heard, Listener};
@@ -107,8 +108,8 @@ impl Task {
     /// From here on it hears: first how things stand and what is open, then what is still asked, then what
     /// happens.
     fn welcome(&mut self, listener: Arc<dyn Listener>, usage: Usage, comes_back: bool) {
-        self.listeners.retain(|it| !Arc::ptr_eq(it, &listener));
-        self.listeners.push(listener.clone());
+        self.unseat(&listener);
+        self.seats.push(Seat::new(listener.clone()));
         self.is_known = true;
         let thread = self.owner.thread();
         let used = tell_usage(thread).filter(|_| usage == Usage::Told);
@@ -126,10 +127,16 @@ impl Task {
         }
     }
 
+    /// Someone hears of the thread no more; whether it had.
+    pub(super) fn unseat(&mut self, listener: &Arc<dyn Listener>) -> bool {
+        let at = self.seats.iter().position(|seat| seat.is(listener));
+        at.map(|at| self.seats.remove(at).clear()).is_some()
+    }
+
     /// What a newcomer wants otherwise counts only where nobody else is and nothing runs.
     pub(super) fn change_for(&mut self, change: Option<Box<ChangeSettings>>) {
         // What was ordered before and is not carried out yet may be a turn.
-        let is_free = self.listeners.is_empty()
+        let is_free = self.seats.is_empty()
             && self.callers.is_empty()
             && self.owner.thread().turn().is_none();
         let Some(change) = change.filter(|_| is_free) else {

@@ -1,16 +1,13 @@
 //! Leaving a thread that need not be in memory.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_core::{Command, Ended, Envelope, Refusal, Token};
-use raddle_protocol::{
-    Notification, ThreadClosedNotification, ThreadStatus, ThreadStatusChangedNotification,
-};
+use raddle_protocol::{ThreadClosedNotification, ThreadStatus, ThreadStatusChangedNotification};
 use tokio::time::Instant;
 
 use super::{Message, Over, Task};
-use crate::{AgentError, Heard};
+use crate::AgentError;
 
 /// How long a thread stays in memory to which nobody listens and in which nothing happens.
 const ALONE_MAX: Duration = Duration::from_secs(60);
@@ -27,10 +24,10 @@ pub(super) enum Leaving {
 impl Task {
     /// How much longer the thread stays; nothing when there is a reason to.
     pub(super) fn alone_for(&mut self) -> Option<Duration> {
-        self.listeners.retain(|listener| listener.is_there());
+        self.seats.retain(|seat| seat.listener.is_there());
         let waits = self.starter.is_some() || !self.callers.is_empty();
         let runs = self.owner.thread().turn().is_some();
-        if waits || runs || self.forsaken || !self.listeners.is_empty() {
+        if waits || runs || self.forsaken || !self.seats.is_empty() {
             self.alone_since = None;
             return None;
         }
@@ -94,15 +91,5 @@ impl Task {
             self.say_not_loaded();
             self.notice_all(ThreadClosedNotification { thread_id: self.id }.into());
         }
-    }
-
-    /// Tells everyone what is no record.
-    fn notice_all(&mut self, notification: Notification) {
-        let plain = Heard::Told {
-            notification: Arc::new(notification),
-            seq: None,
-        };
-        self.listeners.retain(|listener| listener.hear(&plain));
-        self.shared.tell_others(&plain, &self.listeners);
     }
 }

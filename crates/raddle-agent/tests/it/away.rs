@@ -94,8 +94,8 @@ struct Complaints(mpsc::UnboundedSender<CodexErrorInfo>);
 
 impl Listener for Complaints {
     fn hear(&self, heard: &Heard) -> bool {
-        if let Heard::Told { notification, .. } = heard
-            && let Notification::Error(error) = &**notification
+        if let Heard::Notice(notice) = heard
+            && let Notification::Error(error) = &**notice
         {
             let info = error.error.codex_error_info.clone();
             return info.is_some_and(|info| self.0.send(info).is_ok());

@@ -94,7 +94,7 @@ impl Listener for Fault {
                 assert_ne!(notification.method(), "thread/name/updated");
                 true
             }
-            Heard::Asked { .. } => true,
+            Heard::Notice(_) | Heard::Asked { .. } => true,
         }
     }
 

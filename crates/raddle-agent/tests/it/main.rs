@@ -1,6 +1,7 @@
 //! A live thread, from an order to what is heard of it.
 
 mod away;
+mod behind;
 mod injected;
 mod joining;
 mod leaving;
@@ -34,6 +35,7 @@ impl Listener for Client {
                 let number = if seq.is_some() { " #" } else { "" };
                 format!("{}{number}", notification.method())
             }
+            Heard::Notice(notice) => notice.method().to_owned(),
             Heard::Asked { method, .. } => format!("ask {method}"),
         };
         self.heard.send(line).is_ok()

@@ -19,8 +19,8 @@ use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use raddle_agent::{AgentError, Heard, Listener, Ordered, Threads, client_tools};
-use raddle_core::ports::ReadError;
+use raddle_agent::{AgentError, Heard, Listener, Ordered, Room, Threads, client_tools};
+use raddle_core::ports::{ReadError, Waiting};
 use raddle_core::{
     ApprovalPolicy, Cause, Command, Interrupt, Refusal, Reviewer, Sandbox, Settings,
     SettingsChange, ThreadId,
@@ -34,12 +34,18 @@ use super::config::State;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// A client that has this much queued hears no more: it reads too slowly for what it asked to hear.
-const TOLD_BYTES_MAX: usize = 32 << 20;
+/// A client that has this much queued is told no more of its threads for now: it reads on from the journal,
+const TOLD_BYTES_MAX: usize = 4 << 20;
+
+/// when it has read all but this much.
+const TOLD_BYTES_LOW: usize = 1 << 20;
+
+/// A client that has this much queued is let go: what is no record cannot be told again.
+const NOTICED_BYTES_MAX: usize = 32 << 20;
 
 const TOO_SLOW: Close = Close {
     code: 1008,
-    reason: Cow::Borrowed("too slow for what it subscribed to"),
+    reason: Cow::Borrowed("too slow for what it is told"),
 };
 
 /// What an answer that shows turns or items may take.
@@ -64,14 +70,17 @@ impl Listener for Ear {
         let Some(session) = self.0.upgrade().filter(|session| !session.is_gone()) else {
             return false;
         };
-        if session.outgoing.queued_bytes() > TOLD_BYTES_MAX {
-            session.metrics.too_slow.add(1);
-            session.outgoing.close(TOO_SLOW);
-            return false;
-        }
         match heard {
             Heard::Told { notification, seq } => {
                 session.tell_numbered(notification, seq.map(|seq| seq.0));
+            }
+            Heard::Notice(notice) => {
+                if session.outgoing.queued_bytes() > NOTICED_BYTES_MAX {
+                    session.metrics.too_slow.add(1);
+                    session.outgoing.close(TOO_SLOW);
+                    return false;
+                }
+                session.tell(notice);
             }
             Heard::Asked { id, method, params } => session.ask(id, method, params),
         }
@@ -81,6 +90,20 @@ impl Listener for Ear {
     fn is_there(&self) -> bool {
         let session = self.0.upgrade();
         session.is_some_and(|session| !session.is_gone())
+    }
+
+    fn has_room(&self) -> bool {
+        let session = self.0.upgrade();
+        session.is_none_or(|session| session.outgoing.queued_bytes() <= TOLD_BYTES_MAX)
+    }
+
+    fn room(&self, bytes: usize) -> Waiting<'static, Option<Room>> {
+        let outgoing = self.0.upgrade().map(|session| session.outgoing.clone());
+        Box::pin(async move {
+            let outgoing = outgoing?;
+            let room = outgoing.hold_when_low(bytes, TOLD_BYTES_LOW).await;
+            (!outgoing.is_gone()).then(|| Box::new(room) as Room)
+        })
     }
 }
 

@@ -20,6 +20,7 @@ mod images;
 mod lanes;
 mod overload;
 mod requests;
+mod slow_reader;
 
 mod initialize;
 

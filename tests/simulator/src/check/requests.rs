@@ -51,6 +51,14 @@ pub fn i4_requests(oracle: &Oracle, record: &Record) -> Check {
     }
 }
 
+/// I4: on one connection a request is put to a client once, however often it falls behind.
+pub fn i4_put_once(is_new: bool, request: RequestNumber) -> Check {
+    match is_new {
+        true => Ok(()),
+        false => broken(I4, format!("request {request} is put to a client twice")),
+    }
+}
+
 /// I4: nobody withdraws a request whose item goes on.
 pub fn withdrawn_with_their_items(oracle: &Oracle, rows: &[Rc<Row>]) -> Check {
     for row in rows {

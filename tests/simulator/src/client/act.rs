@@ -75,7 +75,7 @@ impl World {
             here && !live.busy && live.owner.stored() == head
         });
         let listener = live.and_then(|live| live.listeners.get(&client));
-        let hears = listener.is_some_and(|it_| it_.link == it.link && it_.queue.is_none());
+        let hears = listener.is_some_and(|it_| it_.link == it.link && it_.reader.is_none());
         if hears && it.reached == head && it.heard_until < self.now {
             requests::i4_all_are_asked(&lane.oracle, it.asked.keys())?;
         }
@@ -97,6 +97,7 @@ impl World {
             count,
         };
         it.state = State::Trying(self.now);
+        it.put.clear();
         it.heard_until = 0;
         it.said_until = 0;
         let subscribe = ToNode::Subscribe(it.seen);
@@ -256,6 +257,7 @@ impl World {
                 }
             }
             ToClient::Ask(question) => {
+                requests::i4_put_once(it.put.insert(question.number), question.number)?;
                 it.asked.insert(question.number, question);
             }
             ToClient::Reply(number, result) => return self.replied(thread, client, number, result),

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use raddle_core::{Cursor, Envelope, Seq, tell_again};
+use raddle_core::{Body, Cursor, Event, Reader, Record, RequestNumber, Seq};
 
 use super::tell::question;
-use crate::check::{Broken, Check, broken, rejoin};
+use crate::check::{Check, broken, rejoin};
 use crate::client::{Link, ToClient};
 use crate::picture::{Picture, Words};
 use crate::world::{Asked, AtNode, Caller, Listener, Live, Trouble, World};
@@ -25,15 +25,10 @@ impl World {
         let Some(Caller {
             client,
             link,
-            asked,
+            asked: Asked::Subscribe(seen),
         }) = live.tokens.remove(&settled.token)
         else {
-            return Ok(());
-        };
-        let (seen, comes) = match asked {
-            Asked::Subscribe(seen) => (seen, true),
-            Asked::GoOn(seen) => (Some(seen), false),
-            Asked::Wish(..) => return broken(super::ONE_ANSWER, "a wish is taken for a listener"),
+            return broken(super::ONE_ANSWER, "a wish is taken for a listener");
         };
         // Two connections of one client are not in order with each other: the older one, when it comes
         // last, is over already, and must not take the place of the newer one.
@@ -41,18 +36,11 @@ impl World {
         if live.listeners.get(&client).is_some_and(newer) {
             return Ok(());
         }
-        let asks = asks(live)?;
         let whole = seen.is_none() || settled.cursor == Cursor::Expired;
-        let listener = Listener {
-            link,
-            after: settled.after,
-            head: settled.head,
-            replay: None,
-            queue: (!whole).then(|| asks.clone()),
-            saved: false,
-        };
-        live.listeners.insert(client, listener);
-        let (lane, log) = (&self.lanes[thread], self.store.log(thread));
+        let log = self.store.log(thread);
+        let reader = (!whole).then(|| Box::new(Reader::returning(log.fold(settled.after))));
+        live.listeners.insert(client, Listener { link, reader });
+        let lane = &self.lanes[thread];
         if let Some(seen) = seen {
             if !lane.gone {
                 rejoin::i1_cursor(&lane.oracle, log, stored, seen, settled.cursor)?;
@@ -63,9 +51,7 @@ impl World {
             });
         }
         if !whole {
-            if comes {
-                self.tell_client(thread, client, link, ToClient::Joined);
-            }
+            self.tell_client(thread, client, link, ToClient::Joined);
             self.push_node(1, node, AtNode::CatchUp(thread, opening, client, link));
             return Ok(());
         }
@@ -78,14 +64,33 @@ impl World {
             Err(_) if lane.gone => ToClient::Closed,
             Err(nonsense) => return rejoin::i1_makes_sense(Err(nonsense)),
         };
+        let asks: Vec<RequestNumber> = numbers(live);
         self.tell_client(thread, client, link, snapshot);
-        for ask in asks {
-            self.tell_client(thread, client, link, ask);
-        }
-        Ok(())
+        self.ask_one(thread, node, client, link, asks)
     }
 
-    /// A listener is sent a page of what it missed, from the journal.
+    /// Some who hear live have no room for what comes next, and read on from the journal.
+    pub(super) fn some_fall_behind(&mut self, thread: usize, node: usize) {
+        let Some(live) = self.nodes[node].live.get_mut(&thread) else {
+            return;
+        };
+        let (Some(settled), opening) = (live.owner.settled(), live.opening) else {
+            return;
+        };
+        let mut fallen = Vec::new();
+        for (client, listener) in &mut live.listeners {
+            if listener.reader.is_none() && self.lanes[thread].rng.percent(4) {
+                listener.reader = Some(Box::new(Reader::behind(settled)));
+                fallen.push((*client, listener.link));
+            }
+        }
+        for (client, link) in fallen {
+            self.reach.hit("fell behind");
+            self.read_later(thread, node, opening, client, link);
+        }
+    }
+
+    /// A listener is told a page of what it missed, from the journal.
     pub(super) fn catch_up(
         &mut self,
         thread: usize,
@@ -103,85 +108,97 @@ impl World {
         let Some(live) = live.filter(|it| it.opening == opening) else {
             return Ok(());
         };
-        let busy = live.busy;
-        let Some(listener) = live.listeners.get_mut(&client).filter(|it| it.link == link) else {
+        let (stored, busy) = (live.owner.stored(), live.owner.settled().is_none());
+        let listener = live.listeners.get_mut(&client).filter(|it| it.link == link);
+        let Some(reader) = listener.and_then(|it| it.reader.as_mut()) else {
             return Ok(());
         };
+        let after = reader.after();
+        let missed = |seq: Seq| seq > after && seq <= stored;
         let log = self.store.log(thread);
-        let after = listener.after;
-        let replay = listener
-            .replay
-            .get_or_insert_with(|| Box::new(log.fold(after)));
-        let missed = |seq: Seq| seq > after && seq <= listener.head;
         let rows = log.rows.iter().filter(|row| missed(row.record.seq));
         let mut messages = Vec::new();
         for row in rows.take(PAGE) {
+            if is_saved(&row.record) {
+                self.reach.hit("text saved while someone catches up");
+            }
+            let told = reader.read(row.record.clone());
             let words = Words {
-                seq: row.record.seq,
-                notifications: tell_again(replay, &row.record),
+                seq: told.record.seq,
+                notifications: told.notifications,
             };
             let all = 0..words.notifications.len();
             messages.push(ToClient::Told(Rc::new(words), all));
-            listener.after = row.record.seq;
         }
-        // What was read while an append is under way may lack what that append has settled: only when its
-        // fate is known can it be seen whether this listener has everything.
+        // While an append is under way its owner knows of more than is stored.
         let more = messages.len() == PAGE || busy;
-        let (after, again) = (listener.after, !more && listener.saved);
-        if !more && !again {
-            messages.extend(listener.queue.take().unwrap_or_default());
-        }
         for message in messages {
             self.tell_in_pieces(thread, client, link, message);
         }
         if more {
-            // Some read slowly.
-            let rng = &mut self.lanes[thread].rng;
-            let wait = if rng.percent(20) {
-                rng.range(50, 500)
-            } else {
-                rng.range(1, 10)
-            };
-            self.push_node(wait, node, AtNode::CatchUp(thread, opening, client, link));
+            self.read_later(thread, node, opening, client, link);
+            return Ok(());
         }
-        if again {
-            return self.go_on(thread, node, client, link, after);
-        }
-        Ok(())
+        self.is_live_again(thread, node, client, link)
     }
 
-    /// While it was catching up, a text was stored anew as a whole, and what led to it is gone from the
-    /// journal: whether it can go on from where it is now, only the thread can say.
-    fn go_on(&mut self, thread: usize, node: usize, client: usize, link: Link, seen: Seq) -> Check {
-        self.reach.hit("text saved while someone catches up");
-        let token = self.token(thread);
+    /// It goes on reading when it has room; some read slowly.
+    fn read_later(&mut self, thread: usize, node: usize, opening: u64, client: usize, link: Link) {
+        let rng = &mut self.lanes[thread].rng;
+        let wait = if rng.percent(20) {
+            rng.range(50, 500)
+        } else {
+            rng.range(1, 10)
+        };
+        self.push_node(wait, node, AtNode::CatchUp(thread, opening, client, link));
+    }
+
+    fn is_live_again(&mut self, thread: usize, node: usize, client: usize, link: Link) -> Check {
         let Some(live) = self.nodes[node].live.get_mut(&thread) else {
             return Ok(());
         };
-        live.listeners.remove(&client);
-        let subscribe = Envelope::Subscribe {
-            token,
-            seen: Some(seen),
+        let reader = live
+            .listeners
+            .get_mut(&client)
+            .and_then(|it| it.reader.take());
+        let (Some(settled), Some(reader)) = (live.owner.settled(), reader) else {
+            return broken(
+                "I1 rejoin is exact",
+                "a reader is live before its thread is stored",
+            );
         };
-        if live.owner.offer(subscribe).is_err() {
-            self.tell_client(thread, client, link, ToClient::Closed);
-            return Ok(());
+        let asks = reader.catch_up(settled);
+        self.ask_one(thread, node, client, link, asks)
+    }
+
+    fn ask_one(
+        &mut self,
+        thread: usize,
+        node: usize,
+        client: usize,
+        link: Link,
+        asks: Vec<RequestNumber>,
+    ) -> Check {
+        for number in asks {
+            let Some(live) = self.nodes[node].live.get(&thread) else {
+                return Ok(());
+            };
+            let asked = ToClient::Ask(question(live.owner.thread(), number)?);
+            self.tell_client(thread, client, link, asked);
         }
-        let caller = Caller {
-            client,
-            link,
-            asked: Asked::GoOn(seen),
-        };
-        live.tokens.insert(token, caller);
-        self.drive(thread, node)
+        Ok(())
     }
 }
 
-/// The requests that are open, each as it is put to a client.
-fn asks(live: &Live) -> Result<Vec<ToClient>, Broken> {
-    let thread = live.owner.thread();
-    let asks = thread
-        .requests()
-        .map(|(number, _)| question(thread, number));
-    asks.map(|asked| asked.map(ToClient::Ask)).collect()
+/// The requests that are open.
+fn numbers(live: &Live) -> Vec<RequestNumber> {
+    let requests = live.owner.thread().requests();
+    requests.map(|(number, _)| number).collect()
+}
+
+fn is_saved(record: &Record) -> bool {
+    match &record.body {
+        Body::Event(event) => matches!(**event, Event::ItemSaved(_)),
+        Body::Delta(_) => false,
+    }
 }

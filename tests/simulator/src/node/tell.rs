@@ -2,9 +2,7 @@
 
 use std::rc::Rc;
 
-use raddle_core::{
-    Body, Command, Envelope, Event, Out, Outcome, Refusal, RequestNumber, Thread, Told,
-};
+use raddle_core::{Command, Envelope, Out, Outcome, Refusal, RequestNumber, Thread, Told};
 
 use super::ONE_ANSWER;
 use crate::check::{Broken, Check, broken, requests};
@@ -12,7 +10,7 @@ use crate::client::{Link, ToClient, Wish};
 use crate::picture::{Question, Words};
 use crate::reach::refusal_name;
 use crate::script::said_at;
-use crate::world::{Asked, Caller, Next, World};
+use crate::world::{Asked, Caller, Listener, Next, World};
 
 impl World {
     /// Every request has its answer once nothing is to be done, except who waits for a turn to stop.
@@ -25,7 +23,7 @@ impl World {
             let waits = match &caller.asked {
                 Asked::Wish(_, Wish::Interrupt(Some(turn))) => running == Some(turn),
                 Asked::Wish(_, Wish::Interrupt(None)) => running.is_some(),
-                Asked::Wish(..) | Asked::Subscribe(_) | Asked::GoOn(_) => false,
+                Asked::Wish(..) | Asked::Subscribe(_) => false,
             };
             if !waits {
                 return broken(
@@ -74,6 +72,7 @@ impl World {
                 }
             }
         }
+        self.some_fall_behind(thread, node);
         Ok(())
     }
 
@@ -123,15 +122,6 @@ impl World {
 
     /// A record is told to everyone who listens, as the wire says it.
     fn announce(&mut self, thread: usize, node: usize, told: Told) {
-        let saves = match &told.record.body {
-            Body::Event(event) => matches!(**event, Event::ItemSaved(_)),
-            Body::Delta(_) => false,
-        };
-        if let Some(live) = self.nodes[node].live.get_mut(&thread) {
-            for listener in live.listeners.values_mut() {
-                listener.saved |= saves;
-            }
-        }
         let words = Words {
             seq: told.record.seq,
             notifications: told.notifications,
@@ -141,15 +131,14 @@ impl World {
     }
 
     fn broadcast(&mut self, thread: usize, node: usize, message: &ToClient) {
-        let Some(live) = self.nodes[node].live.get_mut(&thread) else {
+        let Some(live) = self.nodes[node].live.get(&thread) else {
             return;
         };
         let mut now = Vec::new();
-        for (client, listener) in &mut live.listeners {
-            match &mut listener.queue {
-                Some(queue) => queue.push(message.clone()),
-                None => now.push((*client, listener.link)),
-            }
+        // Whoever is behind comes to it by reading.
+        let hears = |(_, it): &(&usize, &Listener)| it.reader.is_none();
+        for (client, listener) in live.listeners.iter().filter(hears) {
+            now.push((*client, listener.link));
         }
         for (client, link) in now {
             self.tell_in_pieces(thread, client, link, message.clone());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use raddle_core::ports::AppendError;
-use raddle_core::{Base, Command, Epoch, ItemBody, ItemId, Owner, Seq, Thread, ThreadId, Token};
+use raddle_core::{Base, Command, Epoch, ItemBody, ItemId, Owner, Reader, Seq, ThreadId, Token};
 
 use crate::check::Oracle;
 use crate::client::{Client, Link, ToClient, ToNode, Wish};
@@ -119,16 +119,8 @@ pub struct Live {
 pub struct Listener {
     /// On which connection.
     pub link: Link,
-    /// What it has been sent of what it missed, up to here;
-    pub after: Seq,
-    /// it missed everything up to here.
-    pub head: Seq,
-    /// The thread as it was at the newest of what it has been sent, once that was read;
-    pub replay: Option<Box<Thread>>,
-    /// what came meanwhile, while it is still catching up.
-    pub queue: Option<Vec<ToClient>>,
-    /// Whether a text was stored anew as a whole meanwhile.
-    pub saved: bool,
+    /// Where it stands in the journal while it does not hear live.
+    pub reader: Option<Box<Reader>>,
 }
 
 /// A client that waits for an answer.
@@ -146,8 +138,6 @@ pub struct Caller {
 pub enum Asked {
     /// To hear of the thread.
     Subscribe(Option<Seq>),
-    /// The same, by a node for someone who listens already.
-    GoOn(Seq),
     /// Something else, by its own number.
     Wish(u64, Wish),
 }
