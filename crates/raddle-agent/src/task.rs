@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Blobs, Journal};
 use raddle_core::{
-    ChangeSettings, Command, Cursor, Effect, Ended, Envelope, Out, Owner, Refusal, Seq, Settings,
-    Step, ThreadId, Token,
+    ChangeSettings, Command, Cursor, Effect, Ended, Envelope, Out, Owner, Refusal, RequestNumber,
+    Seq, Settings, Step, ThreadId, Token,
 };
 use raddle_protocol::ThreadClosedNotification;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -61,6 +61,12 @@ pub(crate) enum Message {
         listener: Arc<dyn Listener>,
         reply: oneshot::Sender<bool>,
     },
+    /// A listener cannot answer a request. Answered with whether nobody else could.
+    Cannot {
+        listener: Arc<dyn Listener>,
+        request: RequestNumber,
+        reply: oneshot::Sender<bool>,
+    },
     /// A look at the thread as it is stored.
     Look(Look),
     /// The thread is to be left in good order.
@@ -82,7 +88,7 @@ impl Message {
             Self::Order { reply, .. } => reply(Err(error)),
             Self::Subscribe { subscriber, .. } => drop((subscriber.reply)(Err(error))),
             // Whoever waits for these sees that nobody will answer.
-            Self::Unsubscribe { .. } | Self::Look(_) | Self::Leave => {}
+            Self::Unsubscribe { .. } | Self::Cannot { .. } | Self::Look(_) | Self::Leave => {}
         }
     }
 }
@@ -129,6 +135,8 @@ pub(crate) struct Task {
     /// Those who hear of the thread.
     seats: Vec<Seat>,
     readers: Readers,
+    /// Those who cannot answer a request.
+    unable: Vec<(RequestNumber, Arc<dyn Listener>)>,
     /// Those who are being answered and hear nothing yet.
     joining: VecDeque<Joining>,
     /// What goes out once they are answered.
@@ -182,6 +190,7 @@ impl Task {
             found,
             seats: Vec::new(),
             readers: Readers::default(),
+            unable: Vec::new(),
             joining: VecDeque::new(),
             held: Vec::new(),
             looks: Vec::new(),
@@ -402,6 +411,14 @@ impl Task {
             }
             Message::Unsubscribe { listener, reply } => {
                 let _ = reply.send(self.unseat(&listener));
+                return;
+            }
+            Message::Cannot {
+                listener,
+                request,
+                reply,
+            } => {
+                let _ = reply.send(self.nobody_can(request, listener));
                 return;
             }
             Message::Look(look) => return self.looks.push(look),

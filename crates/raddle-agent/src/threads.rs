@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use raddle_core::ports::{Blobs, Journal, Model, Pages, ReadError};
 use raddle_core::{
-    Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, Seq, Settings, Thread,
-    ThreadId, ThreadStarted, Timestamp,
+    Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, RequestNumber, Seq,
+    Settings, Thread, ThreadId, ThreadStarted, Timestamp,
 };
 use tokio::sync::{Mutex as Turn, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -514,6 +514,22 @@ impl Handle {
         answer.await.map_err(|_| AgentError::Ended)
     }
 
+    /// A listener cannot answer a request. Answers with whether nobody else could.
+    pub async fn cannot(
+        &self,
+        request: RequestNumber,
+        listener: Arc<dyn Listener>,
+    ) -> Result<bool, AgentError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::Cannot {
+            listener,
+            request,
+            reply,
+        })
+        .await?;
+        answer.await.map_err(|_| AgentError::Ended)
+    }
+
     /// Looks at the thread as it is stored.
     pub async fn look<T, F>(&self, look: F) -> Result<T, AgentError>
     where
@@ -540,6 +556,7 @@ impl std::fmt::Debug for Message {
             Self::Order { .. } => "Order",
             Self::Subscribe { .. } => "Subscribe",
             Self::Unsubscribe { .. } => "Unsubscribe",
+            Self::Cannot { .. } => "Cannot",
             Self::Look(_) => "Look",
             Self::Leave => "Leave",
         })

@@ -10,6 +10,7 @@ use raddle_protocol::{
     ThreadDeletedNotification, TurnError,
 };
 
+use super::behind::Seat;
 use super::{Caller, Task};
 use crate::{Heard, Listener};
 
@@ -54,6 +55,24 @@ impl Task {
             Some(listener) => drop(listener.hear(&asked)),
             None => self.seats.retain(|seat| seat.hear(&asked)),
         }
+    }
+
+    /// Someone cannot answer a request. As long as another was asked who has not said the same, it stays open;
+    /// whether there is none.
+    pub(super) fn nobody_can(
+        &mut self,
+        request: RequestNumber,
+        listener: Arc<dyn Listener>,
+    ) -> bool {
+        let thread = self.owner.thread();
+        let is_open = |it: RequestNumber| thread.requests().any(|(number, _)| number == it);
+        self.unable.retain(|(number, _)| is_open(*number));
+        self.unable.push((request, listener));
+        let is_unable = |seat: &Seat| {
+            let mut unable = self.unable.iter();
+            unable.any(|(number, it)| *number == request && seat.is(it))
+        };
+        self.seats.iter().all(is_unable)
     }
 
     /// Whoever hears of the thread must not wait for what will not come. This is no record, so it has no

@@ -262,6 +262,45 @@ async fn a_call_waits_for_whoever_comes() {
     assert_eq!(answer(&heard), "late");
 }
 
+/// A client that does not know the tool says so with an error. That is no answer while another may have one.
+#[tokio::test]
+async fn who_cannot_run_a_tool_does_not_fail_it_for_others() {
+    for others_can in [true, false] {
+        let mut stage = Stage::new();
+        stage.says = vec!["calls look {}".to_owned(), "heard".to_owned()];
+        let mut server = stage.open();
+        let mut owner = Client::connect_boldly(&mut server).await;
+        let thread = start(&mut owner).await;
+        let mut other = Client::connect_boldly(&mut server).await;
+        let resume = json!({"threadId": thread});
+        other.ask("thread/resume", resume).await.expect("resumed");
+        say(&mut owner, &thread).await;
+        let asked = until(&mut other, "item/tool/call").await.pop().unwrap();
+        let refusal = json!({"code": -32000, "message": "no such tool here"});
+        other.send(&json!({"id": asked["id"], "error": refusal}));
+        // A request of the same client that is answered after it shows that it was taken.
+        let read = json!({"threadId": thread});
+        let id = other.request("thread/read", read);
+        while other.next().await["id"] != id {}
+        until(&mut owner, "item/tool/call").await;
+        let (said, call) = if others_can {
+            let found = json!([{"type": "inputText", "text": "found"}]);
+            let result = json!({"contentItems": found, "success": true});
+            let said = json!({"id": asked["id"], "result": result});
+            (said, "look completed true: found")
+        } else {
+            let said = json!({"id": asked["id"], "error": refusal});
+            (
+                said,
+                "look failed false: No answer could be had: no such tool here",
+            )
+        };
+        owner.send(&said);
+        let heard = until(&mut owner, "turn/completed").await;
+        assert_eq!(calls(&heard), [call]);
+    }
+}
+
 #[tokio::test]
 async fn an_interrupt_takes_the_question_back() {
     let mut stage = Stage::new();

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::ear;
 use super::input::IMAGES_MAX;
 use crate::rooms::Rooms;
 use crate::session::Session;
@@ -17,7 +18,8 @@ use crate::session::Session;
 /// How many bytes all that is no image may have in the answer of a client's tool.
 const TOOL_BYTES_MAX: usize = 1 << 20;
 
-/// Hands an answer to the thread that asked. The first one counts; what answers nothing is only noted.
+/// Hands an answer to the thread that asked. The first one counts; what answers nothing is only noted. An
+/// error says that this client cannot answer, and counts when it was the last one who might.
 pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Response<'_>) {
     let asked = named(&response.id).filter(|(id, _)| session.threads().contains(id));
     let handle = asked.and_then(|(id, _)| rooms.threads.live(id));
@@ -47,6 +49,9 @@ pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Respons
         let Ok(Some(ask)) = ask.await else {
             return tracing::info!(connection = session.number, %request, "an answer too late");
         };
+        if said.is_err() && handle.cannot(request, ear(&session)).await != Ok(true) {
+            return tracing::info!(connection = session.number, %request, "a client cannot answer");
+        }
         let answer = match answer(&ask, said) {
             Answer::Tool { output, content } => keep(&threads, id, output, content).await,
             answer => answer,
