@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
 /// What a command may inherit. None of it opens anything: no keys, no sockets of agents, and no proxies,
 /// whose addresses may hold a password.
 const INHERITED: &[&str] = &[
@@ -46,6 +48,12 @@ where
         }
     }
     whole.into_iter().collect()
+}
+
+/// Closes this process's own memory and environment to other processes of the same user, which could
+/// otherwise read them in `/proc` or attach to it. Only one that may trace everything still can.
+pub fn hide() -> std::io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 fn is_inherited(name: &str) -> bool {

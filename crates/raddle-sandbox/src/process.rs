@@ -83,10 +83,10 @@ pub struct Ended {
 
 impl Engine {
     /// An engine whose keepers are started like this.
-    pub fn new(keeper: Keeper) -> io::Result<Self> {
-        Ok(Self {
-            spawner: Spawner::new(keeper)?,
-        })
+    pub fn new(keeper: Keeper) -> Self {
+        Self {
+            spawner: Spawner::new(keeper),
+        }
     }
 
     /// Starts a program. This does not wait: whether it could be started is told by [`Life::started`].
@@ -102,9 +102,13 @@ impl Engine {
         let streams = [&ends.theirs[0], &ends.theirs[1], &ends.theirs[2]];
         wire::send_head(ours.as_fd(), order.len(), &streams.map(|end| end.as_fd()))?;
         ours.set_nonblocking(true)?;
+        // Most orders go at once, and then nothing that comes later cuts them short.
+        let sent = rustix::io::write(&ours, &order).unwrap_or(0);
         let socket = Arc::new(UnixStream::from_std(ours)?);
-        tokio::spawn(send(socket.clone(), order));
-        let started = self.spawner.start(theirs.into());
+        if sent < order.len() {
+            tokio::spawn(send(socket.clone(), order, sent));
+        }
+        let started = self.spawner.start(theirs.into())?;
         let leash = Leash {
             socket: socket.clone(),
             terminal: ends.terminal,
@@ -125,9 +129,10 @@ impl Engine {
     }
 }
 
-/// A keeper that is gone takes nothing; whoever waits for its reports notices.
-async fn send(socket: Arc<UnixStream>, order: Vec<u8>) {
-    let mut rest = &order[..];
+/// Sends what is left of an order. A keeper that is gone takes nothing; whoever waits for its reports
+/// notices.
+async fn send(socket: Arc<UnixStream>, order: Vec<u8>, sent: usize) {
+    let mut rest = &order[sent..];
     while !rest.is_empty() {
         if socket.writable().await.is_err() {
             return;

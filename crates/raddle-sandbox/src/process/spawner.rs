@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -63,31 +64,50 @@ enum Job {
     Take(Child),
 }
 
-/// The way to the thread. Cheap to clone.
+/// The way to the thread, which is started when it is first needed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Spawner {
-    jobs: Sender<Job>,
+    keeper: Keeper,
+    jobs: Arc<Mutex<Option<Sender<Job>>>>,
 }
 
 impl Spawner {
-    pub(super) fn new(keeper: Keeper) -> io::Result<Self> {
-        let (jobs, queue) = channel();
-        thread::Builder::new()
-            .name("spawner".to_owned())
-            .spawn(move || run(&keeper, &queue))?;
-        Ok(Self { jobs })
+    pub(super) fn new(keeper: Keeper) -> Self {
+        Self {
+            keeper,
+            jobs: Arc::default(),
+        }
     }
 
     /// Has a keeper started that is spoken to over this socket.
-    pub(super) fn start(&self, socket: OwnedFd) -> oneshot::Receiver<io::Result<Child>> {
+    pub(super) fn start(
+        &self,
+        socket: OwnedFd,
+    ) -> io::Result<oneshot::Receiver<io::Result<Child>>> {
         let (started, when_started) = oneshot::channel();
-        let _ = self.jobs.send(Job::Start { socket, started });
-        when_started
+        let _ = self.jobs()?.send(Job::Start { socket, started });
+        Ok(when_started)
     }
 
     /// Has a keeper taken when it has ended.
     pub(super) fn take(&self, keeper: Child) {
-        let _ = self.jobs.send(Job::Take(keeper));
+        if let Ok(jobs) = self.jobs() {
+            let _ = jobs.send(Job::Take(keeper));
+        }
+    }
+
+    fn jobs(&self) -> io::Result<Sender<Job>> {
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(jobs) = &*jobs {
+            return Ok(jobs.clone());
+        }
+        let (sender, queue) = channel();
+        let keeper = self.keeper.clone();
+        thread::Builder::new()
+            .name("spawner".to_owned())
+            .spawn(move || run(&keeper, &queue))?;
+        *jobs = Some(sender.clone());
+        Ok(sender)
     }
 }
 

@@ -40,6 +40,13 @@ pub struct Size {
     pub cols: u16,
 }
 
+impl Default for Size {
+    /// That of the oldest screens, which programs expect when nobody says.
+    fn default() -> Self {
+        Self { rows: 24, cols: 80 }
+    }
+}
+
 /// Our ends, and those of the command.
 pub(super) struct Ends {
     pub(super) input: Option<Input>,

@@ -35,7 +35,7 @@ async fn is_a_keeper_when_told_to_be() {
         cwd: "/".into(),
         env: vec![],
     };
-    let engine = Engine::new(of_tests()).expect("an engine");
+    let engine = Engine::new(of_tests());
     let mut process = engine
         .start(launch, Stdio::Pipes { input: false })
         .expect("a process");

@@ -74,7 +74,7 @@ async fn read(output: Output) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_told_to_end() {
-    let engine = Engine::new(keeper::of_tests()).unwrap();
+    let engine = Engine::new(keeper::of_tests());
     for unruly in ALL.iter().copied() {
         check(&engine, unruly, Way::Ordered, Stdio::Pipes { input: true }).await;
     }
@@ -82,7 +82,7 @@ async fn when_told_to_end() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_nobody_cares_any_more() {
-    let engine = Engine::new(keeper::of_tests()).unwrap();
+    let engine = Engine::new(keeper::of_tests());
     for unruly in ALL.iter().copied() {
         check(&engine, unruly, Way::Dropped, TERMINAL).await;
     }
@@ -90,7 +90,7 @@ async fn when_nobody_cares_any_more() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_the_program_itself_is_over() {
-    let engine = Engine::new(keeper::of_tests()).unwrap();
+    let engine = Engine::new(keeper::of_tests());
     for unruly in ALL.iter().copied() {
         check(&engine, unruly, Way::Killed, Stdio::Pipes { input: false }).await;
     }

@@ -23,7 +23,7 @@ fn sh(script: &str) -> Launch {
 }
 
 fn engine() -> Engine {
-    Engine::new(keeper::of_tests()).unwrap()
+    Engine::new(keeper::of_tests())
 }
 
 async fn all(output: &Output) -> String {
@@ -143,12 +143,12 @@ async fn the_end_of_a_terminals_input_is_typed() {
 
 #[tokio::test]
 async fn a_terminal_changes_its_size_and_the_program_is_told() {
-    let script = "trap 'stty size; exit 0' WINCH; echo ready; while :; do sleep 0.01; done";
+    let script = "trap 'stty size; exit 0' WINCH; printf ready; while :; do sleep 0.01; done";
     let mut process = engine().start(sh(script), TERMINAL).unwrap();
     process.life.started().await.unwrap();
     let mut buffer = [0; 64];
     let count = process.stdout.read(&mut buffer).await.unwrap();
-    assert_eq!(&buffer[..count], b"ready\r\n");
+    assert_eq!(&buffer[..count], b"ready");
     let size = Size {
         rows: 50,
         cols: 132,
