@@ -24,6 +24,11 @@ const PROOFS: &[(&str, &str)] = &[
         "1,000 dripping sockets and a client that never reads, beside ordinary clients",
     ),
     (
+        "left-behind",
+        "1,000 unruly commands ended, left by their client, or orphaned by a killed server",
+    ),
+    ("flood", "a command that writes for 60 s as fast as it can"),
+    (
         "always-ends",
         "100 turns for each way of a model to fail, and for one that is slow",
     ),
@@ -81,6 +86,8 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("hostile") => hostile(&root, &cache),
         Some("contract") => contract(&root, &cache),
         Some("slow-sockets") => slow_sockets(&root, &cache),
+        Some("left-behind") => left_behind(&root, &cache),
+        Some("flood") => flood(&root, &cache),
         Some("always-ends") => always_ends(&root, &cache),
         Some("simulator") => simulator(&root, &cache),
         Some("crash") => trials::crash(&root, &cache),
@@ -103,6 +110,21 @@ fn slow_sockets(root: &Path, cache: &Cache) -> Result<()> {
     raddle_tests(root, cache)?
         .args(["--run-ignored", "only", "--no-tests", "fail"])
         .args(["--no-capture", "slow_sockets_full"])
+        .go()
+}
+
+fn left_behind(root: &Path, cache: &Cache) -> Result<()> {
+    raddle_tests(root, cache)?
+        .env("RADDLE_LEFT_BEHIND_ROUNDS", "1000")
+        .args(["--no-tests", "fail", "--no-capture"])
+        .arg("nothing_is_left_behind")
+        .go()
+}
+
+fn flood(root: &Path, cache: &Cache) -> Result<()> {
+    raddle_tests(root, cache)?
+        .env("RADDLE_FLOOD_SECONDS", "60")
+        .args(["--no-tests", "fail", "--no-capture", "flood_that_is"])
         .go()
 }
 

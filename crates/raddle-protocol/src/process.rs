@@ -18,7 +18,7 @@ pub struct ProcessSpawnParams {
     pub cwd: String,
     /// The client's name for the process, unique among those running on its connection.
     pub process_handle: String,
-    /// Changes to the server's own environment: a string sets a variable, null removes it.
+    /// Changes to the environment: a string sets a variable, null removes it.
     pub env: Option<BTreeMap<String, Option<String>>>,
     /// The most bytes kept of stdout, and as many of stderr.
     /// On the wire null lifts the cap, while absence means the server's default.

@@ -166,18 +166,24 @@ impl Outgoing {
 
     /// Waits until the peer has read enough to be sent more.
     pub async fn room(&self) {
+        self.below(self.queue.bytes_max).await;
+    }
+
+    /// Waits until fewer bytes than these are queued or being written. Who has much to tell and can wait
+    /// does so here, so that answers do not stand behind all of it.
+    pub async fn below(&self, bytes: usize) {
         loop {
             let drained = self.queue.drained.notified();
-            if self.has_room() {
+            if self.is_below(bytes) {
                 return;
             }
             drained.await;
         }
     }
 
-    fn has_room(&self) -> bool {
+    fn is_below(&self, bytes: usize) -> bool {
         let state = self.state();
-        state.gone || state.bytes < self.queue.bytes_max
+        state.gone || state.bytes < bytes
     }
 
     /// Waits, in the order of asking, until a frame of this many bytes may be made: until it fits under

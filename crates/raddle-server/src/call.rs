@@ -111,6 +111,11 @@ impl<R> Reply<R> {
         }
     }
 
+    /// Who is owed the answer.
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
     pub(crate) fn hold(&mut self, pass: Option<Pass>) {
         self.pass = pass;
     }

@@ -54,6 +54,7 @@ pub(crate) async fn serve(
     // What was asked is still answered, as far as the client will read it. What happens from now on it
     // does not hear of.
     session.watches().clear();
+    session.processes.end_all();
     if !finish(&session, &draining, rooms.options.drain).await {
         tracing::warn!(
             connection = session.number,

@@ -4,6 +4,7 @@ pub(crate) mod config;
 pub(crate) mod files;
 pub(crate) mod models;
 pub(crate) mod pages;
+pub(crate) mod processes;
 pub(crate) mod providers;
 pub(crate) mod searches;
 pub(crate) mod skills;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use raddle_agent::Threads;
+use raddle_sandbox::Engine;
 use tokio::sync::oneshot;
 
 use self::config::{Config, ConfigError, Looked, Looks, State};
@@ -44,6 +46,8 @@ pub(crate) struct Rooms {
     pub(crate) searches: Searches,
     pub(crate) lookout: Lookout,
     pub(crate) threads: Threads,
+    /// Starts what clients run.
+    pub(crate) engine: Engine,
     /// How many connections ended by a fault of ours.
     pub(crate) fallen: AtomicU64,
     pub(crate) metrics: Arc<Metrics>,
@@ -57,6 +61,7 @@ impl Rooms {
         let config = Arc::new(Config::open(&options.paths, &options.overrides)?);
         let threads = threads(Providers::of(&config));
         make_home(&options.paths.home);
+        let engine = Engine::new(options.keeper.clone());
         Ok(Self {
             options,
             lanes: Lanes::default(),
@@ -67,6 +72,7 @@ impl Rooms {
             searches: Searches::default(),
             lookout: Lookout::default(),
             threads,
+            engine,
             fallen: AtomicU64::new(0),
             metrics: Arc::default(),
         })

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use raddle_agent::Threads;
 use raddle_rpc::{Board, Connection};
+use raddle_sandbox::Keeper;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -23,6 +24,8 @@ pub struct Options {
     pub paths: Paths,
     /// Configuration from the command line, strongest last.
     pub overrides: Vec<Override>,
+    /// How the keepers of commands are started.
+    pub keeper: Keeper,
     /// How long a websocket may take until its `initialize` is accepted. A parent process may take its time.
     pub first_message: Duration,
     /// How many requests one connection may have running; more are refused with a retry hint.
@@ -41,6 +44,7 @@ impl Options {
         Self {
             paths,
             overrides: Vec::new(),
+            keeper: Keeper::own(),
             first_message: Duration::from_secs(30),
             requests_max: 256,
             requests_bytes_max: 64 << 20,

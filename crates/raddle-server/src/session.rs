@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use crate::disk::Disk;
 use crate::metrics::Metrics;
 use crate::rooms::Rooms;
+use crate::rooms::processes::Processes;
 use crate::rooms::watches::Watch;
 
 /// How much of a client's answers may wait until their threads take them.
@@ -50,6 +51,8 @@ pub(crate) struct Session {
     finished: Notify,
     /// The client's file watches by its names for them.
     pub(crate) watches: Mutex<HashMap<String, Watch>>,
+    /// What the client runs.
+    pub(crate) processes: Processes,
     /// The connection as one who hears of threads.
     pub(crate) ear: OnceLock<Arc<dyn Listener>>,
     /// The threads it asked to hear of.
@@ -117,6 +120,7 @@ impl Session {
             running_bytes_max: rooms.options.requests_bytes_max,
             finished: Notify::new(),
             watches: Mutex::default(),
+            processes: Processes::default(),
             ear: OnceLock::new(),
             threads: Mutex::default(),
             answers: Arc::new(Semaphore::new(ANSWERS_KIB_MAX)),
@@ -241,8 +245,9 @@ impl Session {
         self.outgoing.is_gone()
     }
 
-    /// The client is leaving: nothing is watched.
+    /// The client is leaving: nothing is watched, and nothing runs.
     pub(crate) fn end(&self) {
+        self.processes.end_all();
         self.watches().clear();
         self.counts.report(self.number);
     }

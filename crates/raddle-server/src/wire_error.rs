@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use raddle_core::TurnKind;
 use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
+use raddle_sandbox::StartError;
 use serde_json::json;
 
 /// How long an overloaded client should wait before it tries again.
@@ -84,6 +85,15 @@ pub(crate) enum WireError {
         /// How many the answer may have.
         message_bytes_max: u64,
     },
+    /// A command that is to be fenced in, where there is no fence.
+    NoFence,
+    /// A command that wrote more than is kept for an answer.
+    OutputTooLarge {
+        /// How much of each stream is kept.
+        bytes_max: usize,
+    },
+    /// A program that could not be started.
+    NotStarted(StartError),
     /// The file system said no.
     Io(io::Error),
     /// What is stored cannot be read or added to.
@@ -97,6 +107,12 @@ pub(crate) enum WireError {
 impl From<io::Error> for WireError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
+    }
+}
+
+impl From<StartError> for WireError {
+    fn from(error: StartError) -> Self {
+        Self::NotStarted(error)
     }
 }
 
@@ -163,6 +179,15 @@ impl From<WireError> for ErrorObject {
             .with_data(
                 json!({ "errorInfo": "file_too_large", "bytes": bytes, "bytesMax": bytes_max }),
             ),
+            WireError::NoFence => invalid(
+                "this server has no sandbox for commands yet; to run one without, say so with the sandboxPolicy dangerFullAccess, or externalSandbox if the server is in one".into(),
+            )
+            .with_data(json!({ "errorInfo": "sandbox_unavailable" })),
+            WireError::OutputTooLarge { bytes_max } => invalid(
+                format!("the command wrote more than the {bytes_max} bytes that are kept of each stream, and was ended; set outputBytesCap to have the beginning, or streamStdoutStderr to have all as it comes").into(),
+            )
+            .with_data(json!({ "errorInfo": "output_too_large", "bytesMax": bytes_max })),
+            WireError::NotStarted(error) => Self::new(code::INTERNAL, error.to_string()),
             WireError::Io(error) => Self::new(code::INTERNAL, error.to_string()),
             WireError::Storage(what) => {
                 Self::new(code::INTERNAL, what).with_data(json!({ "errorInfo": "storage" }))

@@ -10,6 +10,7 @@ use raddle_core::Recovery;
 use raddle_rpc::{
     Auth, Door, Doors, Limits, Listen, Loss, SignedBearer, Transport, raise_descriptor_limit,
 };
+use raddle_sandbox::environment;
 use raddle_server::{Options, Override, Server};
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,6 +29,7 @@ const TOKEN_BYTES_MIN: usize = 16;
 
 /// Serves until the parent closes stdin or a signal says to stop.
 pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
+    hide()?;
     let home = Home::find()?;
     let auth = auth(args)?;
     overrides.extend(args.config.iter().cloned());
@@ -44,6 +46,15 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
     // A thread may be stuck in a read of stdin; it must not keep the process.
     runtime.shutdown_timeout(Duration::ZERO);
     outcome
+}
+
+/// The keys of models are in our environment, and commands of the same user must not find them there.
+/// `RADDLE_DUMPABLE=1` is for whoever wants to debug the server.
+fn hide() -> Result<()> {
+    if std::env::var_os("RADDLE_DUMPABLE").is_some_and(|value| value == "1") {
+        return Ok(());
+    }
+    environment::hide().context("cannot hide the environment from other processes")
 }
 
 async fn serve(options: Options, wanted: Vec<Door>, home: &Home) -> Result<()> {

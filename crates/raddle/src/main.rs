@@ -16,11 +16,16 @@ mod threads;
 use std::process::ExitCode;
 
 use clap::Parser;
+use raddle_sandbox::{KEEP, keep};
 use raddle_server::Override;
 
 use crate::cli::{AppServer, AppServerCommand, Cli, Command};
 
 fn main() -> ExitCode {
+    // A keeper is there for one command and must be quick: no command line, no log, no runtime.
+    if std::env::args_os().nth(1).is_some_and(|word| word == KEEP) {
+        return keep();
+    }
     let cli = Cli::parse();
     log::start();
     let outcome = match cli.command {

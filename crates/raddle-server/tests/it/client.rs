@@ -57,13 +57,17 @@ impl Wire for MemoryWire {
 impl Stage {
     /// The usual options on this stage.
     pub fn options(&self) -> Options {
-        Options::new(Paths {
+        let paths = Paths {
             home: self.home.clone(),
             system_config: self.system_config(),
             user_config: self.config(),
             skills: self.home.join("skills"),
             threads: Some(self.home.join("threads")),
-        })
+        };
+        Options {
+            keeper: crate::keeper::of_tests(),
+            ..Options::new(paths)
+        }
     }
 
     /// What the model says in this conversation, one message in each call.

@@ -7,6 +7,9 @@
 
 mod client;
 mod deep;
+/// This program as the keeper of commands.
+#[path = "../../../raddle-sandbox/tests/it/keeper.rs"]
+mod keeper;
 mod player;
 mod script;
 
@@ -90,6 +93,9 @@ mod turn {
 mod review {
     mod start;
 }
+mod command {
+    mod exec;
+}
 mod config {
     mod batch_write;
     mod read;
@@ -116,5 +122,11 @@ mod fs {
     mod unwatch;
     mod watch;
     mod write_file;
+}
+mod process {
+    mod kill;
+    mod resize_pty;
+    mod spawn;
+    mod write_stdin;
 }
 mod fuzzy_file_search;

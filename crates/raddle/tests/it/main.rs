@@ -3,6 +3,8 @@
 //! Ports are chosen by the system, every server has a home of its own, and every wait has a
 //! deadline, so the tests may run beside each other.
 
+/// What clients run: nothing of it stays, it sees no secrets, and it costs little.
+mod commands;
 /// Who is let in, and who is not: `Origin`, `Host`, tokens, addresses, the unix socket.
 mod doors;
 /// Thousands of frames that are no good, on every transport.
@@ -30,3 +32,6 @@ mod reference;
 mod script;
 /// A server as a process, and ways to talk to it.
 mod support;
+/// Programs that do all they can to stay.
+#[path = "../../../raddle-sandbox/tests/it/unruly.rs"]
+mod unruly;

@@ -91,7 +91,7 @@ impl Frames {
             "permissionProfile/list",
             "permissionProfile/list",
             "thread/shellCommand",
-            "command/exec",
+            "account/logout",
             "no/such/method",
             "initialize",
             "",

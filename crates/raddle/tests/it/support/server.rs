@@ -232,6 +232,8 @@ pub fn command(home: &Path) -> Command {
         .env_clear()
         .env("RADDLE_HOME", home)
         .env("RADDLE_LOG_FORMAT", "json")
+        // Tests look at its descriptors and its memory.
+        .env("RADDLE_DUMPABLE", "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

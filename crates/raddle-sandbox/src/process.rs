@@ -1,0 +1,253 @@
+//! Running programs so that nothing of them is left behind.
+//!
+//! ```text
+//! server ── spawner thread ── keeper ── command ── its children …
+//! ```
+//!
+//! The server speaks to a keeper over a socket and to the command over pipes or a terminal. Whatever
+//! ends the socket (an order, a dropped [`Life`], the server's death) ends the command with all its
+//! descendants. `ARCHITECTURE.md` says more under *Processes*.
+
+mod family;
+mod keeper;
+mod spawner;
+mod stdio;
+mod wire;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::Child;
+use std::sync::Arc;
+
+use rustix::net::{Shutdown, shutdown};
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+
+pub use self::keeper::{KEEP, keep};
+pub use self::spawner::Keeper;
+use self::spawner::Spawner;
+pub use self::stdio::{Full, Input, Output, Size, Stdio};
+pub use self::wire::Over;
+use self::wire::{Order, Report};
+use crate::launch::Launch;
+
+/// The longest line that a keeper tells.
+const REPORT_BYTES_MAX: usize = 4 << 10;
+
+/// Starts programs. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    spawner: Spawner,
+}
+
+/// A program that was started, in parts that go separate ways.
+#[derive(Debug)]
+pub struct Process {
+    /// What it is given to read, if it is given anything.
+    pub input: Option<Input>,
+    /// What it writes; with a terminal, all of it.
+    pub stdout: Output,
+    /// What it writes to stderr; nothing with a terminal.
+    pub stderr: Option<Output>,
+    /// Ends it, or changes its terminal's size.
+    pub leash: Leash,
+    /// Tells how it goes. Dropping it ends the program.
+    pub life: Life,
+}
+
+/// Why a program was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its folder cannot be entered.
+    #[error("the folder cannot be entered: {0}")]
+    Folder(io::Error),
+    /// It is not there, or may not be run.
+    #[error("the program cannot be started: {0}")]
+    Program(io::Error),
+    /// The keeper could not be started, or ended before it said anything.
+    #[error("the keeper of the program cannot be started: {0}")]
+    Keeper(io::Error),
+}
+
+/// How a program ended, and what was left of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// How the program itself ended; nothing if its keeper was killed.
+    pub over: Option<Over>,
+    /// How many processes had to be ended, the program itself among them if it did not end when told.
+    pub ended: usize,
+    /// The names of the first of them.
+    pub names: Vec<String>,
+}
+
+impl Engine {
+    /// An engine whose keepers are started like this.
+    pub fn new(keeper: Keeper) -> Self {
+        Self {
+            spawner: Spawner::new(keeper),
+        }
+    }
+
+    /// Starts a program. This does not wait: whether it could be started is told by [`Life::started`].
+    /// Until then the other parts can be used already.
+    pub fn start(&self, launch: Launch, stdio: Stdio) -> io::Result<Process> {
+        let ends = stdio.open()?;
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        let order = Order {
+            launch,
+            has_terminal: matches!(stdio, Stdio::Terminal(_)),
+        };
+        let order = order.write();
+        let streams = [&ends.theirs[0], &ends.theirs[1], &ends.theirs[2]];
+        wire::send_head(ours.as_fd(), order.len(), &streams.map(|end| end.as_fd()))?;
+        ours.set_nonblocking(true)?;
+        // Most orders go at once, and then nothing that comes later cuts them short.
+        let sent = rustix::io::write(&ours, &order).unwrap_or(0);
+        let socket = Arc::new(UnixStream::from_std(ours)?);
+        if sent < order.len() {
+            tokio::spawn(send(socket.clone(), order, sent));
+        }
+        let started = self.spawner.start(theirs.into())?;
+        let leash = Leash {
+            socket: socket.clone(),
+            terminal: ends.terminal,
+        };
+        Ok(Process {
+            input: ends.input,
+            stdout: ends.stdout,
+            stderr: ends.stderr,
+            life: Life {
+                leash: leash.clone(),
+                spawner: self.spawner.clone(),
+                keeper: None,
+                starting: Some(started),
+                heard: Vec::new(),
+            },
+            leash,
+        })
+    }
+}
+
+/// Sends what is left of an order. A keeper that is gone takes nothing; whoever waits for its reports
+/// notices.
+async fn send(socket: Arc<UnixStream>, order: Vec<u8>, sent: usize) {
+    let mut rest = &order[sent..];
+    while !rest.is_empty() {
+        if socket.writable().await.is_err() {
+            return;
+        }
+        match socket.try_write(rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// A hold on a program. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Leash {
+    socket: Arc<UnixStream>,
+    terminal: Option<Arc<AsyncFd<OwnedFd>>>,
+}
+
+impl Leash {
+    /// Ends the program and all its descendants: it is asked first, and killed a moment later. This does
+    /// not wait; [`Life::ended`] does.
+    pub fn end(&self) {
+        // It fails only if the keeper has ended already.
+        let _ = shutdown(&*self.socket, Shutdown::Write);
+    }
+
+    /// Changes the size of the program's terminal; false if it has none.
+    pub fn resize(&self, size: Size) -> io::Result<bool> {
+        let Some(terminal) = &self.terminal else {
+            return Ok(false);
+        };
+        stdio::resize(terminal.get_ref().as_fd(), size)?;
+        Ok(true)
+    }
+}
+
+/// How a program goes.
+#[derive(Debug)]
+pub struct Life {
+    leash: Leash,
+    spawner: Spawner,
+    keeper: Option<Child>,
+    starting: Option<oneshot::Receiver<io::Result<Child>>>,
+    /// Heard from the keeper and not yet read.
+    heard: Vec<u8>,
+}
+
+impl Life {
+    /// Waits until the program runs, and gives its pid.
+    pub async fn started(&mut self) -> Result<u32, StartError> {
+        if let Some(starting) = self.starting.take() {
+            let gone = |_| Err(io::Error::from(io::ErrorKind::BrokenPipe));
+            let keeper = starting.await.unwrap_or_else(gone);
+            self.keeper = Some(keeper.map_err(StartError::Keeper)?);
+        }
+        match self.next().await {
+            Some(Report::Started(pid)) => Ok(pid),
+            Some(Report::NoFolder(errno)) => {
+                Err(StartError::Folder(io::Error::from_raw_os_error(errno)))
+            }
+            Some(Report::NoProgram(errno)) => {
+                Err(StartError::Program(io::Error::from_raw_os_error(errno)))
+            }
+            Some(Report::Over(_) | Report::Alone { .. }) | None => {
+                let why = "it ended before it said anything";
+                Err(StartError::Keeper(io::Error::other(why)))
+            }
+        }
+    }
+
+    /// Waits until nothing of the program is left.
+    pub async fn ended(&mut self) -> Ended {
+        let mut found = Ended::default();
+        while let Some(report) = self.next().await {
+            match report {
+                Report::Over(over) => found.over = Some(over),
+                Report::Alone { ended, names } => {
+                    found.ended = ended;
+                    found.names = names;
+                    break;
+                }
+                Report::Started(_) | Report::NoFolder(_) | Report::NoProgram(_) => {}
+            }
+        }
+        found
+    }
+
+    /// The keeper's next report; nothing when it has ended.
+    async fn next(&mut self) -> Option<Report> {
+        loop {
+            if let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.heard.drain(..=end).collect();
+                return Report::read(std::str::from_utf8(&line[..end]).ok()?);
+            }
+            if self.heard.len() > REPORT_BYTES_MAX {
+                return None;
+            }
+            let socket = &self.leash.socket;
+            socket.readable().await.ok()?;
+            match socket.try_read_buf(&mut self.heard) {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.leash.end();
+        if let Some(keeper) = self.keeper.take() {
+            self.spawner.take(keeper);
+        }
+    }
+}

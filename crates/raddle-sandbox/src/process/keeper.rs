@@ -1,0 +1,257 @@
+//! The keeper: a small process of our own between the server and one command.
+//!
+//! The system hands orphans to the nearest ancestor that asks for them, and the keeper does. So whatever
+//! a command leaves behind (a daemon, a job in the background) comes back to it, and as long as it has a
+//! child, something is left. It ends all of that when the command is over, and when its socket to the
+//! server closes, which the kernel sees to when the server dies in whatever way.
+//!
+//! The system could also be asked to kill the keeper with the server. It must not be: the one process
+//! that knows what is to be ended would be the first to go.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, getppid, ioctl_tiocsctty, kill_process_group,
+    set_child_subreaper, set_parent_process_death_signal, setsid, wait,
+};
+
+use super::family;
+use super::wire::{self, Order, Over, Report};
+
+/// The word on the command line that makes a program a keeper.
+pub const KEEP: &str = "keep";
+
+/// How long a command that is told to end may take to tidy up: git, say, removes its lock files.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// How soon it is looked again whether something is left: at first, and at most.
+const LOOK_FIRST: Duration = Duration::from_millis(1);
+const LOOK_LAST: Duration = Duration::from_millis(50);
+
+/// How many of those that had to be ended are named.
+const NAMES_MAX: usize = 16;
+
+/// What the keeper hears of.
+enum News {
+    /// The command is over. Others may be left.
+    Over(Over),
+    /// Nothing is left: there is no child any more, and orphans would be children.
+    Alone,
+    /// The server wants the end, or is gone.
+    End,
+}
+
+/// Is a keeper until nothing is left of its command. Its stdin is the socket to the server.
+pub fn keep() -> ExitCode {
+    let Ok(socket) = rustix::stdio::stdin().try_clone_to_owned() else {
+        return ExitCode::FAILURE;
+    };
+    let socket = UnixStream::from(socket);
+    let Some((order, streams)) = wire::receive(&socket) else {
+        return ExitCode::FAILURE;
+    };
+    keep_to_ourselves();
+    // What is typed into the server's terminal is not for us.
+    let _ = setsid();
+    if set_child_subreaper(Some(getpid())).is_err() {
+        report(&socket, &Report::NoProgram(Errno::NOSYS.raw_os_error()));
+        return ExitCode::FAILURE;
+    }
+    match start(order, streams.map(Stdio::from)) {
+        Ok(child) => Keeper::new(socket, &child).run(),
+        Err(problem) => {
+            report(&socket, &problem);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whoever started the server may have left descriptors open in it. No command gets them.
+fn keep_to_ourselves() {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let numbers = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    for number in numbers.filter(|number| *number > 2) {
+        #[expect(
+            unsafe_code,
+            reason = "these descriptors came from elsewhere, so nothing here owns them"
+        )]
+        // SAFETY: it was open a moment ago, and nothing but its flag is touched.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
+    }
+}
+
+/// Nobody may be reading; that is no reason to stop.
+fn report(mut socket: &UnixStream, report: &Report) {
+    let _ = socket.write_all(report.write().as_bytes());
+}
+
+fn start(order: Order, streams: [Stdio; 3]) -> Result<Child, Report> {
+    let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+    let Order {
+        launch,
+        has_terminal,
+    } = order;
+    // Here and not in the child, so that a folder that is missing is told from a program that is.
+    std::env::set_current_dir(&launch.cwd).map_err(|error| Report::NoFolder(errno(error)))?;
+    let [stdin, stdout, stderr] = streams;
+    let mut command = Command::new(&launch.program);
+    command
+        .args(&launch.args)
+        .env_clear()
+        .envs(launch.env)
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr);
+    let keeper = getpid();
+    let settle = move || {
+        // A session of its own: its groups have nobody else in them, and no other terminal reaches it.
+        setsid()?;
+        if has_terminal {
+            ioctl_tiocsctty(rustix::stdio::stdin())?;
+        }
+        // Should the keeper be killed, the command at least goes with it.
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        if getppid() != Some(keeper) {
+            return Err(Errno::SRCH.into());
+        }
+        Ok(())
+    };
+    #[expect(
+        unsafe_code,
+        reason = "between fork and exec only system calls may be made, and these are nothing else"
+    )]
+    // SAFETY: `settle` takes no lock, allocates nothing and makes system calls only.
+    unsafe {
+        command.pre_exec(settle);
+    }
+    command
+        .spawn()
+        .map_err(|error| Report::NoProgram(errno(error)))
+}
+
+struct Keeper {
+    socket: UnixStream,
+    command: Pid,
+    news: Receiver<News>,
+    /// Those that had to be ended, by pid.
+    ended: BTreeMap<i32, String>,
+}
+
+impl Keeper {
+    /// From here on two threads listen for news: one to the server, one to the children.
+    fn new(socket: UnixStream, child: &Child) -> Self {
+        let command = Pid::from_child(child);
+        report(&socket, &Report::Started(child.id()));
+        let (tell, news) = channel();
+        let from_children = tell.clone();
+        thread::spawn(move || reap(command, &from_children));
+        if let Ok(socket) = socket.as_fd().try_clone_to_owned() {
+            thread::spawn(move || listen(UnixStream::from(socket), &tell));
+        }
+        Self {
+            socket,
+            command,
+            news,
+            ended: BTreeMap::new(),
+        }
+    }
+
+    fn run(mut self) -> ExitCode {
+        match self.news.recv() {
+            Ok(News::Over(over)) => {
+                report(&self.socket, &Report::Over(over));
+                self.clear(Instant::now() + LOOK_FIRST);
+            }
+            Ok(News::End) => {
+                // A stopped one cannot tidy up.
+                for signal in [Signal::TERM, Signal::CONT] {
+                    let _ = kill_process_group(self.command, signal);
+                }
+                self.clear(Instant::now() + GRACE);
+            }
+            Ok(News::Alone) | Err(_) => {}
+        }
+        self.leave()
+    }
+
+    /// Waits until nothing is left. Whoever still lives at `deadline`, or a moment after the command
+    /// itself is over, is ended, again and again: what is being born in one round is there in the next.
+    fn clear(&mut self, mut deadline: Instant) {
+        let mut pause = LOOK_FIRST;
+        loop {
+            let mut patience = deadline.saturating_duration_since(Instant::now());
+            if patience.is_zero() {
+                self.end_all();
+                patience = pause;
+                pause = (pause * 2).min(LOOK_LAST);
+            }
+            match self.news.recv_timeout(patience) {
+                Ok(News::Over(over)) => {
+                    report(&self.socket, &Report::Over(over));
+                    deadline = deadline.min(Instant::now() + LOOK_FIRST);
+                }
+                Ok(News::Alone) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(News::End) | Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn end_all(&mut self) {
+        let family = family::of(getpid().as_raw_pid());
+        for member in family.iter().filter(|member| !member.is_dead) {
+            self.ended
+                .entry(member.pid)
+                .or_insert_with(|| member.name.clone());
+        }
+        family::end(&family);
+    }
+
+    fn leave(self) -> ExitCode {
+        let names = self.ended.values().take(NAMES_MAX).cloned().collect();
+        let alone = Report::Alone {
+            ended: self.ended.len(),
+            names,
+        };
+        report(&self.socket, &alone);
+        ExitCode::SUCCESS
+    }
+}
+
+/// Takes every child that dies, also those that others left to us, until there is none.
+fn reap(command: Pid, tell: &Sender<News>) {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == command => {
+                let over = match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => Over::Exit(code),
+                    (None, Some(signal)) => Over::Signal(signal),
+                    (None, None) => continue,
+                };
+                let _ = tell.send(News::Over(over));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    let _ = tell.send(News::Alone);
+}
+
+/// Waits for the end of what the server says. It says nothing more, so whatever comes is the end.
+fn listen(mut socket: UnixStream, tell: &Sender<News>) {
+    let _ = socket.read(&mut [0]);
+    let _ = tell.send(News::End);
+}

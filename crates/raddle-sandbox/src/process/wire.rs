@@ -1,0 +1,279 @@
+//! What the server and a keeper say to each other over their socket.
+//!
+//! The server sends one [`Order`] with the three descriptors of the command, and later nothing but the
+//! end: to close its side says that the command shall end, and the kernel says it for a server that is
+//! dead. The keeper answers with lines of text, each a [`Report`].
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice, IoSliceMut, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use crate::launch::Launch;
+
+/// The longest order that is taken: twice what the system lets a program be started with.
+const ORDER_BYTES_MAX: usize = 16 << 20;
+
+/// How many descriptors come with an order: stdin, stdout and stderr.
+const STREAMS: usize = 3;
+
+/// What a keeper is told.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) launch: Launch,
+    /// Whether the command's stdin is a terminal that is to be its controlling one.
+    pub(super) has_terminal: bool,
+}
+
+impl Order {
+    /// The order as bytes, without its length.
+    pub(super) fn write(&self) -> Vec<u8> {
+        let Launch {
+            program,
+            args,
+            cwd,
+            env,
+        } = &self.launch;
+        let mut bytes = vec![u8::from(self.has_terminal)];
+        put(&mut bytes, cwd.as_os_str());
+        put(&mut bytes, program);
+        put_count(&mut bytes, args.len());
+        args.iter().for_each(|arg| put(&mut bytes, arg));
+        put_count(&mut bytes, env.len());
+        for (name, value) in env {
+            put(&mut bytes, name);
+            put(&mut bytes, value);
+        }
+        bytes
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (terminal, mut rest) = bytes.split_first()?;
+        let cwd = take(&mut rest)?.into();
+        let program = take(&mut rest)?;
+        let mut args = Vec::new();
+        for _ in 0..take_count(&mut rest)? {
+            args.push(take(&mut rest)?);
+        }
+        let mut env = Vec::new();
+        for _ in 0..take_count(&mut rest)? {
+            env.push((take(&mut rest)?, take(&mut rest)?));
+        }
+        let launch = Launch {
+            program,
+            args,
+            cwd,
+            env,
+        };
+        rest.is_empty().then_some(Self {
+            launch,
+            has_terminal: *terminal == 1,
+        })
+    }
+}
+
+fn put_count(bytes: &mut Vec<u8>, count: usize) {
+    bytes.extend((count as u32).to_le_bytes());
+}
+
+fn put(bytes: &mut Vec<u8>, text: &OsStr) {
+    put_count(bytes, text.len());
+    bytes.extend(text.as_bytes());
+}
+
+fn take_count(rest: &mut &[u8]) -> Option<usize> {
+    let (count, after) = rest.split_first_chunk::<4>()?;
+    *rest = after;
+    Some(u32::from_le_bytes(*count) as usize)
+}
+
+fn take(rest: &mut &[u8]) -> Option<OsString> {
+    let length = take_count(rest)?;
+    let (text, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(OsString::from_vec(text.to_vec()))
+}
+
+/// Sends the length of an order and the command's descriptors. The order itself follows as plain bytes.
+pub(super) fn send_head(
+    socket: BorrowedFd<'_>,
+    length: usize,
+    streams: &[BorrowedFd<'_>; STREAMS],
+) -> io::Result<()> {
+    if length > ORDER_BYTES_MAX {
+        return Err(io::Error::from(io::ErrorKind::ArgumentListTooLong));
+    }
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    beside.push(SendAncillaryMessage::ScmRights(streams));
+    let head = (length as u32).to_le_bytes();
+    sendmsg(
+        socket,
+        &[IoSlice::new(&head)],
+        &mut beside,
+        SendFlags::NOSIGNAL,
+    )?;
+    Ok(())
+}
+
+/// Receives an order and the command's descriptors; nothing if the server has ended before it said all.
+pub(super) fn receive(socket: &UnixStream) -> Option<(Order, [OwnedFd; STREAMS])> {
+    let mut head = [0; 4];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
+    let received = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut head)],
+        &mut beside,
+        flags,
+    )
+    .ok()?;
+    if received.bytes < head.len() {
+        return None;
+    }
+    let mut streams = Vec::new();
+    for message in beside.drain() {
+        if let RecvAncillaryMessage::ScmRights(some) = message {
+            streams.extend(some);
+        }
+    }
+    let mut bytes = vec![0; (u32::from_le_bytes(head) as usize).min(ORDER_BYTES_MAX)];
+    let mut from = socket;
+    from.read_exact(&mut bytes).ok()?;
+    Some((Order::read(&bytes)?, streams.try_into().ok()?))
+}
+
+/// What a keeper tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    /// The command runs under this pid.
+    Started(u32),
+    /// Its folder cannot be entered, for this reason of the system's.
+    NoFolder(i32),
+    /// It cannot be started, for this reason of the system's.
+    NoProgram(i32),
+    /// It is over.
+    Over(Over),
+    /// Nothing of it is left; these had to be ended, of which some are named.
+    Alone {
+        /// How many.
+        ended: usize,
+        /// The names of the first of them.
+        names: Vec<String>,
+    },
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// By itself, with this code.
+    Exit(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Over {
+    /// The one number that shells make of both.
+    pub fn code(self) -> i32 {
+        match self {
+            Self::Exit(code) => code,
+            Self::Signal(signal) => 128 + signal,
+        }
+    }
+}
+
+impl Report {
+    /// The report as a line, with its end.
+    pub(super) fn write(&self) -> String {
+        match self {
+            Self::Started(pid) => format!("started {pid}\n"),
+            Self::NoFolder(errno) => format!("no-folder {errno}\n"),
+            Self::NoProgram(errno) => format!("no-program {errno}\n"),
+            Self::Over(Over::Exit(code)) => format!("exit {code}\n"),
+            Self::Over(Over::Signal(signal)) => format!("signal {signal}\n"),
+            Self::Alone { ended, names } => format!("alone {ended} {}\n", names.join(" ")),
+        }
+    }
+
+    /// Reads a line without its end.
+    pub(super) fn read(line: &str) -> Option<Self> {
+        let (word, rest) = line.split_once(' ')?;
+        let number = || rest.parse().ok();
+        Some(match word {
+            "started" => Self::Started(rest.parse().ok()?),
+            "no-folder" => Self::NoFolder(number()?),
+            "no-program" => Self::NoProgram(number()?),
+            "exit" => Self::Over(Over::Exit(number()?)),
+            "signal" => Self::Over(Over::Signal(number()?)),
+            "alone" => {
+                let (ended, names) = rest.split_once(' ')?;
+                Self::Alone {
+                    ended: ended.parse().ok()?,
+                    names: names.split_whitespace().map(str::to_owned).collect(),
+                }
+            }
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_read_as_it_was_written_and_no_other_way() {
+        let order = Order {
+            launch: Launch {
+                program: "sh".into(),
+                args: vec![
+                    "-c".into(),
+                    "".into(),
+                    OsString::from_vec(vec![0xff, b'\n']),
+                ],
+                cwd: "/a b".into(),
+                env: vec![("A".into(), "1".into()), ("B".into(), "".into())],
+            },
+            has_terminal: true,
+        };
+        let bytes = order.write();
+        assert_eq!(Order::read(&bytes), Some(order));
+        for end in 0..bytes.len() {
+            assert_eq!(Order::read(&bytes[..end]), None, "{end} bytes of it");
+        }
+        let longer = [bytes, vec![0]].concat();
+        assert_eq!(Order::read(&longer), None);
+    }
+
+    #[test]
+    fn reports_are_read_as_they_were_written() {
+        for report in [
+            Report::Started(7),
+            Report::NoFolder(2),
+            Report::NoProgram(13),
+            Report::Over(Over::Exit(255)),
+            Report::Over(Over::Signal(9)),
+            Report::Alone {
+                ended: 0,
+                names: vec![],
+            },
+            Report::Alone {
+                ended: 40,
+                names: vec!["sleep".into(), "sh".into()],
+            },
+        ] {
+            let line = report.write();
+            assert_eq!(Report::read(line.trim_end_matches('\n')), Some(report));
+        }
+        assert_eq!(Report::read("nonsense 1"), None);
+        assert_eq!(Report::read("started x"), None);
+    }
+}

@@ -1,0 +1,44 @@
+//! The test program as a keeper: it is started again and told to run nothing but the test below, which
+//! then is one.
+
+use std::process::ExitCode;
+
+use raddle_sandbox::{Engine, Keeper, Launch, Over, Stdio, keep};
+
+/// Set for the test program that is a keeper.
+const IS_KEEPER: &str = "IS_KEEPER";
+
+/// How this test program becomes a keeper.
+pub fn of_tests() -> Keeper {
+    Keeper {
+        program: std::env::current_exe().expect("a program"),
+        args: [
+            "--exact",
+            "keeper::is_a_keeper_when_told_to_be",
+            "--nocapture",
+        ]
+        .map(Into::into)
+        .to_vec(),
+        env: vec![(IS_KEEPER.into(), "yes".into())],
+    }
+}
+
+#[tokio::test]
+async fn is_a_keeper_when_told_to_be() {
+    if std::env::var_os(IS_KEEPER).is_some() {
+        let code = i32::from(keep() != ExitCode::SUCCESS);
+        std::process::exit(code);
+    }
+    let launch = Launch {
+        program: "/bin/sh".into(),
+        args: vec!["-c".into(), "exit 7".into()],
+        cwd: "/".into(),
+        env: vec![],
+    };
+    let engine = Engine::new(of_tests());
+    let mut process = engine
+        .start(launch, Stdio::Pipes { input: false })
+        .expect("a process");
+    process.life.started().await.expect("it runs");
+    assert_eq!(process.life.ended().await.over, Some(Over::Exit(7)));
+}

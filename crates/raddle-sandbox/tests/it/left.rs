@@ -1,0 +1,97 @@
+//! Nothing is left of the unruly ones, whichever way they are ended.
+
+use std::time::Instant;
+
+use raddle_sandbox::{Engine, Launch, Output, Process, Size, Stdio};
+
+use crate::keeper;
+use crate::unruly::{ALL, MARK, Unruly, wait_until_gone, wait_until_there};
+
+/// The ways in which a program is ended that does not end by itself.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Ordered,
+    Dropped,
+    /// The program itself ends, and leaves the rest.
+    Killed,
+}
+
+const TERMINAL: Stdio = Stdio::Terminal(Size { rows: 24, cols: 80 });
+
+async fn check(engine: &Engine, unruly: Unruly, way: Way, stdio: Stdio) {
+    let mark = format!("{}-{}-{way:?}-{stdio:?}", std::process::id(), unruly.name);
+    let launch = Launch {
+        program: "sh".into(),
+        args: vec!["-c".into(), unruly.script.into()],
+        cwd: "/".into(),
+        env: vec![
+            ("PATH".into(), std::env::var_os("PATH").unwrap()),
+            (MARK.into(), mark.clone().into()),
+        ],
+    };
+    let Process {
+        stdout,
+        stderr,
+        leash,
+        mut life,
+        ..
+    } = engine.start(launch, stdio).unwrap();
+    let pid = life.started().await.unwrap();
+    // What is written is read, so that nobody waits for room.
+    let outputs = [Some(stdout), stderr].into_iter().flatten();
+    let readers: Vec<_> = outputs.map(|output| tokio::spawn(read(output))).collect();
+    let for_all = (unruly, mark.clone());
+    tokio::task::spawn_blocking(move || wait_until_there(for_all.0, &for_all.1))
+        .await
+        .unwrap();
+
+    let begun = Instant::now();
+    match way {
+        Way::Ordered => {
+            leash.end();
+            let ended = life.ended().await;
+            assert!(ended.over.is_some(), "{}", unruly.name);
+        }
+        Way::Dropped => drop(life),
+        Way::Killed => {
+            let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            let ended = life.ended().await;
+            assert_eq!(ended.over.map(|over| over.code()), Some(128 + 9));
+            assert!(ended.ended > 0 && !ended.names.is_empty(), "{ended:?}");
+        }
+    }
+    wait_until_gone(unruly.name, &mark, begun);
+    for reader in readers {
+        reader.await.unwrap();
+    }
+}
+
+async fn read(output: Output) {
+    let mut buffer = vec![0; 64 << 10];
+    while output.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_told_to_end() {
+    let engine = Engine::new(keeper::of_tests());
+    for unruly in ALL.iter().copied() {
+        check(&engine, unruly, Way::Ordered, Stdio::Pipes { input: true }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_nobody_cares_any_more() {
+    let engine = Engine::new(keeper::of_tests());
+    for unruly in ALL.iter().copied() {
+        check(&engine, unruly, Way::Dropped, TERMINAL).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_program_itself_is_over() {
+    let engine = Engine::new(keeper::of_tests());
+    for unruly in ALL.iter().copied() {
+        check(&engine, unruly, Way::Killed, Stdio::Pipes { input: false }).await;
+    }
+}

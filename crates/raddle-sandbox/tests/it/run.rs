@@ -1,0 +1,225 @@
+//! How programs run and end, and what they read and write.
+
+use std::time::Duration;
+
+use raddle_sandbox::{Engine, Launch, Output, Over, Process, Size, StartError, Stdio};
+use tokio::time::timeout;
+
+use crate::keeper;
+
+/// How long anything may take. Only a failing test waits this long.
+const LIMIT: Duration = Duration::from_secs(30);
+
+const PIPES: Stdio = Stdio::Pipes { input: true };
+const TERMINAL: Stdio = Stdio::Terminal(Size { rows: 24, cols: 80 });
+
+fn sh(script: &str) -> Launch {
+    Launch {
+        program: "sh".into(),
+        args: vec!["-c".into(), script.into()],
+        cwd: "/".into(),
+        env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+    }
+}
+
+fn engine() -> Engine {
+    Engine::new(keeper::of_tests())
+}
+
+async fn all(output: &Output) -> String {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        match output.read(&mut buffer).await.unwrap() {
+            0 => return String::from_utf8(bytes).unwrap(),
+            count => bytes.extend(&buffer[..count]),
+        }
+    }
+}
+
+/// Runs a script on this input, and gives how it ended and what it wrote.
+async fn ran(launch: Launch, stdio: Stdio, input: &str) -> (Over, String, String) {
+    let run = async {
+        let Process {
+            input: feed,
+            stdout,
+            stderr,
+            mut life,
+            ..
+        } = engine().start(launch, stdio).unwrap();
+        if let Some(feed) = feed {
+            feed.write(input.into()).unwrap();
+            feed.close();
+        }
+        life.started().await.unwrap();
+        let err = async {
+            match &stderr {
+                Some(stderr) => all(stderr).await,
+                None => String::new(),
+            }
+        };
+        let (ended, stdout, stderr) = tokio::join!(life.ended(), all(&stdout), err);
+        assert_eq!((ended.ended, ended.names.len()), (0, 0), "{ended:?}");
+        (ended.over.unwrap(), stdout, stderr)
+    };
+    timeout(LIMIT, run).await.expect("an end")
+}
+
+#[tokio::test]
+async fn scripts_end_as_they_say_and_write_what_they_write() {
+    for (script, input, over, stdout, stderr) in [
+        ("exit 0", "", Over::Exit(0), "", ""),
+        ("exit 255", "", Over::Exit(255), "", ""),
+        ("kill -KILL $$", "", Over::Signal(9), "", ""),
+        ("kill -TERM $$", "", Over::Signal(15), "", ""),
+        ("echo a; echo b >&2", "", Over::Exit(0), "a\n", "b\n"),
+        ("cat", "fed", Over::Exit(0), "fed", ""),
+        ("pwd", "", Over::Exit(0), "/\n", ""),
+        // What ours ignores or blocks, a command does not.
+        ("yes | head -1", "", Over::Exit(0), "y\n", ""),
+        ("ls /proc/$$/fd", "", Over::Exit(0), "0\n1\n2\n", ""),
+    ] {
+        let found = ran(sh(script), PIPES, input).await;
+        assert_eq!(found, (over, stdout.into(), stderr.into()), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_without_input_finds_its_end() {
+    let found = ran(sh("cat; echo done"), Stdio::Pipes { input: false }, "").await;
+    assert_eq!(found, (Over::Exit(0), "done\n".into(), String::new()));
+}
+
+#[tokio::test]
+async fn the_environment_is_the_one_given() {
+    let launch = Launch {
+        program: "/usr/bin/env".into(),
+        args: vec![],
+        env: vec![("ONLY".into(), "this".into())],
+        ..sh("")
+    };
+    let (_, stdout, _) = ran(launch, PIPES, "").await;
+    assert_eq!(stdout, "ONLY=this\n");
+}
+
+#[tokio::test]
+async fn much_output_and_much_input_arrive_whole() {
+    let input = "0123456789abcdef".repeat(1 << 16);
+    let (over, stdout, _) = ran(sh("cat"), PIPES, &input).await;
+    assert_eq!(over, Over::Exit(0));
+    assert!(stdout == input, "{} of {} bytes", stdout.len(), input.len());
+}
+
+#[tokio::test]
+async fn a_long_order_arrives_whole() {
+    let word = "x".repeat(100_000);
+    let launch = Launch {
+        args: [vec!["-c".into(), "echo ${#1} $#".into(), "sh".into()]]
+            .concat()
+            .into_iter()
+            .chain((0..10).map(|_| word.clone().into()))
+            .collect(),
+        ..sh("")
+    };
+    let (_, stdout, _) = ran(launch, PIPES, "").await;
+    assert_eq!(stdout, "100000 10\n");
+}
+
+#[tokio::test]
+async fn a_terminal_is_one() {
+    let script = "test -t 0 && test -t 1 && test -t 2 && stty size && read line && echo \"got $line\" </dev/tty";
+    let (over, stdout, _) = ran(sh(script), TERMINAL, "typed\n").await;
+    assert_eq!(over, Over::Exit(0), "{stdout}");
+    assert!(stdout.contains("24 80\r\n"), "{stdout:?}");
+    assert!(stdout.ends_with("got typed\r\n"), "{stdout:?}");
+}
+
+#[tokio::test]
+async fn the_end_of_a_terminals_input_is_typed() {
+    let (over, stdout, _) = ran(sh("cat; echo over"), TERMINAL, "").await;
+    assert_eq!(over, Over::Exit(0));
+    assert!(stdout.ends_with("over\r\n"), "{stdout:?}");
+}
+
+#[tokio::test]
+async fn a_terminal_changes_its_size_and_the_program_is_told() {
+    let script = "trap 'stty size; exit 0' WINCH; printf ready; while :; do sleep 0.01; done";
+    let mut process = engine().start(sh(script), TERMINAL).unwrap();
+    process.life.started().await.unwrap();
+    let mut buffer = [0; 64];
+    let count = process.stdout.read(&mut buffer).await.unwrap();
+    assert_eq!(&buffer[..count], b"ready");
+    let size = Size {
+        rows: 50,
+        cols: 132,
+    };
+    assert!(process.leash.resize(size).unwrap());
+    let rest = timeout(LIMIT, all(&process.stdout)).await.expect("an end");
+    assert_eq!(rest, "50 132\r\n");
+}
+
+#[tokio::test]
+async fn pipes_have_no_size() {
+    let process = engine().start(sh("cat"), PIPES).unwrap();
+    let size = Size { rows: 1, cols: 1 };
+    assert!(!process.leash.resize(size).unwrap());
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_says_why() {
+    for (program, cwd, is_folder, message) in [
+        ("/nowhere/to/be/found", "/", false, "No such file"),
+        ("/", "/", false, "Permission denied"),
+        ("sh", "/nowhere/to/be/found", true, "No such file"),
+        ("sh", "/dev/null", true, "Not a directory"),
+        ("a\0b", "/", false, "Invalid argument"),
+    ] {
+        let launch = Launch {
+            program: program.into(),
+            cwd: cwd.into(),
+            ..sh("")
+        };
+        let mut process = engine().start(launch, PIPES).unwrap();
+        let error = process.life.started().await.expect_err(program);
+        let text = error.to_string();
+        assert!(text.contains(message), "{program} in {cwd}: {text}");
+        assert_eq!(matches!(error, StartError::Folder(_)), is_folder, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_end_before_the_start_is_an_end() {
+    let mut process = engine().start(sh("sleep 1000"), PIPES).unwrap();
+    process.leash.end();
+    let end = async {
+        if process.life.started().await.is_ok() {
+            process.life.ended().await;
+        }
+        assert_eq!(all(&process.stdout).await, "");
+    };
+    timeout(LIMIT, end).await.expect("an end");
+}
+
+#[tokio::test]
+async fn one_that_is_told_to_end_may_tidy_up() {
+    let script = "trap 'echo tidy; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut process = engine().start(sh(script), PIPES).unwrap();
+    process.life.started().await.unwrap();
+    let mut buffer = [0; 64];
+    let count = process.stdout.read(&mut buffer).await.unwrap();
+    assert_eq!(&buffer[..count], b"ready\n");
+    process.leash.end();
+    assert_eq!(all(&process.stdout).await, "tidy\n");
+    assert_eq!(process.life.ended().await.over, Some(Over::Exit(3)));
+}
+
+#[tokio::test]
+async fn input_that_nobody_reads_is_bounded() {
+    let process = engine().start(sh("sleep 1000"), PIPES).unwrap();
+    let input = process.input.unwrap();
+    let piece = vec![0; 256 << 10];
+    let taken = (0..100)
+        .take_while(|_| input.write(piece.clone()).is_ok())
+        .count();
+    assert!((4..=5).contains(&taken), "{taken} pieces");
+}

@@ -1,0 +1,3 @@
+//! `command/*`
+
+pub(crate) mod exec;

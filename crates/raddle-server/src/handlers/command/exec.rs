@@ -1,0 +1,137 @@
+//! `command/exec`: run a command and wait for it.
+
+pub(crate) mod resize;
+pub(crate) mod terminate;
+pub(crate) mod write;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use raddle_protocol::methods::CommandExec;
+use raddle_protocol::{
+    CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams,
+    CommandExecResponse, CommandExecTerminalSize,
+};
+use raddle_sandbox::{Launch, Size, Stdio, environment};
+
+use crate::call::{Call, Reply};
+use crate::rooms::Rooms;
+use crate::rooms::files;
+use crate::rooms::processes::{
+    self, Delta, KEPT_BYTES_MAX, Name, OUTPUT_BYTES, Plan, Processes, Run, Stream, TIME_MS,
+};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let run = wish(params).and_then(|(name, launch, stdio, plan)| {
+        Processes::begin(&session, name, plan, || rooms.engine.start(launch, stdio))
+    });
+    match run {
+        Ok(run) => drop(tokio::spawn(answer(run, reply))),
+        Err(error) => reply.error(error),
+    }
+}
+
+/// What the client wants, or why that cannot be.
+fn wish(params: CommandExecParams) -> Result<(Name, Launch, Stdio, Plan), WireError> {
+    let refuse = |what: &'static str| Err(WireError::Refused(what.into()));
+    let streams = params.tty || params.stream_stdin || params.stream_stdout_stderr;
+    if streams && params.process_id.is_none() {
+        return refuse("tty, streamStdin and streamStdoutStderr need a processId");
+    }
+    if params.size.is_some() && !params.tty {
+        return refuse("size needs tty");
+    }
+    if params.disable_timeout && params.timeout_ms.is_some() {
+        return refuse("disableTimeout and timeoutMs exclude each other");
+    }
+    if params.disable_output_cap && params.output_bytes_cap.is_some() {
+        return refuse("disableOutputCap and outputBytesCap exclude each other");
+    }
+    if params.permission_profile.is_some() && params.sandbox_policy.is_some() {
+        return refuse("permissionProfile and sandboxPolicy exclude each other");
+    }
+    let (program, args) = processes::program(params.command)?;
+    let cwd = match &params.cwd {
+        Some(cwd) => files::absolute(cwd)?,
+        None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+    };
+    let changes = params.env.unwrap_or_default();
+    let launch = Launch {
+        program,
+        args,
+        cwd,
+        env: environment::of(std::env::vars_os(), &changes),
+    };
+    let launch = processes::wrap(launch, params.sandbox_policy.as_ref())?;
+    let stdio = if params.tty {
+        Stdio::Terminal(size(params.size))
+    } else {
+        let input = params.stream_stdin;
+        Stdio::Pipes { input }
+    };
+    let time = match params.disable_timeout {
+        true => None,
+        false => Some(processes::time(params.timeout_ms.unwrap_or(TIME_MS))?),
+    };
+    let bytes_max = match params.disable_output_cap {
+        true => None,
+        false => Some(params.output_bytes_cap.unwrap_or(OUTPUT_BYTES)),
+    };
+    let process_id = params.process_id.clone();
+    let plan = Plan {
+        tell: process_id
+            .filter(|_| params.tty || params.stream_stdout_stderr)
+            .map(|process_id| Box::new(move |delta| told(&process_id, delta).into()) as _),
+        bytes_max,
+        all_or_nothing: true,
+        time,
+    };
+    let name = params.process_id.map_or_else(Name::unnamed, Name::Command);
+    Ok((name, launch, stdio, plan))
+}
+
+fn size(size: Option<CommandExecTerminalSize>) -> Size {
+    let Some(CommandExecTerminalSize { cols, rows }) = size else {
+        return Size::default();
+    };
+    Size { rows, cols }
+}
+
+fn told(process_id: &str, delta: Delta) -> CommandExecOutputDeltaNotification {
+    CommandExecOutputDeltaNotification {
+        process_id: process_id.to_owned(),
+        cap_reached: delta.cap_reached,
+        delta_base64: delta.delta_base64,
+        stream: match delta.stream {
+            Stream::Stdout => CommandExecOutputStream::Stdout,
+            Stream::Stderr => CommandExecOutputStream::Stderr,
+        },
+    }
+}
+
+/// Answers when the command is over and all its output was told.
+async fn answer(mut run: Run, reply: Reply<CommandExecResponse>) {
+    if let Err(error) = run.started().await {
+        return reply.error(error);
+    }
+    let outcome = run.finish().await;
+    if outcome.stdout.is_too_much || outcome.stderr.is_too_much {
+        return reply.error(WireError::OutputTooLarge {
+            bytes_max: KEPT_BYTES_MAX,
+        });
+    }
+    let bytes = outcome.stdout.len() + outcome.stderr.len();
+    let hold = reply.session().outgoing.hold(bytes).await;
+    reply.ok(&CommandExecResponse {
+        exit_code: outcome.exit_code,
+        stdout: outcome.stdout.text(),
+        stderr: outcome.stderr.text(),
+    });
+    drop(hold);
+}

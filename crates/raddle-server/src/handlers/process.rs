@@ -1,0 +1,6 @@
+//! `process/*`
+
+pub(crate) mod kill;
+pub(crate) mod resize_pty;
+pub(crate) mod spawn;
+pub(crate) mod write_stdin;

@@ -1,0 +1,121 @@
+//! `process/spawn`: start a process outside any thread and without a sandbox, and tell of it later.
+
+use std::sync::Arc;
+
+use raddle_protocol::methods::ProcessSpawn;
+use raddle_protocol::{
+    Maybe, ProcessExitedNotification, ProcessOutputDeltaNotification, ProcessOutputStream,
+    ProcessSpawnParams, ProcessSpawnResponse, ProcessTerminalSize,
+};
+use raddle_sandbox::{Launch, Size, Stdio, environment};
+
+use crate::call::{Call, Reply};
+use crate::rooms::Rooms;
+use crate::rooms::files;
+use crate::rooms::processes::{
+    self, Delta, Name, OUTPUT_BYTES, Plan, Processes, Run, Stream, TIME_MS,
+};
+use crate::session::Session;
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ProcessSpawn>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    let handle = params.process_handle.clone();
+    let run = wish(params).and_then(|(launch, stdio, plan)| {
+        let name = Name::Process(handle.clone());
+        Processes::begin(&session, name, plan, || rooms.engine.start(launch, stdio))
+    });
+    match run {
+        Ok(run) => drop(tokio::spawn(tell(run, handle, reply, session))),
+        Err(error) => reply.error(error),
+    }
+}
+
+/// What the client wants, or why that cannot be.
+fn wish(params: ProcessSpawnParams) -> Result<(Launch, Stdio, Plan), WireError> {
+    if params.size.is_some() && !params.tty {
+        return Err(WireError::Refused("size needs tty".into()));
+    }
+    let (program, args) = processes::program(params.command)?;
+    let launch = Launch {
+        program,
+        args,
+        cwd: files::absolute(&params.cwd)?,
+        env: environment::of(std::env::vars_os(), &params.env.unwrap_or_default()),
+    };
+    let stdio = if params.tty {
+        Stdio::Terminal(size(params.size))
+    } else {
+        let input = params.stream_stdin;
+        Stdio::Pipes { input }
+    };
+    let time = match params.timeout_ms {
+        Maybe::Absent => Some(processes::time(TIME_MS)?),
+        Maybe::Null => None,
+        Maybe::Value(milliseconds) => Some(processes::time(milliseconds)?),
+    };
+    let bytes_max = match params.output_bytes_cap {
+        Maybe::Absent => Some(OUTPUT_BYTES),
+        Maybe::Null => None,
+        Maybe::Value(bytes) => Some(bytes),
+    };
+    let handle = params.process_handle;
+    let is_told = params.tty || params.stream_stdout_stderr;
+    let plan = Plan {
+        tell: is_told.then(|| Box::new(move |delta| told(&handle, delta).into()) as _),
+        bytes_max,
+        all_or_nothing: false,
+        time,
+    };
+    Ok((launch, stdio, plan))
+}
+
+fn size(size: Option<ProcessTerminalSize>) -> Size {
+    let Some(ProcessTerminalSize { cols, rows }) = size else {
+        return Size::default();
+    };
+    Size { rows, cols }
+}
+
+fn told(process_handle: &str, delta: Delta) -> ProcessOutputDeltaNotification {
+    ProcessOutputDeltaNotification {
+        process_handle: process_handle.to_owned(),
+        cap_reached: delta.cap_reached,
+        delta_base64: delta.delta_base64,
+        stream: match delta.stream {
+            Stream::Stdout => ProcessOutputStream::Stdout,
+            Stream::Stderr => ProcessOutputStream::Stderr,
+        },
+    }
+}
+
+/// Answers when the process runs, and tells when it is over and all its output was told.
+async fn tell(
+    mut run: Run,
+    process_handle: String,
+    reply: Reply<ProcessSpawnResponse>,
+    session: Arc<Session>,
+) {
+    if let Err(error) = run.started().await {
+        return reply.error(error);
+    }
+    reply.ok(&ProcessSpawnResponse {});
+    let outcome = run.finish().await;
+    let bytes = outcome.stdout.len() + outcome.stderr.len();
+    let hold = session.outgoing.hold(bytes).await;
+    let exited = ProcessExitedNotification {
+        exit_code: outcome.exit_code,
+        process_handle,
+        stderr: outcome.stderr.text(),
+        stderr_cap_reached: outcome.stderr.cap_reached,
+        stdout: outcome.stdout.text(),
+        stdout_cap_reached: outcome.stdout.cap_reached,
+        output_drain_timed_out: Some(outcome.drain_timed_out),
+    };
+    session.tell(&exited.into());
+    drop(hold);
+}

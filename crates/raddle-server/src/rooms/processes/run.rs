@@ -1,0 +1,311 @@
+//! One process from its start to its end, and where its output goes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use raddle_protocol::Notification;
+use raddle_sandbox::{Ended, Leash, Life, Output};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::Place;
+use crate::session::Session;
+use crate::wire_error::WireError;
+
+/// How much is read, and told, at once.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// What a notification needs beside the bytes: the longest name of a process and a few names of ours.
+const FRAME_BYTES: usize = 2 << 10;
+
+/// How much may wait for a client that is told of output. More of it would hold up answers.
+const AHEAD_BYTES_MAX: usize = 256 << 10;
+
+/// How much of one stream is kept for an answer, whatever the client asks for.
+pub(crate) const KEPT_BYTES_MAX: usize = 16 << 20;
+
+/// How much is kept for all answers of one connection.
+const ALL_KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// How long output is waited for when nobody should be left to write any.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// The exit code of what ran out of time, as `timeout` has it.
+const TIMED_OUT: i32 = 124;
+
+/// The exit code of what was lost with its keeper.
+const LOST: i32 = -1;
+
+/// Which output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// The standard one, or the terminal.
+    Stdout,
+    /// The one for errors.
+    Stderr,
+}
+
+/// A piece of output on its way to a client.
+#[derive(Debug)]
+pub(crate) struct Delta {
+    pub(crate) stream: Stream,
+    pub(crate) delta_base64: String,
+    /// Something was cut off here, and nothing more of this stream will be told.
+    pub(crate) cap_reached: bool,
+}
+
+/// What is to become of a process's output, and how long it may run.
+pub(crate) struct Plan {
+    /// How a piece of output is told as it comes; without this it is kept.
+    pub(crate) tell: Option<Box<dyn Fn(Delta) -> Notification + Send + Sync>>,
+    /// How many bytes of each stream are told or kept; all, if nothing is said.
+    pub(crate) bytes_max: Option<u64>,
+    /// Whether the process is ended when not all that is asked for can be kept.
+    pub(crate) all_or_nothing: bool,
+    /// How long it may run.
+    pub(crate) time: Option<Duration>,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("is_told", &self.tell.is_some())
+            .field("bytes_max", &self.bytes_max)
+            .field("time", &self.time)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A process that was started. Dropping it ends the process.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(super) place: Place,
+    pub(super) plan: Plan,
+    pub(super) stdout: Output,
+    pub(super) stderr: Option<Output>,
+    pub(super) leash: Leash,
+    pub(super) life: Life,
+}
+
+/// What came of a process.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) exit_code: i32,
+    pub(crate) stdout: Kept,
+    pub(crate) stderr: Kept,
+    /// Whether output was given up on that was still open.
+    pub(crate) drain_timed_out: bool,
+}
+
+impl Run {
+    /// Waits until the process runs.
+    pub(crate) async fn started(&mut self) -> Result<(), WireError> {
+        self.life.started().await?;
+        Ok(())
+    }
+
+    /// Waits until nothing of it is left and all it wrote was told or kept. Its name is free then.
+    pub(crate) async fn finish(self) -> Outcome {
+        let Self {
+            place,
+            plan,
+            stdout,
+            stderr,
+            leash,
+            life,
+        } = self;
+        let session = &place.session;
+        let is_over = watch::Sender::new(false);
+        let pump = |stream| Pump {
+            stream,
+            plan: &plan,
+            leash: &leash,
+            session,
+            is_over: is_over.subscribe(),
+            kept: Kept::new(session.clone()),
+        };
+        let all_stderr = async {
+            match &stderr {
+                Some(stderr) => pump(Stream::Stderr).run(stderr).await,
+                None => (Kept::new(session.clone()), true),
+            }
+        };
+        let (exit_code, (stdout, is_whole), (stderr, is_whole_too)) = tokio::join!(
+            end(life, &leash, plan.time, &is_over),
+            pump(Stream::Stdout).run(&stdout),
+            all_stderr
+        );
+        Outcome {
+            exit_code,
+            stdout,
+            stderr,
+            drain_timed_out: !(is_whole && is_whole_too),
+        }
+    }
+}
+
+/// Waits for the end of a process, and sees to it when its time is up. Gives its exit code.
+async fn end(
+    mut life: Life,
+    leash: &Leash,
+    time: Option<Duration>,
+    is_over: &watch::Sender<bool>,
+) -> i32 {
+    let mut timed_out = false;
+    let ended = {
+        let ended = life.ended();
+        tokio::pin!(ended);
+        match time {
+            None => ended.await,
+            Some(time) => match timeout(time, &mut ended).await {
+                Ok(ended) => ended,
+                Err(_) => {
+                    timed_out = true;
+                    leash.end();
+                    ended.await
+                }
+            },
+        }
+    };
+    is_over.send_replace(true);
+    let Ended { over, ended, names } = ended;
+    if ended > 0 {
+        tracing::debug!(ended, ?names, "a command's processes had to be ended");
+    }
+    match over {
+        _ if timed_out => TIMED_OUT,
+        Some(over) => over.code(),
+        None => {
+            tracing::error!("a keeper was killed; what its command started may be left");
+            LOST
+        }
+    }
+}
+
+/// Takes one stream of a process to its client.
+struct Pump<'a> {
+    stream: Stream,
+    plan: &'a Plan,
+    leash: &'a Leash,
+    session: &'a Session,
+    is_over: watch::Receiver<bool>,
+    kept: Kept,
+}
+
+impl Pump<'_> {
+    /// Reads to the end, also what is neither told nor kept: a process must not wait for room. Says
+    /// whether it came to the end.
+    async fn run(mut self, output: &Output) -> (Kept, bool) {
+        let asked = self.plan.bytes_max.unwrap_or(u64::MAX);
+        let mut left = usize::try_from(asked).unwrap_or(usize::MAX);
+        let mut buffer = vec![0; PIECE_BYTES];
+        loop {
+            let count = tokio::select! {
+                biased;
+                read = output.read(&mut buffer) => read.unwrap_or(0),
+                () = overdue(&mut self.is_over) => return (self.kept, false),
+            };
+            if count == 0 {
+                return (self.kept, true);
+            }
+            if self.kept.cap_reached || self.kept.is_too_much {
+                continue;
+            }
+            let taken = count.min(left);
+            left -= taken;
+            self.kept.cap_reached = taken < count;
+            match &self.plan.tell {
+                Some(tell) => self.tell(&**tell, &buffer[..taken]).await,
+                None => self.keep(&buffer[..taken]),
+            }
+        }
+    }
+
+    /// Nothing is read while a client does not read, so the process waits and nothing piles up.
+    async fn tell(&self, tell: &(dyn Fn(Delta) -> Notification + Send + Sync), bytes: &[u8]) {
+        self.session.outgoing.below(AHEAD_BYTES_MAX).await;
+        let length = bytes.len().div_ceil(3) * 4 + FRAME_BYTES;
+        let hold = self.session.outgoing.hold(length).await;
+        self.session.tell(&tell(Delta {
+            stream: self.stream,
+            delta_base64: STANDARD.encode(bytes),
+            cap_reached: self.kept.cap_reached,
+        }));
+        drop(hold);
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.kept.add(bytes) {
+            return;
+        }
+        self.kept.cap_reached = true;
+        self.kept.is_too_much = true;
+        if self.plan.all_or_nothing {
+            self.leash.end();
+        }
+    }
+}
+
+/// Resolves when the process has been over for so long that no output should be left.
+async fn overdue(is_over: &mut watch::Receiver<bool>) {
+    if is_over.wait_for(|is_over| *is_over).await.is_err() {
+        return std::future::pending().await;
+    }
+    sleep(DRAIN).await;
+}
+
+/// What is kept of one stream.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    bytes: Vec<u8>,
+    /// Whether something was cut off.
+    pub(crate) cap_reached: bool,
+    /// Whether there was more than is kept for anyone.
+    pub(crate) is_too_much: bool,
+    /// Whose it is: what is kept counts until this is dropped.
+    session: Arc<Session>,
+}
+
+impl Kept {
+    fn new(session: Arc<Session>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            cap_reached: false,
+            is_too_much: false,
+            session,
+        }
+    }
+
+    /// Keeps these too, if there is room for them.
+    fn add(&mut self, bytes: &[u8]) -> bool {
+        let all = &self.session.processes.kept;
+        let now = all.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
+        if self.bytes.len() + bytes.len() > KEPT_BYTES_MAX || now > ALL_KEPT_BYTES_MAX {
+            all.fetch_sub(bytes.len(), Ordering::Relaxed);
+            return false;
+        }
+        self.bytes.extend_from_slice(bytes);
+        true
+    }
+
+    /// How many bytes are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// What is kept, as text; what is no text is marked in it.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let all = &self.session.processes.kept;
+        all.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+    }
+}

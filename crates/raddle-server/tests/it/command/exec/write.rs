@@ -1,0 +1,6 @@
+//! `command/exec/write`
+
+#[tokio::test]
+async fn conversation() {
+    crate::client::play("command/exec/write").await;
+}

@@ -1,0 +1,6 @@
+//! `process/writeStdin`
+
+#[tokio::test]
+async fn conversation() {
+    crate::client::play("process/write_stdin").await;
+}
