@@ -9,9 +9,11 @@ mod head;
 mod host;
 mod proxy;
 mod rules;
+mod way_out;
 
 pub use address::is_public;
 pub use head::{BadHead, Head, Way};
 pub use host::{BadHost, Host, Target};
 pub use proxy::{Noted, Outside, Proxy, System};
 pub use rules::{BadRule, Rules, Verdict};
+pub use way_out::{PORT, WayOut, variables};
