@@ -6,6 +6,7 @@
 //!
 //! Below: the system. Above: whoever runs a program for a client or a model.
 
+pub mod egress;
 pub mod environment;
 mod launch;
 mod process;

@@ -1,0 +1,177 @@
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use tokio::io::duplex;
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// Names with fixed addresses, and one server behind all of them.
+struct World {
+    names: HashMap<&'static str, Vec<IpAddr>>,
+    server: SocketAddr,
+    dialled: Mutex<Vec<SocketAddr>>,
+}
+
+impl Outside for World {
+    fn resolve<'a>(&'a self, name: &'a str) -> Waiting<'a, io::Result<Vec<IpAddr>>> {
+        let found = self.names.get(name).cloned();
+        Box::pin(async move { found.ok_or_else(|| io::ErrorKind::NotFound.into()) })
+    }
+
+    fn dial(&self, address: SocketAddr) -> Waiting<'_, io::Result<TcpStream>> {
+        self.dialled.lock().expect("dialled").push(address);
+        Box::pin(TcpStream::connect(self.server))
+    }
+}
+
+/// What one request came to: what the client got, what was dialled, what the server got, what was noted.
+struct Came {
+    client: String,
+    dialled: Vec<String>,
+    server: String,
+    noted: Vec<String>,
+}
+
+async fn ask(request: &str) -> Came {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
+    let address = |text: &str| -> IpAddr { text.parse().expect("an address") };
+    let world = Arc::new(World {
+        names: HashMap::from([
+            ("listed.test", vec![address("93.184.216.34")]),
+            (
+                "mixed.test",
+                vec![address("10.0.0.1"), address("93.184.216.35")],
+            ),
+            ("inside.test", vec![address("127.0.0.1")]),
+            ("cloud.test", vec![address("169.254.169.254")]),
+            ("mapped.test", vec![address("::ffff:127.0.0.1")]),
+        ]),
+        server: listener.local_addr().expect("an address"),
+        dialled: Mutex::default(),
+    });
+    let rules = Rules::parse(
+        [
+            "listed.test",
+            "mixed.test",
+            "inside.test",
+            "cloud.test",
+            "mapped.test",
+            "gone.test",
+            "127.0.0.1:3000",
+        ],
+        ["denied.test"],
+    );
+    let noted = Arc::new(Mutex::new(Vec::new()));
+    let notes = noted.clone();
+    let proxy = Proxy::new(rules.expect("rules"), world.clone(), move |it| {
+        let word = if it.allowed { "yes" } else { "no" };
+        let note = format!("{} {word}: {}", it.target, it.why);
+        notes.lock().expect("notes").push(note);
+    });
+    let (mut client, inside) = duplex(4096);
+    let serving = tokio::spawn(async move { proxy.serve(inside).await });
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await?;
+        let mut got = vec![0; 4096];
+        let length = stream.read(&mut got).await?;
+        stream.write_all(b"answer").await?;
+        stream.shutdown().await?;
+        got.truncate(length);
+        io::Result::Ok(String::from_utf8_lossy(&got).into_owned())
+    });
+    client.write_all(request.as_bytes()).await.expect("written");
+    let mut got = String::new();
+    let is_tunnel = request.starts_with("CONNECT");
+    client.shutdown().await.expect("said");
+    client.read_to_string(&mut got).await.expect("an answer");
+    serving.await.expect("no panic").expect("served");
+    let dialled = world.dialled.lock().expect("dialled").clone();
+    let server = if dialled.is_empty() {
+        server.abort();
+        String::new()
+    } else {
+        server.await.expect("no panic").expect("a request")
+    };
+    if is_tunnel && !dialled.is_empty() {
+        assert!(got.ends_with("answer"), "{got}");
+    }
+    let noted = noted.lock().expect("notes").clone();
+    Came {
+        client: got.lines().next().unwrap_or_default().to_owned(),
+        dialled: dialled.iter().map(SocketAddr::to_string).collect(),
+        server,
+        noted,
+    }
+}
+
+#[tokio::test]
+async fn what_is_listed_is_reached_and_nothing_else() {
+    for (target, status, dialled, noted) in [
+        (
+            "listed.test:443",
+            "200",
+            Some("93.184.216.34:443"),
+            "yes: listed",
+        ),
+        (
+            "mixed.test:443",
+            "200",
+            Some("93.184.216.35:443"),
+            "yes: listed",
+        ),
+        (
+            "127.0.0.1:3000",
+            "200",
+            Some("127.0.0.1:3000"),
+            "yes: listed",
+        ),
+        ("127.0.0.1:22", "403", None, "no: port not listed"),
+        ("inside.test:443", "403", None, "no: no public address"),
+        ("cloud.test:80", "403", None, "no: no public address"),
+        ("mapped.test:80", "403", None, "no: no public address"),
+        ("other.test:443", "403", None, "no: not listed"),
+        ("denied.test:443", "403", None, "no: denied"),
+        ("gone.test:443", "502", None, "no: no such name"),
+        ("169.254.169.254:80", "403", None, "no: not listed"),
+    ] {
+        let came = ask(&format!("CONNECT {target} HTTP/1.1\r\n\r\nhello")).await;
+        assert!(came.client.contains(status), "{target}: {}", came.client);
+        assert_eq!(came.dialled, Vec::from_iter(dialled), "{target}");
+        assert_eq!(came.noted, [format!("{target} {noted}")]);
+        assert_eq!(came.server == "hello", dialled.is_some(), "{target}");
+    }
+}
+
+#[tokio::test]
+async fn a_plain_request_names_the_host_that_was_judged_and_nothing_follows_it() {
+    let came = ask("POST http://listed.test/a HTTP/1.1\r\nHost: other.test\r\nContent-Length: 2\r\n\r\nhiGET / HTTP/1.1\r\nHost: other.test\r\n\r\n").await;
+    assert_eq!(came.client, "answer");
+    assert_eq!(came.dialled, ["93.184.216.34:80"]);
+    // The body may come in a second piece.
+    assert!(
+        came.server
+            .starts_with("POST /a HTTP/1.1\r\nHost: listed.test\r\n"),
+        "{}",
+        came.server
+    );
+    assert!(!came.server.contains("other.test"), "{}", came.server);
+}
+
+#[tokio::test]
+async fn what_is_odd_is_refused_before_anything_is_looked_up() {
+    for request in [
+        "CONNECT listed.test\0.evil.test:443 HTTP/1.1\r\n\r\n",
+        "CONNECT user@listed.test:443 HTTP/1.1\r\n\r\n",
+        "CONNECT listed.test%00.evil.test:443 HTTP/1.1\r\n\r\n",
+        "CONNECT 2130706433:80 HTTP/1.1\r\n\r\n",
+        "CONNECT 0177.0.0.1:80 HTTP/1.1\r\n\r\n",
+        "CONNECT listed.test.:443 HTTP/1.1\r\n\r\n",
+        "GET http://listed.test@evil.test/ HTTP/1.1\r\n\r\n",
+        "GET ftp://listed.test/ HTTP/1.1\r\n\r\n",
+    ] {
+        let came = ask(request).await;
+        assert!(came.client.contains("400"), "{request:?}: {}", came.client);
+        assert_eq!((came.dialled.len(), came.noted.len()), (0, 0));
+    }
+}

@@ -1,0 +1,209 @@
+//! Which hosts may be reached.
+
+use super::host::{BadHost, Host, Target};
+
+/// The ports of a rule that names none.
+const USUAL_PORTS: [u16; 2] = [80, 443];
+
+/// What may be reached, and what may not although it may. Empty rules let nothing through.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    allow: Vec<Rule>,
+    deny: Vec<Rule>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    hosts: Hosts,
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Hosts {
+    /// This one.
+    One(Host),
+    /// All names below this one, and not itself.
+    Below(String),
+}
+
+/// What the rules say of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may be reached, at a public address.
+    Allowed,
+    /// It may be reached; a rule names the very address.
+    AllowedAddress,
+    /// A rule says no.
+    Denied,
+    /// The host is listed, but not with this port.
+    OtherPort,
+    /// No rule says yes.
+    NotListed,
+}
+
+/// Why something is not a rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{rule}` is no host rule: {why}")]
+pub struct BadRule {
+    rule: String,
+    why: Why,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+enum Why {
+    #[error(transparent)]
+    Host(#[from] BadHost),
+    #[error("a star stands for whole labels at the beginning, as in `*.example.com`")]
+    Star,
+    #[error("there are no addresses below an address")]
+    Address,
+}
+
+impl Rules {
+    /// Reads lists of `HOST`, `*.HOST`, `HOST:PORT` and `*.HOST:PORT`. What is denied is denied on every port
+    /// unless it names one.
+    pub fn parse<'a>(
+        allow: impl IntoIterator<Item = &'a str>,
+        deny: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, BadRule> {
+        Ok(Self {
+            allow: allow.into_iter().map(rule).collect::<Result<_, _>>()?,
+            deny: deny.into_iter().map(rule).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Whether a target may be reached.
+    pub fn verdict(&self, target: &Target) -> Verdict {
+        let denied = |rule: &Rule| {
+            rule.hosts.hold(&target.host) && rule.port.is_none_or(|port| port == target.port)
+        };
+        if self.deny.iter().any(denied) {
+            return Verdict::Denied;
+        }
+        let mut listed = self
+            .allow
+            .iter()
+            .filter(|rule| rule.hosts.hold(&target.host))
+            .peekable();
+        if listed.peek().is_none() {
+            return Verdict::NotListed;
+        }
+        let has_port = |rule: &Rule| match rule.port {
+            Some(port) => port == target.port,
+            None => USUAL_PORTS.contains(&target.port),
+        };
+        match (listed.any(has_port), &target.host) {
+            (false, _) => Verdict::OtherPort,
+            (true, Host::Name(_)) => Verdict::Allowed,
+            (true, Host::Address(_)) => Verdict::AllowedAddress,
+        }
+    }
+}
+
+impl Hosts {
+    fn hold(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Self::One(one), host) => one == host,
+            (Self::Below(parent), Host::Name(name)) => name
+                .strip_suffix(parent.as_str())
+                .is_some_and(|rest| rest.ends_with('.')),
+            (Self::Below(_), Host::Address(_)) => false,
+        }
+    }
+}
+
+fn rule(text: &str) -> Result<Rule, BadRule> {
+    let bad = |why: Why| BadRule {
+        rule: text.to_owned(),
+        why,
+    };
+    let (below, rest) = match text.strip_prefix("*.") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    if rest.contains('*') {
+        return Err(bad(Why::Star));
+    }
+    // A port that is not named is not 0, which no target has.
+    let named = rest.rfind(':').is_some_and(|at| !rest[at..].contains(']'));
+    let (host, port) = if named {
+        let target = Target::parse(rest, None).map_err(|why| bad(why.into()))?;
+        (target.host, Some(target.port))
+    } else {
+        (Host::parse(rest).map_err(|why| bad(why.into()))?, None)
+    };
+    let hosts = match (below, host) {
+        (false, host) => Hosts::One(host),
+        (true, Host::Name(name)) => Hosts::Below(name),
+        (true, Host::Address(_)) => return Err(bad(Why::Address)),
+    };
+    Ok(Rule { hosts, port })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts() {
+        let allow = [
+            "example.com",
+            "*.pkg.example",
+            "api.test:8443",
+            "127.0.0.1:3000",
+            "[::1]:3000",
+            "open.example",
+        ];
+        let deny = ["private.pkg.example", "open.example:80"];
+        let rules = Rules::parse(allow, deny).expect("rules");
+        for (target, verdict) in [
+            ("example.com:443", Verdict::Allowed),
+            ("Example.COM:80", Verdict::Allowed),
+            ("example.com:22", Verdict::OtherPort),
+            ("sub.example.com:443", Verdict::NotListed),
+            ("notexample.com:443", Verdict::NotListed),
+            ("example.com.evil.test:443", Verdict::NotListed),
+            ("a.pkg.example:443", Verdict::Allowed),
+            ("a.b.pkg.example:443", Verdict::Allowed),
+            ("pkg.example:443", Verdict::NotListed),
+            ("evilpkg.example:443", Verdict::NotListed),
+            ("private.pkg.example:443", Verdict::Denied),
+            ("private.pkg.example:9999", Verdict::Denied),
+            ("api.test:8443", Verdict::Allowed),
+            ("api.test:443", Verdict::OtherPort),
+            ("open.example:443", Verdict::Allowed),
+            ("open.example:80", Verdict::Denied),
+            ("127.0.0.1:3000", Verdict::AllowedAddress),
+            ("127.0.0.1:80", Verdict::OtherPort),
+            ("[::1]:3000", Verdict::AllowedAddress),
+            ("[::ffff:127.0.0.1]:3000", Verdict::NotListed),
+            ("localhost:3000", Verdict::NotListed),
+        ] {
+            let parsed = Target::parse(target, None).expect("a target");
+            assert_eq!(rules.verdict(&parsed), verdict, "{target}");
+            assert_eq!(Rules::default().verdict(&parsed), Verdict::NotListed);
+        }
+    }
+
+    #[test]
+    fn what_is_no_rule() {
+        for text in [
+            "",
+            "*",
+            "*.",
+            "**.a",
+            "a.*",
+            "a*.b",
+            "*.10.0.0.1",
+            "a:b",
+            "a:0",
+            "a b",
+            "http://a",
+            "*.[::1]",
+            "a/",
+            ".a",
+        ] {
+            assert!(Rules::parse([text], []).is_err(), "{text:?}");
+        }
+    }
+}
