@@ -72,7 +72,8 @@ struct Parts {
     helper: PathBuf,
 }
 
-/// A command that starts inside the fence. Keep it until the command is over.
+/// A command that starts inside the fence. Keep it until the command is over, and start it from a thread that
+/// lives as long: when that thread ends, the kernel ends the command.
 #[derive(Debug)]
 pub struct Fenced {
     /// What to start instead.

@@ -51,19 +51,20 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
 }
 
 fn rules(args: &Sandbox, cwd: PathBuf) -> Result<Rules> {
-    let absolute = |paths: &[PathBuf]| -> Result<Vec<PathBuf>> {
-        let absolute = paths.iter().map(std::path::absolute);
-        Ok(absolute.collect::<std::io::Result<_>>()?)
+    let real = |paths: &[PathBuf]| -> Result<Vec<PathBuf>> {
+        let real =
+            |it: &PathBuf| std::fs::canonicalize(it).with_context(|| it.display().to_string());
+        paths.iter().map(real).collect()
     };
     let mut rules = Rules::read_only();
     if !args.read_only {
-        rules.write = absolute(&args.write)?;
+        rules.write = real(&args.write)?;
         rules.write.push(cwd);
     }
     if !args.read.is_empty() {
-        rules.read = Read::Listed(absolute(&args.read)?);
+        rules.read = Read::Listed(real(&args.read)?);
     }
-    rules.hidden = absolute(&args.hide)?;
+    rules.hidden = real(&args.hide)?;
     if args.private_tmp {
         rules.tmp = Tmp::Private;
     }

@@ -8,17 +8,22 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use raddle_sandbox::attempt::Attempt;
-use raddle_sandbox::{Fence, Launch, Policy, Tier};
+use raddle_sandbox::{Fence, Launch, Network, Policy, Read, Tier, Tmp};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::attempts::{self, HELD, ON_TERMINAL};
 use crate::ground::Ground;
+use crate::ordinary::{ORDINARY, Work};
+use crate::usual;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Arm {
     A,
+    /// The first tier, with every file to read and with network
+    Granted,
     B,
+    /// Bubblewrap as it is usually called
+    Usual,
     /// Without a fence
     Open,
 }
@@ -37,27 +42,47 @@ pub struct Arguments {
 const ENDED: &str = "call-of-another-machine";
 
 impl Arguments {
-    /// Prints a line for each attempt: `open NAME` or `held NAME why`.
+    /// Prints a line for each attempt: `open NAME` or `held NAME why`; and for each ordinary work that could
+    /// not be done.
     pub fn run(&self) -> Result<bool> {
         // For as long as the process lives: whoever loses its terminal is ended.
         let terminal: &Terminal = Box::leak(Box::new(Terminal::open()?));
         for attempt in attempts::all() {
-            let outcome = self
-                .make(attempt, terminal)
-                .with_context(|| format!("the attempt {}", attempt.name))?;
-            match outcome {
+            match self.make(attempt.name, terminal)? {
                 None => println!("open {}", attempt.name),
                 Some(why) => println!("held {} {why}", attempt.name),
+            }
+        }
+        for work in self.work() {
+            if let Some(why) = self.make(work.name, terminal)? {
+                println!("idle {} {why}", work.name);
             }
         }
         Ok(true)
     }
 
-    /// Why the attempt failed, or nothing if it did not.
-    fn make(&self, attempt: &Attempt, terminal: &Terminal) -> Result<Option<String>> {
+    /// The work that can be done in this arm.
+    fn work(&self) -> impl Iterator<Item = &'static Work> {
+        let arm = self.arm;
+        ORDINARY.iter().filter(move |work| match arm {
+            // Its `/tmp` is the host's, which it may only read.
+            Arm::Granted => work.name != "own-tmp",
+            Arm::B => work.second_tier,
+            Arm::A => true,
+            Arm::Usual | Arm::Open => false,
+        })
+    }
+
+    /// Why it failed, or nothing if it did not.
+    fn make(&self, name: &str, terminal: &Terminal) -> Result<Option<String>> {
+        self.try_to_make(name, terminal)
+            .with_context(|| format!("the attempt {name}"))
+    }
+
+    fn try_to_make(&self, name: &str, terminal: &Terminal) -> Result<Option<String>> {
         let ground = Ground::new(&self.scratch)?;
         let program = std::env::current_exe()?;
-        let mut args = vec!["attempt".into(), attempt.name.into()];
+        let mut args = vec!["attempt".into(), name.into()];
         args.extend(ground.stage.words());
         let launch = Launch {
             program: program.clone().into(),
@@ -65,33 +90,36 @@ impl Arguments {
             cwd: ground.stage.workspace(),
             env: Vec::new(),
         };
-        let tier = match self.arm {
-            Arm::A => Some(Tier::A),
-            Arm::B => Some(Tier::B),
-            Arm::Open => None,
+        let fence = |tier| Fence::new(tier, self.bubblewrap.clone(), program.clone());
+        let fenced = |tier, rules| fence(tier).wrap(launch.clone(), &Policy::Fenced(rules));
+        let started = match self.arm {
+            Arm::A => fenced(Tier::A, ground.rules(Tier::A, &program))?,
+            Arm::Granted => {
+                let mut rules = ground.rules(Tier::A, &program);
+                rules.read = Read::All;
+                rules.network = Network::Open;
+                rules.tmp = Tmp::Plain;
+                fenced(Tier::A, rules)?
+            }
+            Arm::B => fenced(Tier::B, ground.rules(Tier::B, &program))?,
+            Arm::Usual => {
+                let launch = usual::launch(&self.bubblewrap, &ground, launch);
+                fence(Tier::C).wrap(launch, &Policy::FullAccess)?
+            }
+            Arm::Open => fence(Tier::C).wrap(launch, &Policy::FullAccess)?,
         };
         // Without a fence the environment is what it happens to be.
-        let inherit = tier.is_none();
-        let fenced = match tier {
-            Some(tier) => {
-                let fence = Fence::new(tier, self.bubblewrap.clone(), program.clone());
-                fence.wrap(launch, &Policy::Fenced(ground.rules(tier, &program)))?
-            }
-            None => {
-                let fence = Fence::new(Tier::C, PathBuf::new(), PathBuf::new());
-                fence.wrap(launch, &Policy::FullAccess)?
-            }
-        };
+        let inherit = self.arm == Arm::Open;
         let errors = ground.stage.folder.join("errors");
-        let stdin = if ON_TERMINAL.contains(&attempt.name) {
+        let stdin = if ON_TERMINAL.contains(&name) {
             Stdio::from(terminal.slave.try_clone()?)
         } else {
             Stdio::null()
         };
-        let status = start(&fenced.launch, inherit, stdin, &errors)?;
-        drop(fenced);
+        let status = start(&started.launch, inherit, stdin, &errors)?;
+        drop(started);
         let said = fs::read_to_string(&errors)?;
-        let claim = claim(attempt, status, said.trim())?;
+        let claim = claim(name, status, said.trim())?;
         Ok(match ground.noticed()? {
             Some(_) => None,
             None => claim,
@@ -116,12 +144,12 @@ fn start(launch: &Launch, inherit: bool, stdin: Stdio, errors: &Path) -> Result<
 
 /// What the attempt says of itself. An end that it did not choose is not a success of the fence: perhaps it
 /// never began.
-fn claim(attempt: &Attempt, status: ExitStatus, said: &str) -> Result<Option<String>> {
+fn claim(name: &str, status: ExitStatus, said: &str) -> Result<Option<String>> {
     let ended = status.signal() == Some(libc::SIGSYS) || status.code() == Some(128 + libc::SIGSYS);
     match status.code() {
         Some(0) => Ok(None),
         Some(code) if code == i32::from(HELD) => Ok(Some(said.replace('\n', " "))),
-        _ if ended && attempt.name == ENDED => Ok(Some("ended by the filter".to_owned())),
+        _ if ended && name == ENDED => Ok(Some("ended by the filter".to_owned())),
         _ => bail!("it ended by itself with {status}: {said}"),
     }
 }

@@ -15,6 +15,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use raddle_sandbox::attempt::{Attempt, CORE, Stage};
 
+use crate::ordinary::ORDINARY;
+
 /// How the program ends when its attempt failed, so that it is not taken for one that never began.
 pub const HELD: u8 = 42;
 
@@ -33,15 +35,15 @@ pub fn all() -> impl Iterator<Item = &'static Attempt> {
     .flatten()
 }
 
-/// Makes the attempt of this name. Success is a way out.
+/// Makes the attempt, or does the work, of this name.
 pub fn make(words: Vec<OsString>) -> Result<ExitCode> {
     let mut words = words.into_iter();
     let name = words.next().context("which attempt?")?;
-    let attempt = all()
-        .find(|it| name == it.name)
-        .context("there is no such attempt")?;
+    let attempt = all().find(|it| name == it.name).map(|it| it.run);
+    let work = ORDINARY.iter().find(|it| name == it.name).map(|it| it.run);
+    let run = attempt.or(work).context("there is no such attempt")?;
     let stage = Stage::parse(&mut words).context("on which stage?")?;
-    Ok(match (attempt.run)(&stage) {
+    Ok(match run(&stage) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");

@@ -1,8 +1,9 @@
 //! `raddle-escapes`: attempts to break out of the fence.
 //!
 //! Each attempt is made in both tiers, as root and as a plain user, and once more without a fence. The
-//! first tier must stop all of them, the second exactly those that it is said to stop; and without a fence
-//! nearly all must succeed, for an attempt that always fails shows nothing.
+//! first tier must stop all of them, and with grants all that was not granted; the second exactly those
+//! that it is said to stop; and without a fence nearly all must succeed, for an attempt that always fails
+//! shows nothing. Ordinary work must succeed everywhere. For comparison they are also made inside bubblewrap as it is usually called.
 
 #![expect(
     clippy::print_stdout,
@@ -14,7 +15,9 @@ mod attempts;
 mod cost;
 mod ground;
 mod matrix;
+mod ordinary;
 mod raw;
+mod usual;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -38,6 +41,12 @@ enum Command {
     /// Make the attempts of one arm as the user who starts this; started by `matrix`
     #[command(hide = true)]
     Arm(arm::Arguments),
+    /// Make one attempt under the filter that is usual; started by `arm`
+    #[command(hide = true)]
+    Usual {
+        /// Its name and the stage
+        words: Vec<OsString>,
+    },
     /// Make one attempt; started by `arm`
     #[command(hide = true)]
     Attempt {
@@ -54,6 +63,10 @@ fn main() -> Result<ExitCode> {
         Command::Matrix => matrix::run()?,
         Command::Cost(it) => it.run()?,
         Command::Arm(it) => it.run()?,
+        Command::Usual { words } => {
+            usual::filter()?;
+            return attempts::make(words);
+        }
         Command::Attempt { words } => return attempts::make(words),
     };
     Ok(if well {

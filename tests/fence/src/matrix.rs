@@ -19,6 +19,15 @@ use crate::ground::CANARY;
 /// Of the attempts without a fence, so many in a hundred must succeed.
 const CONTROL_PERCENT_MIN: usize = 90;
 
+/// What succeeds when everything may be read and there is network, because it was granted.
+const GRANTED: &[&str] = &[
+    "read-unlisted",
+    "list-outside",
+    "tcp-to-host",
+    "udp-to-host",
+    "mptcp-to-host",
+];
+
 /// A user without any rights, on every Linux.
 const NOBODY: &str = "65534";
 
@@ -41,7 +50,9 @@ impl User {
 struct Column {
     arm: Arm,
     user: User,
-    outcomes: BTreeMap<String, Option<String>>,
+    outcomes: Outcomes,
+    /// Ordinary work that could not be done.
+    idle: Vec<String>,
 }
 
 impl Column {
@@ -52,7 +63,9 @@ impl Column {
     fn title(&self) -> String {
         let arm = match self.arm {
             Arm::A => "A",
+            Arm::Granted => "A+",
             Arm::B => "B",
+            Arm::Usual => "usual",
             Arm::Open => "none",
         };
         format!("{arm} {}", self.user.name())
@@ -91,7 +104,7 @@ pub fn run() -> Result<bool> {
         false => &[User::Plain],
     };
     let mut columns = Vec::new();
-    for arm in [Arm::A, Arm::B, Arm::Open] {
+    for arm in [Arm::A, Arm::Granted, Arm::B, Arm::Usual, Arm::Open] {
         for user in users {
             let start = Start {
                 arm,
@@ -169,11 +182,12 @@ impl Start<'_> {
                 output.status
             );
         }
-        let outcomes = parse(&String::from_utf8(output.stdout)?)?;
+        let (outcomes, idle) = parse(&String::from_utf8(output.stdout)?)?;
         Ok(Column {
             arm: self.arm,
             user: self.user,
             outcomes,
+            idle,
         })
     }
 
@@ -224,9 +238,15 @@ impl Start<'_> {
     }
 }
 
-fn parse(text: &str) -> Result<BTreeMap<String, Option<String>>> {
-    let mut outcomes = BTreeMap::new();
+type Outcomes = BTreeMap<String, Option<String>>;
+
+fn parse(text: &str) -> Result<(Outcomes, Vec<String>)> {
+    let (mut outcomes, mut idle) = (Outcomes::new(), Vec::new());
     for line in text.lines() {
+        if let Some(line) = line.strip_prefix("idle ") {
+            idle.push(line.to_owned());
+            continue;
+        }
         let mut words = line.splitn(3, ' ');
         let (verdict, name) = (words.next(), words.next().context("a name")?);
         let outcome = match verdict {
@@ -240,26 +260,26 @@ fn parse(text: &str) -> Result<BTreeMap<String, Option<String>>> {
         outcomes.len() == attempts::all().count(),
         "an arm did not make every attempt"
     );
-    Ok(outcomes)
+    Ok((outcomes, idle))
 }
 
 fn print_table(columns: &[Column]) {
     print!("\n{:<32}", "attempt");
     for column in columns {
-        print!("{:>10}", column.title());
+        print!("{:>11}", column.title());
     }
     println!();
     for attempt in attempts::all() {
         print!("{:<32}", attempt.name);
         for column in columns {
-            print!("{:>10}", if column.is_open(attempt) { "open" } else { "." });
+            print!("{:>11}", if column.is_open(attempt) { "open" } else { "." });
         }
         println!();
     }
     print!("{:<32}", format!("open, of {}", attempts::all().count()));
     for column in columns {
         print!(
-            "{:>10}",
+            "{:>11}",
             attempts::all().filter(|it| column.is_open(it)).count()
         );
     }
@@ -274,29 +294,21 @@ fn judge(columns: &[Column], landlock: i64) -> bool {
         well = false;
     };
     for column in columns {
-        let title = column.title();
-        let open = attempts::all().filter(|it| column.is_open(it));
+        for work in &column.idle {
+            miss(format!(
+                "{}: ordinary work could not be done: {work}",
+                column.title()
+            ));
+        }
         match column.arm {
-            Arm::A => open.for_each(|it| miss(format!("{title}: {} succeeded", it.name))),
-            Arm::B => {
-                for attempt in attempts::all() {
-                    let (is, said) = (
-                        !column.is_open(attempt),
-                        attempt.second_tier.holds(landlock),
-                    );
-                    if is != said {
-                        let word = |held| if held { "held" } else { "open" };
-                        miss(format!(
-                            "{title}: {} is {}, and said to be {}",
-                            attempt.name,
-                            word(is),
-                            word(said)
-                        ));
-                    }
-                }
-            }
+            Arm::A => judge_each(column, |_| true, &mut miss),
+            Arm::Granted => judge_each(column, |it| !GRANTED.contains(&it.name), &mut miss),
+            Arm::B => judge_each(column, |it| it.second_tier.holds(landlock), &mut miss),
+            // Only to compare.
+            Arm::Usual => {}
             Arm::Open => {
-                let (open, all) = (open.count(), attempts::all().count());
+                let open = attempts::all().filter(|it| column.is_open(it)).count();
+                let (title, all) = (column.title(), attempts::all().count());
                 if open * 100 < all * CONTROL_PERCENT_MIN {
                     miss(format!(
                         "{title}: only {open} of {all} succeeded without a fence"
@@ -309,4 +321,20 @@ fn judge(columns: &[Column], landlock: i64) -> bool {
         println!("every arm is as promised");
     }
     well
+}
+
+/// The list of what holds must be exact: what is better than it says is news too.
+fn judge_each(column: &Column, promised: impl Fn(&Attempt) -> bool, miss: &mut impl FnMut(String)) {
+    let word = |held| if held { "held" } else { "open" };
+    for attempt in attempts::all() {
+        let (is, said) = (!column.is_open(attempt), promised(attempt));
+        if is != said {
+            let (title, name) = (column.title(), attempt.name);
+            miss(format!(
+                "{title}: {name} is {}, and said to be {}",
+                word(is),
+                word(said)
+            ));
+        }
+    }
 }

@@ -81,7 +81,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "fence",
-        about: "100 attempts to break out of the fence, in both tiers and without it, by root and a user",
+        about: "a hundred attempts to break out of the fence, in both tiers and without it",
         needs: &[PARTS],
         run: |ci| trials::escapes(&ci.root, &ci.cache),
     },

@@ -35,6 +35,12 @@ mod newer {
     pub const OPEN_TREE_ATTR: i64 = 467;
 }
 
+/// Not named by every C library on every machine.
+#[cfg(target_arch = "x86_64")]
+const KEXEC_FILE_LOAD: c_long = 320;
+#[cfg(not(target_arch = "x86_64"))]
+const KEXEC_FILE_LOAD: c_long = 294;
+
 /// Refused whatever the arguments.
 const NEVER: &[c_long] = &[
     // Into other processes.
@@ -77,7 +83,7 @@ const NEVER: &[c_long] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_reboot,
     libc::SYS_swapon,
     libc::SYS_swapoff,
@@ -94,6 +100,8 @@ const NEVER: &[c_long] = &[
     libc::SYS_iopl,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
 ];
 
 /// Landlock does not see these, so where nothing may be written and only Landlock guards the disk, they go.

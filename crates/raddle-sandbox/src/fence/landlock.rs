@@ -28,7 +28,8 @@ const DEVICES: [&str; 8] = [
     "/dev/pts",
 ];
 
-/// Programs read of themselves there. What they could change of others there, too, must stay closed.
+/// Programs read of themselves there. To write there would reach other processes and, as root, the kernel's
+/// settings.
 const PROCESSES: &str = "/proc";
 
 /// Restricts this process for good.
@@ -67,10 +68,10 @@ fn below(
     path_beneath_rules(paths, access)
 }
 
-/// In the first tier all of `/dev` and `/proc` is the fence's own.
+/// In the first tier all of `/dev` is the fence's own.
 fn devices(tier: Tier) -> Vec<PathBuf> {
     let own: &[&str] = match tier {
-        Tier::A => &["/dev", "/proc"],
+        Tier::A => &["/dev"],
         _ => &DEVICES,
     };
     own.iter().map(PathBuf::from).collect()

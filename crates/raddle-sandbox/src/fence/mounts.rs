@@ -55,6 +55,9 @@ impl Mounts {
         }
         at(Path::new("/dev"), Mount::Devices);
         at(Path::new("/proc"), Mount::Processes);
+        for path in &seen.kernel {
+            at(path, Mount::Read(path.clone()));
+        }
         for path in &seen.run {
             at(path, Mount::Empty);
         }

@@ -33,13 +33,18 @@ impl Points {
             source,
         };
         for _ in 0..TRIES {
-            match fs::create_dir(path) {
-                Ok(()) => fs::set_permissions(path, Permissions::from_mode(MODE)).map_err(disk)?,
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            let made = match fs::create_dir(path) {
+                Ok(()) => true,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
                 Err(error) if is_closed(&error) => return Ok(false),
                 Err(error) => return Err(disk(error)),
-            }
+            };
             if let Some(folder) = hold(path).map_err(disk)? {
+                if made {
+                    folder
+                        .set_permissions(Permissions::from_mode(MODE))
+                        .map_err(disk)?;
+                }
                 self.0.push((path.to_owned(), folder));
                 return Ok(true);
             }

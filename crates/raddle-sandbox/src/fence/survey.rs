@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::points::Points;
 use super::{Refused, Tier};
@@ -27,6 +27,9 @@ const SECRETS: [&str; 8] = [
     "/etc/sudoers.d",
 ];
 
+/// What of a new `/proc` is not the fence's own but the kernel's, and as root could be written by its owner.
+const KERNEL: [&str; 4] = ["/proc/bus", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
 /// How many entries of a root are looked at for repositories.
 const ENTRIES_MAX: usize = 1_000;
 /// What is read of a file that says where a repository is.
@@ -45,6 +48,8 @@ pub(super) struct Seen {
     pub system: Vec<(PathBuf, Option<PathBuf>)>,
     /// Where services keep their sockets.
     pub run: Vec<PathBuf>,
+    /// What of `/proc` only the kernel's owner may write.
+    pub kernel: Vec<PathBuf>,
     pub read: Vec<PathBuf>,
     pub write: Vec<PathBuf>,
     pub protected: Vec<PathBuf>,
@@ -58,11 +63,8 @@ pub(super) struct Seen {
 impl Seen {
     pub fn look(rules: &Rules, tier: Tier) -> Result<Self, Refused> {
         let mut seen = Self {
-            run: ["/run", "/var/run"]
-                .map(PathBuf::from)
-                .into_iter()
-                .filter(|it| is_folder(it))
-                .collect(),
+            run: existing(&["/run", "/var/run"], is_folder),
+            kernel: existing(&KERNEL, Path::exists),
             write: roots(&rules.write)?,
             ..Self::default()
         };
@@ -260,13 +262,20 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Refused> {
 }
 
 fn absolute(paths: &[PathBuf]) -> Result<(), Refused> {
-    match paths.iter().find(|it| !it.is_absolute()) {
+    let plain =
+        |it: &PathBuf| it.is_absolute() && !it.components().any(|it| it == Component::ParentDir);
+    match paths.iter().find(|it| !plain(it)) {
         Some(path) => Err(Refused::Root {
             path: path.clone(),
-            why: "it is not absolute",
+            why: "it must be absolute and without `..`",
         }),
         None => Ok(()),
     }
+}
+
+fn existing(paths: &[&str], exists: fn(&Path) -> bool) -> Vec<PathBuf> {
+    let paths = paths.iter().map(Path::new);
+    paths.filter(|it| exists(it)).map(Path::to_owned).collect()
 }
 
 /// A folder of the system, or the target if it is a link, as `/bin` often is.

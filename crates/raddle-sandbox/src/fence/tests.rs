@@ -223,8 +223,13 @@ fn roots_are_real_and_none_lies_in_another() {
     // A command in `w` may have put the link there.
     let moved = look(&["w", "w/out"]).expect_err("it is refused");
     assert!(moved.to_string().contains("a link leads it out"), "{moved}");
-    let relative = Rules::workspace_write(vec!["w".into()]);
-    assert!(refusal(Tier::A, relative).contains("not absolute"));
+    for odd in ["w", "/w/../etc"] {
+        let rules = Rules::workspace_write(vec![odd.into()]);
+        assert!(
+            refusal(Tier::A, rules).contains("must be absolute"),
+            "{odd}"
+        );
+    }
 }
 
 /// What a rule names itself was meant, and what stands around it stays protected.

@@ -1,6 +1,6 @@
 //! Parts of the kernel that no command needs.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io;
 
 use raddle_sandbox::attempt::SecondTier::Held;
@@ -121,6 +121,18 @@ pub const ATTEMPTS: &[Attempt] = &[
         shows: "calls of a 32-bit program are no way around the filter",
         second_tier: Held,
         run: |_| old_call(),
+    },
+    // It only opens: what could be written there would be felt by everyone.
+    Attempt {
+        name: "kernel-orders",
+        shows: "the kernel cannot be given orders",
+        second_tier: Held,
+        run: |_| {
+            OpenOptions::new()
+                .write(true)
+                .open("/proc/sysrq-trigger")
+                .map(drop)
+        },
     },
     Attempt {
         name: "setuid-file-at-once",

@@ -1,6 +1,6 @@
 //! The few attempts that a fence tests itself with: one for each kind of wall. None does harm if it succeeds.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::net::TcpStream;
 use std::os::linux::net::SocketAddrExt;
@@ -131,6 +131,16 @@ pub const CORE: &[Attempt] = &[
         shows: "the host's other processes are out of sight",
         second_tier: Open,
         run: |stage| stage.see_host(),
+    },
+    // It only opens: what could be written there would be felt by everyone.
+    Attempt {
+        name: "kernel-settings",
+        shows: "the kernel's settings cannot be changed, not even as root",
+        second_tier: Held,
+        run: |_| {
+            let file = "/proc/sys/kernel/core_pattern";
+            OpenOptions::new().write(true).open(file).map(drop)
+        },
     },
     Attempt {
         name: "io-uring",

@@ -17,6 +17,7 @@ fn paths(of: &[&str]) -> Vec<PathBuf> {
 fn seen() -> Seen {
     Seen {
         run: paths(&["/run"]),
+        kernel: paths(&["/proc/sys"]),
         ..Seen::default()
     }
 }
@@ -30,6 +31,7 @@ fn cases() -> Vec<Case> {
             words: "--ro-bind / /
                     --dev /dev
                     --proc /proc
+                    --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
                     --ro-bind /helper /run/raddle-fence
                     --remount-ro /run",
@@ -48,6 +50,7 @@ fn cases() -> Vec<Case> {
                     --ro-bind /home/me/w/.codex /home/me/w/.codex
                     --ro-bind /home/me/w/.git /home/me/w/.git
                     --proc /proc
+                    --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
                     --ro-bind /helper /run/raddle-fence
                     --remount-ro /run",
@@ -63,6 +66,7 @@ fn cases() -> Vec<Case> {
             words: "--ro-bind / /
                     --dev /dev
                     --proc /proc
+                    --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
                     --ro-bind /helper /run/raddle-fence
                     --bind /w /w
@@ -92,6 +96,7 @@ fn cases() -> Vec<Case> {
                     --perms 0555 --tmpfs /data/keys
                     --dev /dev
                     --proc /proc
+                    --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
                     --ro-bind /helper /run/raddle-fence
                     --size 1073741824 --perms 1777 --tmpfs /tmp
@@ -116,6 +121,7 @@ fn cases() -> Vec<Case> {
                     --perms 0555 --tmpfs /home/me
                     --bind /home/me/w /home/me/w
                     --proc /proc
+                    --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
                     --ro-bind /helper /run/raddle-fence
                     --bind /state/tmp /tmp
@@ -136,6 +142,7 @@ fn cases() -> Vec<Case> {
             words: "--ro-bind / /
                     --dev /dev
                     --proc /proc
+                    --ro-bind /proc/sys /proc/sys
                     --perms 0555 --tmpfs /run
                     --ro-bind /helper /run/raddle-fence
                     --ro-bind /run/systemd/resolve/stub-resolv.conf /run/systemd/resolve/stub-resolv.conf
