@@ -72,6 +72,7 @@ const PARTS: &[Part] = &[
 
 /// Debian packages, each with the program that shows it is there.
 const PACKAGES: &[(&str, &str)] = &[
+    ("bubblewrap", "bwrap"),
     ("musl-tools", "musl-gcc"),
     ("tmux", "tmux"),
     ("g++", "c++"),

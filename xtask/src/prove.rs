@@ -47,6 +47,10 @@ const PROOFS: &[(&str, &str)] = &[
     ),
     ("append", "appends beside bare SQLite, as ratios"),
     (
+        "fence-cost",
+        "a fenced command that does nothing, as ratios to bare bubblewrap and to no fence",
+    ),
+    (
         "speed",
         "the release binary, or `--raddle BIN`, as ratios to the least possible server",
     ),
@@ -94,6 +98,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("damage") => trials::damage(&root, &cache),
         Some("big") => trials::big(&root, &cache),
         Some("append") => trials::append(&root, &cache),
+        Some("fence-cost") => fence_cost(&root, &cache),
         Some("speed") => speed(&root, &cache, raddle),
         _ => bail!("name a proof; `cargo xtask prove --list` lists them"),
     }
@@ -143,6 +148,12 @@ fn always_ends(root: &Path, cache: &Cache) -> Result<()> {
     parts::install(cache, &[parts::DEBIAN.to_owned()])?;
     let raddle = ci::release(root, cache)?;
     trials::always_ends(root, cache, &raddle, "100")
+}
+
+fn fence_cost(root: &Path, cache: &Cache) -> Result<()> {
+    parts::install(cache, &[parts::DEBIAN.to_owned()])?;
+    let raddle = ci::release(root, cache)?;
+    trials::fence_cost(root, cache, &raddle)
 }
 
 fn simulator(root: &Path, cache: &Cache) -> Result<()> {

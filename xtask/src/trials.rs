@@ -1,5 +1,5 @@
-//! The local journal, killed, damaged, full, failing and huge, and turns whose model fails: slices in
-//! CI, all of it as proofs.
+//! The local journal, killed, damaged, full, failing and huge, turns whose model fails, and attempts to
+//! break out of the fence: slices in CI, all of it as proofs.
 
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use crate::run::{Run, on_path};
 
 const PACKAGE: &str = "raddle-trials";
 const ALWAYS_ENDS: &str = "always-ends";
+const ESCAPES: &str = "raddle-escapes";
 
 /// How many kills of each kind, changed bits, and parts of the full size CI takes.
 const KILLS: &str = "25";
@@ -85,6 +86,26 @@ pub fn always_ends(root: &Path, cache: &Cache, raddle: &Path, turns: &str) -> Re
     cargo(root)
         .args(["run", "--locked", "--profile", "ci"])
         .args(["--package", ALWAYS_ENDS, "--", "--turns", turns, "--raddle"])
+        .arg(raddle)
+        .env("CARGO_TARGET_DIR", cache.target())
+        .minutes(10)
+        .go()
+}
+
+/// Every attempt to break out of the fence, in every arm.
+pub fn escapes(root: &Path, cache: &Cache) -> Result<()> {
+    cargo(root)
+        .args(["run", "--locked", "--profile", "ci", "--package", ESCAPES])
+        .env("CARGO_TARGET_DIR", cache.target())
+        .minutes(10)
+        .go()
+}
+
+/// What the fence costs a command that does nothing, as ratios.
+pub fn fence_cost(root: &Path, cache: &Cache, raddle: &Path) -> Result<()> {
+    cargo(root)
+        .args(["run", "--locked", "--release", "--package", ESCAPES])
+        .args(["--", "cost", "--helper"])
         .arg(raddle)
         .env("CARGO_TARGET_DIR", cache.target())
         .minutes(10)

@@ -1,17 +1,17 @@
-//! A program to start.
+//! What is to be started.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// A program to start. The environment is whole: nothing is inherited.
+/// A program to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// The program; without a slash it is looked for in the `PATH` of `env`.
+    /// Its path, or a name that is looked for in the `PATH` of `env`.
     pub program: OsString,
-    /// Its arguments, without its own name.
+    /// What follows its name.
     pub args: Vec<OsString>,
-    /// Where it runs.
+    /// The folder it starts in; absolute.
     pub cwd: PathBuf,
-    /// Its environment.
+    /// Its whole environment: nothing is inherited.
     pub env: Vec<(OsString, OsString)>,
 }

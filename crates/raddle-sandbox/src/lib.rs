@@ -1,17 +1,30 @@
-//! Processes of others: how they are started, and that nothing of them is left behind.
+//! Processes of others: the fence around them, and that nothing of them is left behind.
 //!
-//! A [`Launch`] says what to start. The [`Engine`] starts it under a keeper, a small process of our own
-//! that ends every descendant of the command when the command is over, when it is told to, and when the
-//! server is gone, however it died.
+//! A [`Launch`] says what to start. A [`Fence`] says how it is started so that it can do no more than a
+//! [`Policy`] allows, and refuses what it cannot enforce; how strong it is on this machine is measured, never
+//! assumed: see [`measure`]. The [`Engine`] starts it under a keeper, a small process of our own that ends
+//! every descendant of the command when the command is over, when it is told to, and when the server is
+//! gone, however it died. [`egress`] is the one way out of a fence that has any.
 //!
-//! Below: the system. Above: whoever runs a program for a client or a model.
+//! None of it knows what a tool, a thread or a model is. The only crate of the product with `unsafe`, for
+//! system calls that no safe crate has.
+//!
+//! Below: the kernel, and bubblewrap where it is installed. Above: whoever runs a program for a client or a
+//! model.
 
 pub mod egress;
 pub mod environment;
+mod fence;
 mod launch;
+mod policy;
 mod process;
 
+pub use fence::attempt;
+pub use fence::{
+    Fence, Fenced, Finding, Measured, Options, Refused, Tier, find_bubblewrap, measure, take_over,
+};
 pub use launch::Launch;
+pub use policy::{Network, PROTECTED, Policy, Read, Rules, Tmp};
 pub use process::{
     Ended, Engine, Full, Input, KEEP, Keeper, Leash, Life, Output, Over, Process, Size, StartError,
     Stdio, keep,

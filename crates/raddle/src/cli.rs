@@ -1,7 +1,9 @@
 //! The command line.
 
+mod sandbox;
 mod thread;
 
+pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use thread::{
     ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow, ThreadVerify,
 };
@@ -37,6 +39,17 @@ pub(crate) enum Command {
     /// List, read, check, copy and delete the threads in the home, with or without a running server
     #[command(subcommand)]
     Thread(ThreadCommand),
+    /// Run a command inside the fence
+    ///
+    /// By default it can read every file that you can, write the folder it starts in but for .git, .codex,
+    /// .agents and .raddle, and talk to nobody. It keeps your environment, and ends with all that it started.
+    /// `raddle doctor` says what holds on this machine, and docs/security.md what is not promised.
+    Sandbox(Sandbox),
+    /// Say what holds on this machine, and how to mend what does not
+    ///
+    /// Tries to break out of the fence, in a folder that is removed again, and prints what was stopped. The exit
+    /// status is 1 if commands cannot be fenced at all.
+    Doctor(Doctor),
     /// Serve a model that says what a script tells it, for tests and first steps
     ///
     /// It speaks the OpenAI Responses wire over HTTP and needs no key. When it is ready it prints one

@@ -4,12 +4,14 @@
 
 mod app_server;
 mod cli;
+mod doctor;
 mod generate;
 mod home;
 mod log;
 mod mock;
 mod model;
 mod print;
+mod sandbox;
 mod thread;
 mod threads;
 
@@ -26,11 +28,17 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == KEEP) {
         return keep();
     }
+    // Before anything else, because then this process is not the server but the fence of a command.
+    if let Some(code) = raddle_sandbox::take_over(std::env::args_os()) {
+        return code;
+    }
     let cli = Cli::parse();
     log::start();
     let outcome = match cli.command {
         Command::AppServer(args) => app_server(cli.config, args).map(|()| ExitCode::SUCCESS),
         Command::Thread(command) => thread::run(command),
+        Command::Sandbox(args) => sandbox::run(args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Mock(args) => mock::run(&args).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

@@ -17,8 +17,17 @@ const ALLOWED: &[(&str, &str)] = &[
 ];
 
 /// The files that may start a child whose stdout this check cannot see being set, and why they are
-/// right. None needs it yet.
-const CHILDREN_ALLOWED: &[(&str, &str)] = &[];
+/// right.
+const CHILDREN_ALLOWED: &[(&str, &str)] = &[
+    (
+        "crates/raddle-sandbox/src/fence/inside.rs",
+        "the child is the command, and stdout is what the command was given",
+    ),
+    (
+        "crates/raddle/src/sandbox.rs",
+        "the child is what a person ran, and serves no wire",
+    ),
+];
 
 /// Where a needle begins with a letter it must begin a word: `eprintln!` is not `println!`.
 const NEEDLES: &[&str] = &[

@@ -15,6 +15,8 @@ mod life;
 mod model;
 /// More requests than may run at once.
 mod overload;
+/// `raddle sandbox` and `raddle doctor`, with the bubblewrap of the machine and with others.
+mod sandbox;
 /// `raddle thread`, on homes with and without a server.
 mod thread;
 

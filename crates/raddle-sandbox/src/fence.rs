@@ -1,0 +1,291 @@
+//! How a command is started so that it can do no more than its policy allows.
+
+pub mod attempt;
+mod filter;
+mod inside;
+mod landlock;
+mod measure;
+mod mounts;
+mod plan;
+mod points;
+mod survey;
+mod system;
+
+pub use inside::take_over;
+pub use measure::{Finding, Measured, Options, find_bubblewrap, measure};
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::launch::Launch;
+use crate::policy::{Network, Policy, Read, Rules, Tmp};
+use mounts::{HELPER, Mounts};
+use plan::Plan;
+use points::Points;
+use survey::Seen;
+
+/// How strong a fence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// Namespaces by bubblewrap, a filter of system calls, and Landlock where the kernel has it.
+    A,
+    /// Landlock and a filter of system calls, without namespaces.
+    B,
+    /// Nothing can be enforced.
+    C,
+}
+
+impl Tier {
+    /// Its letter, in lower case.
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::A => "a",
+            Self::B => "b",
+            Self::C => "c",
+        }
+    }
+
+    /// What it is made of, in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::A => "namespaces+landlock",
+            Self::B => "landlock",
+            Self::C => "none",
+        }
+    }
+}
+
+/// The fence of this machine. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Fence {
+    tier: Tier,
+    parts: Arc<Parts>,
+}
+
+#[derive(Debug)]
+struct Parts {
+    /// Empty where there is none, and never used then.
+    bubblewrap: PathBuf,
+    /// A binary whose `main` calls [`take_over`] first.
+    helper: PathBuf,
+}
+
+/// A command that starts inside the fence. Keep it until the command is over, and start it from a thread that
+/// lives as long: when that thread ends, the kernel ends the command.
+#[derive(Debug)]
+pub struct Fenced {
+    /// What to start instead.
+    pub launch: Launch,
+    /// Removes what had to be put on the disk.
+    _points: Points,
+}
+
+/// Why a command is not started. Being refused is an ordinary answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// The machine has nothing to build a fence from.
+    #[error(
+        "commands cannot be fenced on this machine, so none is run; install bubblewrap 0.8 or later, or boot a \
+         kernel with Landlock 4 (Linux 6.7), and see `raddle doctor`; if the machine itself is the fence, give \
+         full access"
+    )]
+    NoFence,
+    /// The rules ask for more than the second tier can do.
+    #[error(
+        "{what} needs namespaces, which this machine does not give; install bubblewrap 0.8 or later and allow \
+         user namespaces (`raddle doctor` says what is missing), or ask for less"
+    )]
+    Unenforceable {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// A path of the rules cannot be used.
+    #[error("{} cannot be used by the fence: {why}", path.display())]
+    Root {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A protected name is a link, and links cannot be kept from being replaced.
+    #[error(
+        "{} is a symbolic link, and the fence cannot keep it as it is; put a folder in its place, or take the \
+         name off the protected ones",
+        path.display()
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// A worktree names a repository that is not there, so that a command could make it.
+    #[error("a .git file names {}, which is not there; mend the worktree (`git worktree repair`)", path.display())]
+    Lost {
+        /// What is missing.
+        path: PathBuf,
+    },
+    /// The command would start in a folder that it cannot see.
+    #[error("the command would start in {}, which it may not read; list it among the readable paths", path.display())]
+    Cwd {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The disk did not let the fence be built.
+    #[error("the fence cannot be built around {}: {source}", path.display())]
+    Disk {
+        /// Where.
+        path: PathBuf,
+        /// What happened.
+        source: io::Error,
+    },
+}
+
+impl Fence {
+    /// A fence of this tier, whether or not it holds on this machine; [`measure`] finds out.
+    pub fn new(tier: Tier, bubblewrap: PathBuf, helper: PathBuf) -> Self {
+        let parts = Arc::new(Parts { bubblewrap, helper });
+        Self { tier, parts }
+    }
+
+    /// How strong it is.
+    pub fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    /// How this command is started inside `policy`; refuses what the tier cannot enforce.
+    pub fn wrap(&self, launch: Launch, policy: &Policy) -> Result<Fenced, Refused> {
+        let rules = match policy {
+            Policy::FullAccess => {
+                return Ok(Fenced {
+                    launch,
+                    _points: Points::default(),
+                });
+            }
+            Policy::Fenced(rules) => rules,
+        };
+        match self.tier {
+            Tier::A => self.wrap_in_namespaces(launch, rules),
+            Tier::B => self.wrap_in_landlock(launch, rules),
+            Tier::C => Err(Refused::NoFence),
+        }
+    }
+
+    fn wrap_in_namespaces(&self, launch: Launch, rules: &Rules) -> Result<Fenced, Refused> {
+        let seen = Seen::look(rules, self.tier)?;
+        let mounts = Mounts::new(rules, &seen, &self.parts.helper);
+        let cwd = std::fs::canonicalize(&launch.cwd).map_err(|source| Refused::Disk {
+            path: launch.cwd.clone(),
+            source,
+        })?;
+        if !mounts.shows(&cwd) {
+            return Err(Refused::Cwd { path: cwd });
+        }
+        let plan = Plan {
+            tier: self.tier,
+            network: rules.network,
+            read: vec!["/".into()],
+            write: mounts.writable(),
+            processes_max: rules.processes_max,
+        };
+        let mut args = bubblewrap_words(rules.network);
+        args.extend(mounts.words());
+        args.extend(["--chdir".into(), cwd.into(), "--".into(), HELPER.into()]);
+        args.extend(helper_words(&plan, &launch));
+        let launch = Launch {
+            program: self.parts.bubblewrap.clone().into(),
+            args,
+            cwd: "/".into(),
+            env: inside::pack(&launch.env),
+        };
+        Ok(Fenced {
+            launch,
+            _points: seen.points,
+        })
+    }
+
+    fn wrap_in_landlock(&self, launch: Launch, rules: &Rules) -> Result<Fenced, Refused> {
+        if let Some(what) = needs_namespaces(rules) {
+            return Err(Refused::Unenforceable { what });
+        }
+        let seen = Seen::look(rules, self.tier)?;
+        let read = match &rules.read {
+            Read::All => vec!["/".into()],
+            Read::Listed(_) => {
+                let system = seen.system.into_iter().map(|(path, _)| path);
+                let helper = self.parts.helper.clone();
+                system.chain(seen.read).chain([helper]).collect()
+            }
+        };
+        let plan = Plan {
+            tier: self.tier,
+            network: rules.network,
+            read,
+            write: seen.write,
+            // The kernel would count every process of the user.
+            processes_max: None,
+        };
+        let launch = Launch {
+            program: self.parts.helper.clone().into(),
+            args: helper_words(&plan, &launch),
+            cwd: launch.cwd,
+            env: inside::pack(&launch.env),
+        };
+        Ok(Fenced {
+            launch,
+            _points: seen.points,
+        })
+    }
+
+    /// Where the helper's own binary is, as a fenced command sees it.
+    fn helper_inside(&self) -> &Path {
+        match self.tier {
+            Tier::A => Path::new(HELPER),
+            _ => &self.parts.helper,
+        }
+    }
+}
+
+/// What of these rules only a view of the disk of its own can keep.
+fn needs_namespaces(rules: &Rules) -> Option<&'static str> {
+    if !rules.write.is_empty() && !rules.protected.is_empty() {
+        Some("protecting names inside a writable folder")
+    } else if !rules.hidden.is_empty() {
+        Some("hiding paths")
+    } else if rules.tmp != Tmp::Plain {
+        Some("a /tmp of the command's own")
+    } else {
+        None
+    }
+}
+
+/// Every namespace there is; the view of the disk follows.
+fn bubblewrap_words(network: Network) -> Vec<OsString> {
+    let mut words = vec![
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--as-pid-1",
+        "--disable-userns",
+        "--die-with-parent",
+        "--cap-drop",
+        "ALL",
+    ];
+    if network == Network::None {
+        words.push("--unshare-net");
+    }
+    words.into_iter().map(OsString::from).collect()
+}
+
+fn helper_words(plan: &Plan, launch: &Launch) -> Vec<OsString> {
+    let mut words = vec![OsString::from(inside::INSIDE)];
+    words.extend(plan.words());
+    words.push(launch.program.clone());
+    words.extend(launch.args.iter().cloned());
+    words
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What the helper inside is told: a list of words in front of the command.
+//!
+//! Words and not the environment, which belongs to the command; and not JSON, because paths need not be
+//! text.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use super::Tier;
+use crate::policy::Network;
+
+/// What the helper does to itself before it becomes the command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub tier: Tier,
+    pub network: Network,
+    /// Paths below which may be read and run.
+    pub read: Vec<PathBuf>,
+    /// Paths below which may be written, too.
+    pub write: Vec<PathBuf>,
+    pub processes_max: Option<u64>,
+}
+
+const COMMAND: &str = "--";
+
+impl Plan {
+    /// The words, up to where the command's begin.
+    pub fn words(&self) -> Vec<OsString> {
+        let network = match self.network {
+            Network::None => "none",
+            Network::Open => "open",
+        };
+        let mut words = Vec::new();
+        let mut say = |key: &str, value: &OsStr| words.extend([key.into(), value.to_owned()]);
+        say("tier", self.tier.letter().as_ref());
+        say("network", network.as_ref());
+        for path in &self.read {
+            say("read", path.as_os_str());
+        }
+        for path in &self.write {
+            say("write", path.as_os_str());
+        }
+        if let Some(count) = self.processes_max {
+            say("processes", count.to_string().as_ref());
+        }
+        words.push(COMMAND.into());
+        words
+    }
+
+    /// Reads the words and stops where the command's begin. Words it does not know are no plan: whoever wrote
+    /// them wanted something that would not be done.
+    pub fn parse(words: &mut impl Iterator<Item = OsString>) -> Option<Self> {
+        let (mut tier, mut network) = (None, None);
+        let (mut read, mut write, mut processes_max) = (Vec::new(), Vec::new(), None);
+        loop {
+            let key = words.next()?;
+            if key == COMMAND {
+                break;
+            }
+            let value = words.next()?;
+            match (key.to_str()?, value.to_str()) {
+                ("tier", Some("a")) => tier = Some(Tier::A),
+                ("tier", Some("b")) => tier = Some(Tier::B),
+                ("network", Some("none")) => network = Some(Network::None),
+                ("network", Some("open")) => network = Some(Network::Open),
+                ("read", _) => read.push(PathBuf::from(value)),
+                ("write", _) => write.push(PathBuf::from(value)),
+                ("processes", Some(count)) => processes_max = Some(count.parse().ok()?),
+                _ => return None,
+            }
+        }
+        Some(Self {
+            tier: tier?,
+            network: network?,
+            read,
+            write,
+            processes_max,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            tier: Tier::B,
+            network: Network::Open,
+            read: vec!["/".into()],
+            write: vec![
+                "--".into(),
+                OsString::from_vec(b"/w\xff \n".to_vec()).into(),
+            ],
+            processes_max: Some(7),
+        }
+    }
+
+    #[test]
+    fn a_plan_comes_through_with_any_path_and_leaves_the_command_alone() {
+        let mut words = plan().words();
+        words.extend(["ls".into(), "--".into()]);
+        let mut words = words.into_iter();
+        assert_eq!(Plan::parse(&mut words), Some(plan()));
+        assert_eq!(words.collect::<Vec<_>>(), ["ls", "--"]);
+    }
+
+    #[test]
+    fn what_is_not_wholly_understood_is_no_plan() {
+        for words in [
+            "",
+            "tier a network none",
+            "tier a --",
+            "network none --",
+            "tier c network none --",
+            "tier a network proxy --",
+            "tier a network none colour red --",
+            "tier a network none processes many --",
+            "tier a network none read",
+        ] {
+            let mut words = words.split_whitespace().map(OsString::from);
+            assert_eq!(Plan::parse(&mut words), None);
+        }
+    }
+}

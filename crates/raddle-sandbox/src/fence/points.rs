@@ -1,0 +1,133 @@
+//! Empty folders that are made so that a protected name is taken, and that go when nobody needs them.
+//!
+//! What is mounted on a folder in one fence comes off when the folder is removed outside, so a folder is
+//! removed only by the last of the fences that stand on it: each holds a shared lock on it, and whoever
+//! gets the lock alone removes it. Ours are told from others by their mode, so that one that was left
+//! behind by a crash goes with the next fence that meets it.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::Refused;
+
+/// The sticky bit means nothing on a folder that only its owner can write, so nobody else sets it.
+const MODE: u32 = 0o1755;
+
+/// How often a folder is made anew that someone removes at the same moment.
+const TRIES: usize = 100;
+
+/// The folders that one fence stands on.
+#[derive(Debug, Default)]
+pub(super) struct Points(Vec<(PathBuf, File)>);
+
+impl Points {
+    /// Makes the folder, if it is not there, and holds it. `false` if it cannot be made because nobody of this
+    /// user can make anything there.
+    pub fn take(&mut self, path: &Path) -> Result<bool, Refused> {
+        let disk = |source| Refused::Disk {
+            path: path.to_owned(),
+            source,
+        };
+        for _ in 0..TRIES {
+            let made = match fs::create_dir(path) {
+                Ok(()) => true,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+                Err(error) if is_closed(&error) => return Ok(false),
+                Err(error) => return Err(disk(error)),
+            };
+            if let Some(folder) = hold(path).map_err(disk)? {
+                if made {
+                    folder
+                        .set_permissions(Permissions::from_mode(MODE))
+                        .map_err(disk)?;
+                }
+                self.0.push((path.to_owned(), folder));
+                return Ok(true);
+            }
+        }
+        Err(disk(io::Error::other("someone removes it again and again")))
+    }
+}
+
+impl Drop for Points {
+    fn drop(&mut self) {
+        for (path, folder) in self.0.drain(..) {
+            let ours = folder.metadata().is_ok_and(|it| it.mode() & 0o7777 == MODE);
+            if ours && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                // Stays if something is in it: then someone else uses it by now.
+                let _ = fs::remove_dir(path);
+            }
+        }
+    }
+}
+
+/// Locks the folder, unless it has gone meanwhile.
+fn hold(path: &Path) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
+    let folder = match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    flock(&folder, FlockOperation::LockShared)?;
+    let held = folder.metadata()?;
+    let still =
+        fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) == (held.dev(), held.ino()));
+    Ok(still.then_some(folder))
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_one_removes_what_was_made() {
+        let root = tempfile::tempdir().expect("a folder");
+        let path = root.path().join(".codex");
+        let (mut first, mut second) = (Points::default(), Points::default());
+        assert!(first.take(&path).expect("it is made"));
+        assert!(second.take(&path).expect("it is there"));
+        drop(first);
+        assert!(path.exists(), "the second still stands on it");
+        drop(second);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_is_used_or_was_there_before_stays() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (used, own) = (root.path().join("used"), root.path().join("own"));
+        fs::create_dir(&own).expect("made by the user");
+        let mut points = Points::default();
+        assert!(points.take(&used).expect("it is made"));
+        assert!(points.take(&own).expect("it is there"));
+        fs::write(used.join("file"), "").expect("it is written");
+        drop(points);
+        assert!(used.exists() && own.exists());
+    }
+
+    #[test]
+    fn what_a_crash_left_goes_with_the_next_fence() {
+        let root = tempfile::tempdir().expect("a folder");
+        let path = root.path().join(".raddle");
+        fs::create_dir(&path).expect("it is made");
+        fs::set_permissions(&path, Permissions::from_mode(MODE)).expect("it is marked");
+        let mut next = Points::default();
+        assert!(next.take(&path).expect("it is there"));
+        drop(next);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,70 @@
+//! System calls that no safe crate has. All of the product's `unsafe` is here.
+#![expect(unsafe_code, reason = "system calls that no safe crate has")]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use libc::{c_long, c_uint};
+
+/// Sees to it that no descriptor but the first three reaches the next program.
+pub(super) fn close_on_exec() -> io::Result<()> {
+    // SAFETY: the call takes three numbers. It closes nothing now, so no descriptor that someone owns goes
+    // stale.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3 as c_uint,
+            c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    })
+    .map(drop)
+}
+
+/// Whether the descriptor of this number is a terminal.
+pub(super) fn is_terminal(number: i32) -> bool {
+    // SAFETY: the call takes a number and changes nothing; one that is not open is no terminal.
+    unsafe { libc::isatty(number) == 1 }
+}
+
+/// Leaves the terminal that this process belongs to.
+pub(super) fn leave_terminal(terminal: impl AsFd) -> io::Result<()> {
+    let terminal = terminal.as_fd().as_raw_fd();
+    // SAFETY: the descriptor is borrowed for the call, which takes no further argument.
+    check(unsafe { libc::ioctl(terminal, libc::TIOCNOTTY as _) }.into()).map(drop)
+}
+
+/// The version of Landlock in this kernel; 0 without it.
+pub(super) fn landlock_version() -> i64 {
+    const VERSION: c_uint = 1;
+    // SAFETY: with this flag the call reads no memory and answers with a number.
+    let found = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0_usize,
+            VERSION,
+        )
+    };
+    found.max(0)
+}
+
+/// A system call as it is, for the attempts to break out.
+///
+/// # Safety
+///
+/// As for the call: pointers among the words are valid for what it does with them, and descriptors that it
+/// closes are nobody's.
+pub(crate) unsafe fn call(number: c_long, words: [usize; 6]) -> io::Result<i64> {
+    let [a, b, c, d, e, f] = words;
+    // SAFETY: the caller's.
+    check(unsafe { libc::syscall(number, a, b, c, d, e, f) })
+}
+
+fn check(answer: c_long) -> io::Result<i64> {
+    if answer < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(answer)
+    }
+}

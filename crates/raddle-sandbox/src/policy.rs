@@ -1,0 +1,92 @@
+//! What a command may do.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// What a command may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Whatever the user may: there is no fence.
+    FullAccess,
+    /// What the rules allow, and nothing else.
+    Fenced(Rules),
+}
+
+/// The rules inside a fence. Of two that name folders inside each other, the deeper one counts.
+///
+/// Every path is the principal's. None may come from a model, a repository or the output of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// What may be read.
+    pub read: Read,
+    /// Absolute paths that may be written, with all that is in them. Those that do not exist give nothing.
+    pub write: Vec<PathBuf>,
+    /// Names that stay as they are at the top of every path in `write`, and that cannot be made where they
+    /// are missing. A path that `write` names itself is not protected.
+    pub protected: Vec<OsString>,
+    /// Absolute paths that cannot be read although a folder around them can.
+    pub hidden: Vec<PathBuf>,
+    /// What `/tmp` is.
+    pub tmp: Tmp,
+    /// Whom the command can talk to.
+    pub network: Network,
+    /// How many processes and threads there may be at once; counted only where the fence has its own users.
+    pub processes_max: Option<u64>,
+}
+
+/// What may be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// Every file that the user may read, but for `/run`, where the sockets and secrets of services are.
+    All,
+    /// The system's programs and settings, what may be written, and these absolute paths.
+    Listed(Vec<PathBuf>),
+}
+
+/// What `/tmp` is to the command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tmp {
+    /// A path like any other: the other rules decide.
+    Plain,
+    /// Empty, writable, and gone with the command.
+    Private,
+    /// This folder, writable; so that what one command leaves there the next one finds.
+    Folder(PathBuf),
+}
+
+/// Whom a command can talk to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// Nobody outside the fence. Where the fence has its own network, its processes can talk to each other.
+    None,
+    /// Everyone the user can, over IP.
+    Open,
+}
+
+/// The names that are protected unless someone decides otherwise: what git runs code from, and the
+/// folders in which agents that speak our protocol keep what they obey. Settings of editors are not among
+/// them, because to write those is ordinary work.
+pub const PROTECTED: [&str; 4] = [".git", ".codex", ".agents", ".raddle"];
+
+/// Far more than a build needs, and few enough that a storm of forks ends.
+const PROCESSES_MAX: u64 = 8192;
+
+impl Rules {
+    /// Read everything, write nothing, talk to nobody.
+    pub fn read_only() -> Self {
+        Self::workspace_write(Vec::new())
+    }
+
+    /// Read everything, write these folders but for the protected names in them, talk to nobody.
+    pub fn workspace_write(folders: Vec<PathBuf>) -> Self {
+        Self {
+            read: Read::All,
+            write: folders,
+            protected: PROTECTED.iter().map(OsString::from).collect(),
+            hidden: Vec::new(),
+            tmp: Tmp::Plain,
+            network: Network::None,
+            processes_max: Some(PROCESSES_MAX),
+        }
+    }
+}

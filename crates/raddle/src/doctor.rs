@@ -1,0 +1,78 @@
+//! `raddle doctor`: what holds on this machine.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use raddle_sandbox::{Measured, Tier};
+
+use crate::cli::Doctor;
+use crate::print::{Printer, harmless};
+use crate::sandbox;
+
+/// Prints what was found.
+pub(crate) fn run(args: &Doctor) -> Result<ExitCode> {
+    let measured = sandbox::measure(args.again)?;
+    let mut printer = Printer::new();
+    for line in report(&measured) {
+        printer.line(&harmless(&line))?;
+    }
+    printer.flush()?;
+    Ok(match measured.fence.tier() {
+        Tier::A | Tier::B => ExitCode::SUCCESS,
+        Tier::C => ExitCode::FAILURE,
+    })
+}
+
+fn report(measured: &Measured) -> Vec<String> {
+    let tier = measured.fence.tier();
+    let how = if measured.cached {
+        "found earlier; --again tries anew"
+    } else {
+        "found just now"
+    };
+    let mut lines = vec![format!(
+        "sandbox: {} (tier {}, Landlock {}), {how}",
+        tier.name(),
+        tier.letter().to_uppercase(),
+        measured.landlock
+    )];
+    let mut list = |title: &str, held: bool| {
+        let found: Vec<_> = measured
+            .findings
+            .iter()
+            .filter(|it| it.held == held)
+            .collect();
+        if !found.is_empty() {
+            lines.push(format!("{title}:"));
+            lines.extend(found.iter().map(|it| format!("  {}", it.attempt.shows)));
+        }
+    };
+    list("holds", true);
+    list("does not hold", false);
+    if !measured.short_of.is_empty() {
+        lines.push("not stronger because:".to_owned());
+        lines.extend(measured.short_of.iter().map(|why| format!("  {why}")));
+    }
+    lines.extend(advice(tier).iter().map(|it| (*it).to_owned()));
+    lines
+}
+
+/// What to do, if there is something.
+fn advice(tier: Tier) -> &'static [&'static str] {
+    match tier {
+        Tier::A => &[],
+        Tier::B => &[
+            "to mend:",
+            "  install bubblewrap 0.8 or later (`apt-get install bubblewrap`), where root cannot be had ask the",
+            "  administrator; in a container, allow user namespaces (and an unmasked /proc) or accept this tier;",
+            "  on Ubuntu, `sysctl kernel.apparmor_restrict_unprivileged_userns=0` or use its own bubblewrap.",
+            "  Until then folders can be written only without protected names.",
+        ],
+        Tier::C => &[
+            "to mend:",
+            "  install bubblewrap 0.8 or later and allow user namespaces, or boot Linux 6.7 or later with Landlock",
+            "  (`lsm=landlock,…` on the kernel's command line). Until then every fenced command is refused; if this",
+            "  machine is itself the fence, run commands with full access.",
+        ],
+    }
+}

@@ -1,0 +1,78 @@
+//! `raddle sandbox`: a command inside the fence, for people.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result};
+use raddle_sandbox::{Launch, Measured, Network, Options, Policy, Read, Rules, Tmp};
+
+use crate::cli::Sandbox;
+use crate::home::Home;
+
+/// The fence of this machine.
+pub(crate) fn measure(again: bool) -> Result<Measured> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let cache = Home::find()?.state.join("fence");
+    if again {
+        // One that is not there is as good as removed.
+        let _ = std::fs::remove_file(&cache);
+    }
+    Ok(raddle_sandbox::measure(&Options {
+        helper: std::env::current_exe().context("where this program is")?,
+        bubblewrap: raddle_sandbox::find_bubblewrap(&path),
+        scratch: std::env::temp_dir(),
+        cache: Some(cache),
+    }))
+}
+
+/// Runs the command and ends as it does.
+pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
+    let cwd = std::env::current_dir().context("the current folder")?;
+    let policy = Policy::Fenced(rules(&args, cwd.clone())?);
+    let mut words = args.command.into_iter();
+    let launch = Launch {
+        program: words.next().context("which command?")?,
+        args: words.collect(),
+        cwd,
+        env: std::env::vars_os().collect(),
+    };
+    let fenced = measure(false)?.fence.wrap(launch, &policy)?;
+    let status = Command::new(&fenced.launch.program)
+        .args(&fenced.launch.args)
+        .current_dir(&fenced.launch.cwd)
+        .env_clear()
+        .envs(fenced.launch.env.iter().cloned())
+        .status()
+        .with_context(|| format!("cannot start {}", fenced.launch.program.display()))?;
+    let signal = status.signal().map(|it| 128 + it);
+    let code = status.code().or(signal).unwrap_or(1);
+    Ok(ExitCode::from(code as u8))
+}
+
+fn rules(args: &Sandbox, cwd: PathBuf) -> Result<Rules> {
+    let real = |paths: &[PathBuf]| -> Result<Vec<PathBuf>> {
+        let real =
+            |it: &PathBuf| std::fs::canonicalize(it).with_context(|| it.display().to_string());
+        paths.iter().map(real).collect()
+    };
+    let mut rules = Rules::read_only();
+    if !args.read_only {
+        rules.write = real(&args.write)?;
+        rules.write.push(cwd);
+    }
+    if !args.read.is_empty() {
+        rules.read = Read::Listed(real(&args.read)?);
+    }
+    rules.hidden = real(&args.hide)?;
+    if args.private_tmp {
+        rules.tmp = Tmp::Private;
+    }
+    if args.network {
+        rules.network = Network::Open;
+    }
+    if args.unprotected {
+        rules.protected.clear();
+    }
+    Ok(rules)
+}

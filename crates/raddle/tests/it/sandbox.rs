@@ -1,0 +1,299 @@
+//! `raddle sandbox` and `raddle doctor`: commands inside the fence, and what is said of it.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use tempfile::TempDir;
+
+use crate::support::PATIENCE;
+use crate::support::server::command;
+
+/// A folder to work in, and a home beside it.
+struct Place {
+    folder: TempDir,
+    /// Where programs are looked for.
+    path: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = TempDir::new().expect("a folder");
+        fs::create_dir_all(folder.path().join("work/.git")).expect("it is made");
+        fs::write(folder.path().join("work/.git/config"), "").expect("it is written");
+        fs::write(folder.path().join("outside"), "").expect("it is written");
+        let path = std::env::var("PATH").expect("a PATH");
+        Self { folder, path }
+    }
+
+    /// One where `bwrap` is this script.
+    fn with_bubblewrap(script: &str) -> Self {
+        let mut place = Self::new();
+        let programs = place.folder.path().join("programs");
+        fs::create_dir(&programs).expect("it is made");
+        let bubblewrap = programs.join("bwrap");
+        fs::write(&bubblewrap, format!("#!/bin/sh\n{script}\n")).expect("it is written");
+        fs::set_permissions(bubblewrap, Permissions::from_mode(0o755)).expect("it is marked");
+        place.path = programs.display().to_string();
+        place
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    fn raddle(&self, arguments: &[&str]) -> Command {
+        let mut command = command(&self.folder.path().join("home"));
+        command
+            .args(arguments)
+            .current_dir(self.work())
+            .env("PATH", &self.path)
+            .env("TMPDIR", self.folder.path())
+            .env("OUTSIDE", self.folder.path().join("outside"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.raddle(arguments).output().expect("the binary starts")
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.work()).expect("it is there");
+        let name = |it: std::io::Result<fs::DirEntry>| it.expect("an entry").file_name();
+        let mut names: Vec<String> = entries
+            .map(|it| name(it).into_string().expect("text"))
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn out(of: &Output) -> String {
+    String::from_utf8_lossy(&of.stdout).into_owned()
+}
+
+fn err(of: &Output) -> String {
+    String::from_utf8_lossy(&of.stderr).into_owned()
+}
+
+#[test]
+fn a_command_does_what_it_may_and_ends_as_it_ends() {
+    // Options, what a shell is told, how it ends, and what it says.
+    for (options, script, code, said) in [
+        (&[][..], "echo x > file && cat file", 0, "x"),
+        (&[], "exit 3", 3, ""),
+        (&[], "kill -9 $$", 137, ""),
+        (&[], "exec no-such-program", 127, ""),
+        (&[], "echo x > \"$OUTSIDE\" || echo no", 0, "no"),
+        (&[], "echo x > .git/config || echo no", 0, "no"),
+        (&[], "mkdir .codex/x || echo no", 0, "no"),
+        (&[], "cat \"$OUTSIDE\" && echo read", 0, "read"),
+        (&["--read-only"], "echo x > file || echo no", 0, "no"),
+        (
+            &["--unprotected"],
+            "echo x > .git/config && echo yes",
+            0,
+            "yes",
+        ),
+        (
+            &["--write", ".."],
+            "echo x > \"$OUTSIDE\" && echo yes",
+            0,
+            "yes",
+        ),
+        (
+            &["--hide", "../outside"],
+            "cat \"$OUTSIDE\" || echo no",
+            0,
+            "no",
+        ),
+        (&["--read", "/usr"], "cat \"$OUTSIDE\" || echo no", 0, "no"),
+        (
+            &["--private-tmp"],
+            "echo x > /tmp/x && ls /tmp/x",
+            0,
+            "/tmp/x",
+        ),
+        (&[], "echo $$", 0, "2"),
+    ] {
+        let place = Place::new();
+        let words = [&["sandbox"], options, &["--", "/bin/sh", "-c", script]].concat();
+        let ran = place.run(&words);
+        let at = format!("{options:?} {script}: {}", err(&ran));
+        assert_eq!(ran.status.code(), Some(code), "{at}");
+        assert_eq!(out(&ran).trim(), said, "{at}");
+    }
+}
+
+#[test]
+fn nothing_is_left_in_the_workspace() {
+    let place = Place::new();
+    let inside = place.run(&["sandbox", "--", "/bin/ls", "-A"]);
+    let seen = [".agents", ".codex", ".git", ".raddle"];
+    assert_eq!(
+        out(&inside).lines().collect::<Vec<_>>(),
+        seen,
+        "{}",
+        err(&inside)
+    );
+    assert_eq!(place.names(), [".git"]);
+}
+
+#[test]
+fn the_doctor_tries_once_and_remembers() {
+    let place = Place::new();
+    for (words, expected) in [
+        (&["doctor"][..], "just now"),
+        (&["doctor"], "earlier"),
+        (&["doctor", "--again"], "just now"),
+    ] {
+        let told = place.run(words);
+        let first = out(&told).lines().next().unwrap_or_default().to_owned();
+        assert!(told.status.success(), "{}", err(&told));
+        assert!(
+            first.starts_with("sandbox: namespaces+landlock (tier A"),
+            "{first}"
+        );
+        assert!(first.contains(expected), "{first}");
+        assert!(!out(&told).contains("does not hold"), "{}", out(&told));
+    }
+}
+
+/// A machine where bubblewrap is missing, does not work, or does nothing has no first tier, and is told why.
+#[test]
+fn a_bubblewrap_that_does_not_fence_is_found_out() {
+    let refuses = "echo 'bwrap: No permissions to create new namespace' >&2; exit 1";
+    // Runs the helper, and what it is told to run, without any namespace.
+    let does_nothing = format!(
+        "while [ \"$1\" != -- ]; do shift; done; shift\n\
+         for word; do shift; [ \"$word\" = /run/raddle-fence ] && word='{}'; set -- \"$@\" \"$word\"; done\n\
+         exec \"$@\"",
+        env!("CARGO_BIN_EXE_raddle")
+    );
+    for (script, why) in [
+        (refuses, "No permissions to create new namespace"),
+        (&does_nothing, "namespaces: does not hold here"),
+        ("exit 0", "without a report"),
+    ] {
+        let place = Place::with_bubblewrap(script);
+        let told = out(&place.run(&["doctor"]));
+        assert!(told.starts_with("sandbox: landlock (tier B"), "{told}");
+        assert!(told.contains(why), "{told}");
+        assert!(told.contains("to mend:"), "{told}");
+    }
+}
+
+#[test]
+fn the_second_tier_says_what_it_cannot_and_does_the_rest() {
+    let mut place = Place::new();
+    place.path = "/nowhere".to_owned();
+    let told = out(&place.run(&["doctor"]));
+    assert!(told.contains("bubblewrap is not installed"), "{told}");
+    let refused = place.run(&["sandbox", "--", "/bin/true"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        err(&refused).contains("install bubblewrap"),
+        "{}",
+        err(&refused)
+    );
+    let script = "echo x > file; echo x > \"$OUTSIDE\" || echo no";
+    let ran = place.run(&["sandbox", "--unprotected", "--", "/bin/sh", "-c", script]);
+    assert_eq!(out(&ran), "no\n", "{}", err(&ran));
+    assert_eq!(place.names(), [".git", "file"]);
+}
+
+/// The fence inside the fence: there are no namespaces, and the second tier stands.
+#[test]
+fn a_fence_stands_inside_another() {
+    let place = Place::new();
+    let work = place.work();
+    let raddle = env!("CARGO_BIN_EXE_raddle");
+    let told = place
+        .raddle(&["sandbox", "--", "/usr/bin/env"])
+        .arg(format!("TMPDIR={}", work.display()))
+        .args([raddle, "doctor"])
+        .output()
+        .expect("the binary starts");
+    assert!(
+        out(&told).starts_with("sandbox: landlock (tier B"),
+        "{}{}",
+        out(&told),
+        err(&told)
+    );
+}
+
+#[test]
+fn whoever_kills_the_fence_kills_what_is_in_it() {
+    let place = Place::new();
+    let pipe = place.work().join("pipe");
+    mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
+    let script = "setsid cat pipe & wait";
+    let mut raddle = place
+        .raddle(&["sandbox", "--", "/bin/sh", "-c", script])
+        .spawn()
+        .expect("the binary starts");
+    // Opens when the other side does.
+    let ours = OpenOptions::new()
+        .write(true)
+        .open(&pipe)
+        .expect("it opens");
+    raddle.kill().expect("it is killed");
+    raddle.wait().expect("it ends");
+    let patience = Timespec {
+        tv_sec: PATIENCE.as_secs() as i64,
+        tv_nsec: 0,
+    };
+    let gone = poll(&mut [PollFd::new(&ours, PollFlags::ERR)], Some(&patience));
+    assert_eq!(gone, Ok(1), "what was started in the fence still reads");
+}
+
+#[test]
+fn a_command_keeps_the_terminal_that_it_was_given() {
+    let place = Place::new();
+    let (master, slave) = terminal();
+    let plain = place.raddle(&[
+        "sandbox",
+        "--",
+        "/bin/sh",
+        "-c",
+        "test -t 0 && echo hello > /dev/tty",
+    ]);
+    let ran = Command::new("setsid")
+        .args(["--ctty", "--wait"])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .current_dir(place.work())
+        .stdin(slave)
+        .output()
+        .expect("it starts");
+    assert!(ran.status.success(), "{}", err(&ran));
+    let mut said = [0; 5];
+    File::from(master)
+        .read_exact(&mut said)
+        .expect("it was said");
+    assert_eq!(&said, b"hello");
+}
+
+fn terminal() -> (OwnedFd, File) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&master).expect("it is ours");
+    unlockpt(&master).expect("it is open");
+    let name = ptsname(&master, Vec::new()).expect("a name");
+    let name = name.to_str().expect("text");
+    // Through a shell's eyes it is just a file, so it does not become ours.
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+    let slave = rustix::fs::open(Path::new(name), flags, Mode::empty()).expect("it opens");
+    (master, slave.into())
+}

@@ -1,0 +1,59 @@
+//! The terminal of the person who started the server.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use raddle_sandbox::attempt::Attempt;
+use raddle_sandbox::attempt::SecondTier::Held;
+
+use crate::raw;
+
+/// These are given a terminal of their own.
+pub const ON_TERMINAL: &[&str] = &[
+    "type-into-terminal",
+    "type-hidden-in-upper-half",
+    "line-discipline",
+];
+
+const TIOCSTI: usize = 0x5412;
+const TIOCSETD: usize = 0x5423;
+
+pub const ATTEMPTS: &[Attempt] = &[
+    Attempt {
+        name: "type-into-terminal",
+        shows: "a command cannot type into the terminal that it was given",
+        second_tier: Held,
+        run: |_| type_in(TIOCSTI),
+    },
+    Attempt {
+        name: "type-hidden-in-upper-half",
+        shows: "not even with a number that only looks like another",
+        second_tier: Held,
+        run: |_| type_in(TIOCSTI | 1 << 32),
+    },
+    Attempt {
+        name: "line-discipline",
+        shows: "a terminal cannot be turned into something else",
+        second_tier: Held,
+        run: |_| {
+            let plain = 0_i32;
+            raw::call(libc::SYS_ioctl, &[0, TIOCSETD, (&raw const plain) as usize]).map(drop)
+        },
+    },
+    Attempt {
+        name: "server-terminal",
+        shows: "a command without a terminal does not find the server's",
+        second_tier: Held,
+        run: |_| {
+            OpenOptions::new()
+                .write(true)
+                .open("/dev/tty")?
+                .write_all(b"x")
+        },
+    },
+];
+
+fn type_in(request: usize) -> std::io::Result<()> {
+    let letter = b'x';
+    raw::call(libc::SYS_ioctl, &[0, request, (&raw const letter) as usize]).map(drop)
+}

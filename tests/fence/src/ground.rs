@@ -1,0 +1,234 @@
+//! Where one attempt is made: folders with something to lose, a host that listens, and what it saw.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use raddle_sandbox::attempt::{self, Stage};
+use raddle_sandbox::{PROTECTED, Read, Rules, Tier, Tmp};
+use rustix::io::FdFlags;
+use tempfile::TempDir;
+
+use crate::raw;
+
+/// A secret in the environment of the process that stands for the server.
+pub const CANARY: &str = "raddle-escapes-canary-5f1c2a";
+/// What the host's message queue is called.
+pub const QUEUE_KEY: i32 = 0x5261_6464;
+
+/// How often a port is looked for that is free for TCP and for datagrams.
+const PORTS: usize = 100;
+
+pub struct Ground {
+    pub stage: Stage,
+    before: Vec<Seen>,
+    tcp: TcpListener,
+    udp: UdpSocket,
+    unix: [UnixListener; 2],
+    datagrams: UnixDatagram,
+    queue: i64,
+    /// Left open for whoever is started, as a careless server would.
+    _leaked: File,
+    _folder: TempDir,
+}
+
+impl Ground {
+    pub fn new(scratch: &Path) -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("ground-")
+            .tempdir_in(scratch)?;
+        let (tcp, udp) = listen()?;
+        let host = std::process::id();
+        let stage = Stage {
+            folder: fs::canonicalize(folder.path())?,
+            tcp: tcp.local_addr()?.port(),
+            host,
+            host_began: attempt::began(host)?,
+        };
+        fill(&stage)?;
+        let unnamed = SocketAddr::from_abstract_name(stage.abstract_socket())?;
+        let unix = [
+            UnixListener::bind(stage.socket())?,
+            UnixListener::bind_addr(&unnamed)?,
+        ];
+        let datagrams = UnixDatagram::bind(stage.workspace().join("datagrams"))?;
+        for socket in &unix {
+            socket.set_nonblocking(true)?;
+        }
+        datagrams.set_nonblocking(true)?;
+        let leaked = File::open(stage.outside())?;
+        rustix::io::fcntl_setfd(&leaked, FdFlags::empty())?;
+        let make = (libc::IPC_CREAT | 0o600) as usize;
+        let queue =
+            raw::call(libc::SYS_msgget, &[QUEUE_KEY as usize, make]).context("a message queue")?;
+        let before = look(&stage)?;
+        Ok(Self {
+            stage,
+            before,
+            tcp,
+            udp,
+            unix,
+            datagrams,
+            queue,
+            _leaked: leaked,
+            _folder: folder,
+        })
+    }
+
+    /// The rules that the fence is to keep.
+    pub fn rules(&self, tier: Tier, program: &Path) -> Rules {
+        let readable = self.stage.folder.join("readable");
+        let mut rules =
+            Rules::workspace_write(vec![self.stage.workspace(), self.stage.folder.join("tree")]);
+        rules.read = Read::Listed(vec![readable.clone(), program.to_owned()]);
+        if tier == Tier::A {
+            rules.hidden = vec![readable.join("hidden"), readable.join("hidden-file")];
+            rules.tmp = Tmp::Private;
+        } else {
+            // It would refuse to, and what does not hold then is published.
+            rules.protected.clear();
+        }
+        rules
+    }
+
+    /// What the host noticed, whatever the attempt itself believes.
+    pub fn noticed(&self) -> Result<Option<String>> {
+        let now = look(&self.stage)?;
+        if let Some(changed) = now.iter().find(|it| !self.before.contains(it)) {
+            return Ok(Some(format!("{} is not as it was", changed.path.display())));
+        }
+        if let Some(gone) = self.before.iter().find(|it| !now.contains(it)) {
+            return Ok(Some(format!("{} is gone", gone.path.display())));
+        }
+        for file in self.marks() {
+            if fs::remove_file(&file).is_ok() {
+                return Ok(Some(format!("{} was made", file.display())));
+            }
+        }
+        let mut byte = [0; 1];
+        let heard = self.tcp.accept().is_ok()
+            || self.udp.recv(&mut byte).is_ok()
+            || self.unix.iter().any(|it| it.accept().is_ok())
+            || self.datagrams.recv(&mut byte).is_ok();
+        if heard {
+            return Ok(Some("a socket of the host heard it".to_owned()));
+        }
+        if self.daemon_lives()? {
+            return Ok(Some("a daemon lives".to_owned()));
+        }
+        Ok(None)
+    }
+
+    /// The pipe opens for writing only if someone reads, and who reads is told to leave when it closes.
+    fn daemon_lives(&self) -> Result<bool> {
+        let pipe = self.stage.workspace().join("daemon");
+        let opened = File::options()
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(pipe);
+        match opened.map_err(|it| it.raw_os_error()) {
+            Ok(_) => Ok(true),
+            Err(Some(libc::ENOENT | libc::ENXIO)) => Ok(false),
+            Err(error) => bail!("the daemon's pipe does not open: {error:?}"),
+        }
+    }
+
+    /// Where attempts leave something that the host may see.
+    fn marks(&self) -> [PathBuf; 3] {
+        ["/tmp", "/dev/shm", "/etc"]
+            .map(|it| format!("{it}/raddle-escapes-{}", self.stage.tcp).into())
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let _ = raw::call(
+            libc::SYS_msgctl,
+            &[self.queue as usize, libc::IPC_RMID as usize, 0],
+        );
+    }
+}
+
+fn listen() -> io::Result<(TcpListener, UdpSocket)> {
+    for _ in 0..PORTS {
+        let tcp = TcpListener::bind("127.0.0.1:0")?;
+        if let Ok(udp) = UdpSocket::bind(tcp.local_addr()?) {
+            tcp.set_nonblocking(true)?;
+            udp.set_nonblocking(true)?;
+            return Ok((tcp, udp));
+        }
+    }
+    Err(io::Error::other("no port is free for both"))
+}
+
+/// Something to lose in every corner.
+fn fill(stage: &Stage) -> Result<()> {
+    let workspace = stage.workspace();
+    let store = workspace.join("store");
+    let link = format!("gitdir: {}\n", store.join("worktrees/tree").display());
+    for (file, text) in [
+        (stage.outside().join("canary"), "canary"),
+        (stage.folder.join("readable/file"), "file"),
+        (stage.folder.join("readable/hidden/secret"), "secret"),
+        (stage.folder.join("readable/hidden-file"), "secret"),
+        (stage.folder.join("tree/.git"), &link),
+        (workspace.join(".git/config"), "[core]\n"),
+        (workspace.join(".git/hooks/sample"), ""),
+        (workspace.join("nested/.git/hooks/sample"), ""),
+        (store.join("hooks/sample"), ""),
+        (store.join("worktrees/tree/commondir"), "../..\n"),
+    ] {
+        fs::create_dir_all(file.parent().context("it has a folder")?)?;
+        fs::write(file, text)?;
+    }
+    Ok(())
+}
+
+#[derive(PartialEq)]
+struct Seen {
+    path: PathBuf,
+    mode: u32,
+    written: (i64, i64),
+    bytes: Option<Vec<u8>>,
+}
+
+/// Everything that must stay as it is. Times of folders do not count: that of the workspace's own are its own.
+fn look(stage: &Stage) -> Result<Vec<Seen>> {
+    let workspace = stage.workspace();
+    let mut paths = vec![
+        stage.outside(),
+        stage.folder.join("readable"),
+        stage.folder.join("tree/.git"),
+        workspace.join("nested/.git"),
+        workspace.join("store"),
+    ];
+    paths.extend(PROTECTED.map(|it| workspace.join(it)));
+    let mut seen = Vec::new();
+    while let Some(path) = paths.pop() {
+        let Ok(found) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        if found.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                paths.push(entry?.path());
+            }
+        }
+        let is_file = found.is_file();
+        seen.push(Seen {
+            mode: found.mode(),
+            written: if is_file {
+                (found.mtime(), found.mtime_nsec())
+            } else {
+                (0, 0)
+            },
+            bytes: if is_file { fs::read(&path).ok() } else { None },
+            path,
+        });
+    }
+    Ok(seen)
+}

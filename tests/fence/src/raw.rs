@@ -1,0 +1,76 @@
+//! System calls as they are.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use libc::{c_int, c_long};
+
+/// A system call whose words are numbers, or point to memory that outlives the call and is large enough.
+pub fn call(number: c_long, words: &[usize]) -> io::Result<i64> {
+    let word = |at: usize| words.get(at).copied().unwrap_or(0);
+    // SAFETY: the callers in this program pass numbers, or pointers to locals of theirs that are as large as
+    // the call wants.
+    let answer =
+        unsafe { libc::syscall(number, word(0), word(1), word(2), word(3), word(4), word(5)) };
+    if answer < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(answer)
+    }
+}
+
+/// Any answer but a refusal means that the kernel looked at the call.
+pub fn reach(number: c_long, words: &[usize]) -> io::Result<()> {
+    match call(number, words) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) => {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+pub fn path(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}
+
+/// A word that points to this text.
+pub fn at(text: &CString) -> usize {
+    text.as_ptr() as usize
+}
+
+pub fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<RawFd> {
+    let words = [family, kind, protocol].map(|it| it as usize);
+    Ok(call(libc::SYS_socket, &words)? as RawFd)
+}
+
+/// Goes into namespaces of its own, where it is root.
+pub fn own_namespaces(flags: c_int) -> io::Result<()> {
+    call(libc::SYS_unshare, &[(libc::CLONE_NEWUSER | flags) as usize]).map(drop)
+}
+
+/// What `fork` says.
+pub enum Fork {
+    Parent,
+    Child,
+}
+
+/// # Safety
+///
+/// This process has one thread.
+pub unsafe fn fork() -> io::Result<Fork> {
+    // SAFETY: the caller's.
+    match unsafe { libc::fork() } {
+        0 => Ok(Fork::Child),
+        pid if pid > 0 => Ok(Fork::Parent),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Ends a child of a fork without running what its parent registered.
+pub fn exit_now() -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(0) }
+}
