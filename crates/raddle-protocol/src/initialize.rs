@@ -46,6 +46,19 @@ pub struct RaddleInfo {
     pub contract_version: String,
     /// The extensions a client may opt into by `capabilities.extensions`.
     pub extensions: Vec<String>,
+    /// How strongly commands are fenced in on this machine.
+    pub sandbox: SandboxInfo,
+}
+
+/// What was found out about the fence around commands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SandboxInfo {
+    /// `pending` while it is measured, for which commands wait; then what holds it: `namespaces+landlock`,
+    /// `landlock`, or `none`, where nothing is run in a sandbox.
+    pub kind: String,
+    /// What does not hold, each in a few words.
+    pub not_held: Vec<String>,
 }
 
 /// Who the client is.

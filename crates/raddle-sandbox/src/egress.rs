@@ -16,4 +16,5 @@ pub use head::{BadHead, Head, Way};
 pub use host::{BadHost, Host, Target};
 pub use proxy::{Noted, Outside, Proxy, System};
 pub use rules::{BadRule, Rules, Verdict};
+pub(crate) use way_out::hand_out;
 pub use way_out::{PORT, WayOut, variables};

@@ -183,12 +183,12 @@ impl Fence {
         }
         let plan = Plan {
             tier: self.tier,
-            network: rules.network,
+            network: rules.network.clone(),
             read: vec!["/".into()],
             write: mounts.writable(),
             processes_max: rules.processes_max,
         };
-        let mut args = bubblewrap_words(rules.network);
+        let mut args = bubblewrap_words(&rules.network);
         args.extend(mounts.words());
         args.extend(["--chdir".into(), cwd.into(), "--".into(), HELPER.into()]);
         args.extend(helper_words(&plan, &launch));
@@ -219,7 +219,7 @@ impl Fence {
         };
         let plan = Plan {
             tier: self.tier,
-            network: rules.network,
+            network: rules.network.clone(),
             read,
             write: seen.write,
             // The kernel would count every process of the user.
@@ -252,6 +252,8 @@ fn needs_namespaces(rules: &Rules) -> Option<&'static str> {
         Some("protecting names inside a writable folder")
     } else if !rules.hidden.is_empty() {
         Some("hiding paths")
+    } else if matches!(rules.network, Network::Proxy(_)) {
+        Some("a way out through a proxy alone")
     } else if rules.tmp != Tmp::Plain {
         Some("a /tmp of the command's own")
     } else {
@@ -260,7 +262,7 @@ fn needs_namespaces(rules: &Rules) -> Option<&'static str> {
 }
 
 /// Every namespace there is; the view of the disk follows.
-fn bubblewrap_words(network: Network) -> Vec<OsString> {
+fn bubblewrap_words(network: &Network) -> Vec<OsString> {
     let mut words = vec![
         "--unshare-user",
         "--unshare-pid",
@@ -273,7 +275,7 @@ fn bubblewrap_words(network: Network) -> Vec<OsString> {
         "--cap-drop",
         "ALL",
     ];
-    if network == Network::None {
+    if *network != Network::Open {
         words.push("--unshare-net");
     }
     words.into_iter().map(OsString::from).collect()

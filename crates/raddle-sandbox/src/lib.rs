@@ -26,6 +26,6 @@ pub use fence::{
 pub use launch::Launch;
 pub use policy::{Network, PROTECTED, Policy, Read, Rules, Tmp};
 pub use process::{
-    Ended, Engine, Full, Input, KEEP, Keeper, Leash, Life, Output, Over, Process, Size, StartError,
-    Stdio, keep,
+    Ended, Engine, Full, Input, KEEP, Keeper, Leash, Life, Output, Over, Process, Size, Start,
+    StartError, Stdio, keep,
 };

@@ -55,10 +55,13 @@ pub enum Tmp {
 }
 
 /// Whom a command can talk to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Network {
     /// Nobody outside the fence. Where the fence has its own network, its processes can talk to each other.
     None,
+    /// Whom the proxy behind this socket lets through: see [`egress`](crate::egress). The command finds it by
+    /// the variables that [`egress::variables`](crate::egress::variables) names.
+    Proxy(PathBuf),
     /// Everyone the user can, over IP.
     Open,
 }

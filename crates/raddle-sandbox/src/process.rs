@@ -92,28 +92,24 @@ impl Engine {
     /// Starts a program. This does not wait: whether it could be started is told by [`Life::started`].
     /// Until then the other parts can be used already.
     pub fn start(&self, launch: Launch, stdio: Stdio) -> io::Result<Process> {
+        let (process, start) = self.open(stdio)?;
+        start.with(launch)?;
+        Ok(process)
+    }
+
+    /// The parts of a program of which it is not known yet how it will be started. They can be used already,
+    /// also to end it.
+    pub fn open(&self, stdio: Stdio) -> io::Result<(Process, Start)> {
         let ends = stdio.open()?;
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-        let order = Order {
-            launch,
-            has_terminal: matches!(stdio, Stdio::Terminal(_)),
-        };
-        let order = order.write();
-        let streams = [&ends.theirs[0], &ends.theirs[1], &ends.theirs[2]];
-        wire::send_head(ours.as_fd(), order.len(), &streams.map(|end| end.as_fd()))?;
         ours.set_nonblocking(true)?;
-        // Most orders go at once, and then nothing that comes later cuts them short.
-        let sent = rustix::io::write(&ours, &order).unwrap_or(0);
         let socket = Arc::new(UnixStream::from_std(ours)?);
-        if sent < order.len() {
-            tokio::spawn(send(socket.clone(), order, sent));
-        }
-        let started = self.spawner.start(theirs.into())?;
+        let (started, starting) = oneshot::channel();
         let leash = Leash {
             socket: socket.clone(),
             terminal: ends.terminal,
         };
-        Ok(Process {
+        let process = Process {
             input: ends.input,
             stdout: ends.stdout,
             stderr: ends.stderr,
@@ -121,11 +117,51 @@ impl Engine {
                 leash: leash.clone(),
                 spawner: self.spawner.clone(),
                 keeper: None,
-                starting: Some(started),
+                starting: Some(starting),
                 heard: Vec::new(),
             },
             leash,
-        })
+        };
+        let start = Start {
+            socket,
+            theirs,
+            streams: ends.theirs,
+            has_terminal: matches!(stdio, Stdio::Terminal(_)),
+            spawner: self.spawner.clone(),
+            started,
+        };
+        Ok((process, start))
+    }
+}
+
+/// A program that is about to be started.
+#[derive(Debug)]
+pub struct Start {
+    socket: Arc<UnixStream>,
+    theirs: std::os::unix::net::UnixStream,
+    streams: [OwnedFd; 3],
+    has_terminal: bool,
+    spawner: Spawner,
+    started: oneshot::Sender<io::Result<Child>>,
+}
+
+impl Start {
+    /// Starts this. It does not wait either.
+    pub fn with(self, launch: Launch) -> io::Result<()> {
+        let order = Order {
+            launch,
+            has_terminal: self.has_terminal,
+        };
+        let order = order.write();
+        let socket = self.socket;
+        let streams = self.streams.each_ref().map(AsFd::as_fd);
+        wire::send_head(socket.as_fd(), order.len(), &streams)?;
+        // Most orders go at once, and then nothing that comes later cuts them short.
+        let sent = rustix::io::write(&*socket, &order).unwrap_or(0);
+        if sent < order.len() {
+            tokio::spawn(send(socket, order, sent));
+        }
+        self.spawner.start(self.theirs.into(), self.started)
     }
 }
 

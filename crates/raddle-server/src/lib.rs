@@ -4,7 +4,7 @@
 //! lane puts it in order, its route finds the one handler of its name, and the handler hands it to a
 //! room that answers when it is done. No room waits for a client.
 //!
-//! Below: `raddle-agent`, `raddle-protocol`, `raddle-rpc`. Above: the binary. It opens no socket and no database.
+//! Below: `raddle-agent`, `raddle-protocol`, `raddle-rpc`, `raddle-sandbox`. Above: the binary. It opens no socket and no database.
 
 mod board;
 mod call;
@@ -21,5 +21,6 @@ mod session;
 mod wire_error;
 
 pub use rooms::config::{ConfigError, Override};
+pub use rooms::processes::Measure;
 pub use rooms::providers::{Provider, ProviderError, Providers};
 pub use server::{Options, Paths, Server};

@@ -20,6 +20,7 @@ use raddle_sandbox::Engine;
 use tokio::sync::oneshot;
 
 use self::config::{Config, ConfigError, Looked, Looks, State};
+use self::processes::Fences;
 use self::providers::Providers;
 use self::searches::Searches;
 use self::watches::Lookout;
@@ -48,6 +49,8 @@ pub(crate) struct Rooms {
     pub(crate) threads: Threads,
     /// Starts what clients run.
     pub(crate) engine: Engine,
+    /// The fence around it.
+    pub(crate) fences: Fences,
     /// How many connections ended by a fault of ours.
     pub(crate) fallen: AtomicU64,
     pub(crate) metrics: Arc<Metrics>,
@@ -62,6 +65,7 @@ impl Rooms {
         let threads = threads(Providers::of(&config));
         make_home(&options.paths.home);
         let engine = Engine::new(options.keeper.clone());
+        let fences = Fences::measure(options.fence.clone());
         Ok(Self {
             options,
             lanes: Lanes::default(),
@@ -73,6 +77,7 @@ impl Rooms {
             lookout: Lookout::default(),
             threads,
             engine,
+            fences,
             fallen: AtomicU64::new(0),
             metrics: Arc::default(),
         })

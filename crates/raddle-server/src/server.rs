@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::rooms::Rooms;
 use crate::rooms::config::{ConfigError, Override};
+use crate::rooms::processes::Measure;
 use crate::rooms::providers::Providers;
 use crate::{board, connection};
 
@@ -26,6 +27,8 @@ pub struct Options {
     pub overrides: Vec<Override>,
     /// How the keepers of commands are started.
     pub keeper: Keeper,
+    /// How it is found out how strong the fence of this machine is. Without it nothing is run in a sandbox.
+    pub fence: Option<Measure>,
     /// How long a websocket may take until its `initialize` is accepted. A parent process may take its time.
     pub first_message: Duration,
     /// How many requests one connection may have running; more are refused with a retry hint.
@@ -45,6 +48,7 @@ impl Options {
             paths,
             overrides: Vec::new(),
             keeper: Keeper::own(),
+            fence: None,
             first_message: Duration::from_secs(30),
             requests_max: 256,
             requests_bytes_max: 64 << 20,
@@ -66,6 +70,17 @@ pub struct Paths {
     pub skills: PathBuf,
     /// The file that holds the threads, if there is one; whoever looks at a thread is told.
     pub threads: Option<PathBuf>,
+}
+
+impl Paths {
+    /// What commands in a sandbox do not see: keys may be in the configuration, and what was said in threads.
+    pub(crate) fn own(&self) -> Vec<PathBuf> {
+        let threads = self.threads.as_deref().and_then(std::path::Path::parent);
+        let config = self.user_config.parent();
+        let mut own = vec![self.home.clone()];
+        own.extend(threads.into_iter().chain(config).map(PathBuf::from));
+        own
+    }
 }
 
 /// A running server. Give it connections; they share everything behind the gate.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use raddle_core::TurnKind;
 use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
-use raddle_sandbox::StartError;
+use raddle_sandbox::{Refused, StartError};
 use serde_json::json;
 
 /// How long an overloaded client should wait before it tries again.
@@ -85,8 +85,8 @@ pub(crate) enum WireError {
         /// How many the answer may have.
         message_bytes_max: u64,
     },
-    /// A command that is to be fenced in, where there is no fence.
-    NoFence,
+    /// A command that cannot be fenced in as it should be.
+    NotFenced(Refused),
     /// A command that wrote more than is kept for an answer.
     OutputTooLarge {
         /// How much of each stream is kept.
@@ -102,6 +102,12 @@ pub(crate) enum WireError {
     StorageAway,
     /// Work that ended without an answer.
     Dropped,
+}
+
+impl From<Refused> for WireError {
+    fn from(refused: Refused) -> Self {
+        Self::NotFenced(refused)
+    }
 }
 
 impl From<io::Error> for WireError {
@@ -179,10 +185,8 @@ impl From<WireError> for ErrorObject {
             .with_data(
                 json!({ "errorInfo": "file_too_large", "bytes": bytes, "bytesMax": bytes_max }),
             ),
-            WireError::NoFence => invalid(
-                "this server has no sandbox for commands yet; to run one without, say so with the sandboxPolicy dangerFullAccess, or externalSandbox if the server is in one".into(),
-            )
-            .with_data(json!({ "errorInfo": "sandbox_unavailable" })),
+            WireError::NotFenced(refused) => invalid(refused.to_string().into())
+                .with_data(json!({ "errorInfo": "sandbox_unavailable" })),
             WireError::OutputTooLarge { bytes_max } => invalid(
                 format!("the command wrote more than the {bytes_max} bytes that are kept of each stream, and was ended; set outputBytesCap to have the beginning, or streamStdoutStderr to have all as it comes").into(),
             )

@@ -11,7 +11,7 @@ use raddle_rpc::{
     Auth, Door, Doors, Limits, Listen, Loss, SignedBearer, Transport, raise_descriptor_limit,
 };
 use raddle_sandbox::environment;
-use raddle_server::{Options, Override, Server};
+use raddle_server::{Measure, Options, Override, Server};
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use crate::cli::{Serve, WsAuth};
 use crate::home::Home;
 use crate::log;
+use crate::sandbox;
 use crate::threads;
 
 /// The shortest secret that signed tokens may use.
@@ -35,6 +36,7 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
     overrides.extend(args.config.iter().cloned());
     let options = Options {
         overrides,
+        fence: Some(Measure::new(sandbox::measuring(&home)?)),
         ..Options::new(home.paths())
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()

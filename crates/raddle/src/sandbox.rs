@@ -12,18 +12,28 @@ use crate::home::Home;
 
 /// The fence of this machine.
 pub(crate) fn measure(again: bool) -> Result<Measured> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let cache = Home::find()?.state.join("fence");
-    if again {
+    let options = options(&Home::find()?)?;
+    if let Some(cache) = options.cache.as_ref().filter(|_| again) {
         // One that is not there is as good as removed.
-        let _ = std::fs::remove_file(&cache);
+        let _ = std::fs::remove_file(cache);
     }
-    Ok(raddle_sandbox::measure(&Options {
+    Ok(raddle_sandbox::measure(&options))
+}
+
+/// The same for a server, which does not wait for it.
+pub(crate) fn measuring(home: &Home) -> Result<impl Fn() -> Measured + use<>> {
+    let options = options(home)?;
+    Ok(move || raddle_sandbox::measure(&options))
+}
+
+fn options(home: &Home) -> Result<Options> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Ok(Options {
         helper: std::env::current_exe().context("where this program is")?,
         bubblewrap: raddle_sandbox::find_bubblewrap(&path),
         scratch: std::env::temp_dir(),
-        cache: Some(cache),
-    }))
+        cache: Some(home.state.join("fence")),
+    })
 }
 
 /// Runs the command and ends as it does.

@@ -20,6 +20,8 @@ struct Rule {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hosts {
+    /// Every name.
+    All,
     /// This one.
     One(Host),
     /// All names below this one, and not itself.
@@ -72,6 +74,18 @@ impl Rules {
         })
     }
 
+    /// Every name on the usual ports: whatever is public may be reached, and nothing else.
+    pub fn all_public() -> Self {
+        let rule = Rule {
+            hosts: Hosts::All,
+            port: None,
+        };
+        Self {
+            allow: vec![rule],
+            deny: Vec::new(),
+        }
+    }
+
     /// Whether a target may be reached.
     pub fn verdict(&self, target: &Target) -> Verdict {
         let denied = |rule: &Rule| {
@@ -103,6 +117,7 @@ impl Rules {
 impl Hosts {
     fn hold(&self, host: &Host) -> bool {
         match (self, host) {
+            (Self::All, host) => matches!(host, Host::Name(_)),
             (Self::One(one), host) => one == host,
             (Self::Below(parent), Host::Name(name)) => name
                 .strip_suffix(parent.as_str())
@@ -182,6 +197,20 @@ mod tests {
             let parsed = Target::parse(target, None).expect("a target");
             assert_eq!(rules.verdict(&parsed), verdict, "{target}");
             assert_eq!(Rules::default().verdict(&parsed), Verdict::NotListed);
+        }
+    }
+
+    #[test]
+    fn all_that_is_public_is_named_and_on_a_usual_port() {
+        for (target, verdict) in [
+            ("example.com:443", Verdict::Allowed),
+            ("localhost:80", Verdict::Allowed),
+            ("example.com:22", Verdict::OtherPort),
+            ("93.184.216.34:443", Verdict::NotListed),
+            ("127.0.0.1:80", Verdict::NotListed),
+        ] {
+            let parsed = Target::parse(target, None).expect("a target");
+            assert_eq!(Rules::all_public().verdict(&parsed), verdict, "{target}");
         }
     }
 

@@ -12,6 +12,8 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::plan::Plan;
 use super::{Tier, attempt, filter, landlock, system};
+use crate::egress::hand_out;
+use crate::policy::Network;
 
 /// The word that makes our binary the helper.
 pub(super) const INSIDE: &str = "fence-inside";
@@ -120,6 +122,10 @@ fn watch_over(command: &mut Command) -> io::Result<u8> {
 fn lock(plan: &Plan) -> Result<(), String> {
     let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     leave_terminal().map_err(step("leaving the terminal"))?;
+    if let Network::Proxy(socket) = &plan.network {
+        // The last unix socket that is made in here.
+        hand_out(socket).map_err(step("opening the way to the proxy"))?;
+    }
     system::close_on_exec().map_err(step("closing descriptors"))?;
     if plan.tier == Tier::B {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))

@@ -10,6 +10,9 @@ use crate::policy::{Network, Read, Rules, Tmp};
 /// Where the helper stands inside.
 pub(super) const HELPER: &str = "/run/raddle-fence";
 
+/// Where the way to the proxy stands inside, if there is one.
+pub(super) const OUT: &str = "/run/raddle-out";
+
 /// How large `/tmp` can grow when it is the command's own; it is memory.
 const TMP_BYTES_MAX: u64 = 1 << 30;
 
@@ -82,8 +85,10 @@ impl Mounts {
             };
             at(path, mount);
         }
-        if let (Network::Open, Some(path)) = (rules.network, &seen.resolver) {
-            at(path, Mount::Read(path.clone()));
+        match (&rules.network, &seen.resolver) {
+            (Network::Open, Some(path)) => at(path, Mount::Read(path.clone())),
+            (Network::Proxy(socket), _) => at(Path::new(OUT), Mount::Read(socket.clone())),
+            _ => {}
         }
         at(Path::new(HELPER), Mount::Read(helper.to_owned()));
         Self(mounts)

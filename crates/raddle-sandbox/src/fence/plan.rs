@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use super::Tier;
+use super::mounts::OUT;
 use crate::policy::Network;
 
 /// What the helper does to itself before it becomes the command.
@@ -28,6 +29,7 @@ impl Plan {
     pub fn words(&self) -> Vec<OsString> {
         let network = match self.network {
             Network::None => "none",
+            Network::Proxy(_) => "proxy",
             Network::Open => "open",
         };
         let mut words = Vec::new();
@@ -62,6 +64,7 @@ impl Plan {
                 ("tier", Some("a")) => tier = Some(Tier::A),
                 ("tier", Some("b")) => tier = Some(Tier::B),
                 ("network", Some("none")) => network = Some(Network::None),
+                ("network", Some("proxy")) => network = Some(Network::Proxy(OUT.into())),
                 ("network", Some("open")) => network = Some(Network::Open),
                 ("read", _) => read.push(PathBuf::from(value)),
                 ("write", _) => write.push(PathBuf::from(value)),
@@ -84,6 +87,16 @@ mod tests {
     use std::os::unix::ffi::OsStringExt;
 
     use super::*;
+
+    #[test]
+    fn the_way_out_stands_where_the_mounts_put_it() {
+        let plan = Plan {
+            network: Network::Proxy("/elsewhere".into()),
+            ..plan()
+        };
+        let found = Plan::parse(&mut plan.words().into_iter()).expect("a plan");
+        assert_eq!(found.network, Network::Proxy(OUT.into()));
+    }
 
     fn plan() -> Plan {
         Plan {
@@ -115,7 +128,7 @@ mod tests {
             "tier a --",
             "network none --",
             "tier c network none --",
-            "tier a network proxy --",
+            "tier a network some --",
             "tier a network none colour red --",
             "tier a network none processes many --",
             "tier a network none read",

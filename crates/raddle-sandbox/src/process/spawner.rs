@@ -83,10 +83,10 @@ impl Spawner {
     pub(super) fn start(
         &self,
         socket: OwnedFd,
-    ) -> io::Result<oneshot::Receiver<io::Result<Child>>> {
-        let (started, when_started) = oneshot::channel();
+        started: oneshot::Sender<io::Result<Child>>,
+    ) -> io::Result<()> {
         let _ = self.jobs()?.send(Job::Start { socket, started });
-        Ok(when_started)
+        Ok(())
     }
 
     /// Has a keeper taken when it has ended.

@@ -42,6 +42,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
             version: VERSION.to_owned(),
             contract_version: CONTRACT_VERSION.to_owned(),
             extensions: Vec::new(),
+            sandbox: rooms.fences.info(),
         }),
     });
     let (home, config) = (rooms.home.clone(), rooms.config.clone());

@@ -264,6 +264,11 @@ impl State {
             .and_then(toml::Value::as_str)
             .filter(|text| !text.is_empty())
     }
+
+    /// A table of the merged configuration.
+    pub(crate) fn table(&self, key: &str) -> Option<&toml::Table> {
+        self.merged.get(key).and_then(toml::Value::as_table)
+    }
 }
 
 fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError> {

@@ -13,7 +13,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use raddle_sandbox::{Input, Leash, Process, Size};
 
-pub(crate) use self::fence::wrap;
+pub use self::fence::Measure;
+pub(crate) use self::fence::{Fences, Inside, policy};
 pub(crate) use self::run::{Delta, KEPT_BYTES_MAX, Plan, Run, Stream};
 use crate::session::Session;
 use crate::wire_error::{WireError, shown};
@@ -101,25 +102,26 @@ impl Drop for Place {
 }
 
 impl Processes {
-    /// Starts a process under a name, if that is free. From now on it can be written to and ended.
-    pub(crate) fn begin<F>(
+    /// Makes a process under a name, if that is free. From now on it can be written to and ended.
+    pub(crate) fn begin<T, F>(
         session: &Arc<Session>,
         name: Name,
         plan: Plan,
         start: F,
-    ) -> Result<Run, WireError>
+    ) -> Result<(Run, T), WireError>
     where
-        F: FnOnce() -> io::Result<Process>,
+        F: FnOnce() -> io::Result<(Process, T)>,
     {
         let mut running = session.processes.running();
         running.may_begin(&name)?;
+        let (process, rest) = start()?;
         let Process {
             input,
             stdout,
             stderr,
             leash,
             life,
-        } = start()?;
+        } = process;
         let held = Held {
             leash: leash.clone(),
             input: input.map_or(Feed::Never, Feed::Open),
@@ -130,14 +132,15 @@ impl Processes {
             session: session.clone(),
             name,
         };
-        Ok(Run {
+        let run = Run {
             place,
             plan,
             stdout,
             stderr,
             leash,
             life,
-        })
+        };
+        Ok((run, rest))
     }
 
     /// Gives a process something to read, in base64, and may end its input.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use raddle_protocol::methods::CommandExec;
 use raddle_protocol::{
     CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams,
-    CommandExecResponse, CommandExecTerminalSize,
+    CommandExecResponse, CommandExecTerminalSize, SandboxPolicy,
 };
 use raddle_sandbox::{Launch, Size, Stdio, environment};
 
@@ -18,8 +18,9 @@ use crate::call::{Call, Reply};
 use crate::rooms::Rooms;
 use crate::rooms::files;
 use crate::rooms::processes::{
-    self, Delta, KEPT_BYTES_MAX, Name, OUTPUT_BYTES, Plan, Processes, Run, Stream, TIME_MS,
+    self, Delta, Inside, KEPT_BYTES_MAX, Name, OUTPUT_BYTES, Plan, Processes, Run, Stream, TIME_MS,
 };
+use crate::session::Session;
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
@@ -28,17 +29,56 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
         reply,
         session,
     } = call;
-    let run = wish(params).and_then(|(name, launch, stdio, plan)| {
-        Processes::begin(&session, name, plan, || rooms.engine.start(launch, stdio))
+    let begun = wish(params).and_then(|wish| {
+        let Wish {
+            name,
+            launch,
+            policy,
+            stdio,
+            plan,
+        } = wish;
+        let (run, start) = Processes::begin(&session, name, plan, || rooms.engine.open(stdio))?;
+        Ok((run, start, launch, policy))
     });
-    match run {
-        Ok(run) => drop(tokio::spawn(answer(run, reply))),
-        Err(error) => reply.error(error),
-    }
+    let (run, start, launch, policy) = match begun {
+        Ok(begun) => begun,
+        Err(error) => return reply.error(error),
+    };
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        match fence(&rooms, &session, launch, policy).await {
+            Ok(inside) => match start.with(inside.fenced.launch.clone()) {
+                Ok(()) => answer(run, reply, inside).await,
+                Err(error) => reply.error(error.into()),
+            },
+            Err(error) => reply.error(error),
+        }
+    });
+}
+
+async fn fence(
+    rooms: &Rooms,
+    session: &Session,
+    launch: Launch,
+    wished: Option<SandboxPolicy>,
+) -> Result<Inside, WireError> {
+    let config = rooms.config_now().await?;
+    let own = rooms.options.paths.own();
+    let policy = processes::policy(wished.as_ref(), &config, &launch.cwd, &own)?;
+    rooms.fences.wrap(session, launch, policy).await
+}
+
+/// What a client wants.
+struct Wish {
+    name: Name,
+    launch: Launch,
+    policy: Option<SandboxPolicy>,
+    stdio: Stdio,
+    plan: Plan,
 }
 
 /// What the client wants, or why that cannot be.
-fn wish(params: CommandExecParams) -> Result<(Name, Launch, Stdio, Plan), WireError> {
+fn wish(params: CommandExecParams) -> Result<Wish, WireError> {
     let refuse = |what: &'static str| Err(WireError::Refused(what.into()));
     let streams = params.tty || params.stream_stdin || params.stream_stdout_stderr;
     if streams && params.process_id.is_none() {
@@ -68,7 +108,6 @@ fn wish(params: CommandExecParams) -> Result<(Name, Launch, Stdio, Plan), WireEr
         cwd,
         env: environment::of(std::env::vars_os(), &changes),
     };
-    let launch = processes::wrap(launch, params.sandbox_policy.as_ref())?;
     let stdio = if params.tty {
         Stdio::Terminal(size(params.size))
     } else {
@@ -93,7 +132,13 @@ fn wish(params: CommandExecParams) -> Result<(Name, Launch, Stdio, Plan), WireEr
         time,
     };
     let name = params.process_id.map_or_else(Name::unnamed, Name::Command);
-    Ok((name, launch, stdio, plan))
+    Ok(Wish {
+        name,
+        launch,
+        policy: params.sandbox_policy,
+        stdio,
+        plan,
+    })
 }
 
 fn size(size: Option<CommandExecTerminalSize>) -> Size {
@@ -115,8 +160,8 @@ fn told(process_id: &str, delta: Delta) -> CommandExecOutputDeltaNotification {
     }
 }
 
-/// Answers when the command is over and all its output was told.
-async fn answer(mut run: Run, reply: Reply<CommandExecResponse>) {
+/// Answers when the command is over and all its output was told. Its fence stands as long.
+async fn answer(mut run: Run, reply: Reply<CommandExecResponse>, _fence: Inside) {
     if let Err(error) = run.started().await {
         return reply.error(error);
     }

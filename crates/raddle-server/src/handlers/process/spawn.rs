@@ -27,7 +27,9 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ProcessSpawn>) {
     let handle = params.process_handle.clone();
     let run = wish(params).and_then(|(launch, stdio, plan)| {
         let name = Name::Process(handle.clone());
-        Processes::begin(&session, name, plan, || rooms.engine.start(launch, stdio))
+        let (run, start) = Processes::begin(&session, name, plan, || rooms.engine.open(stdio))?;
+        start.with(launch)?;
+        Ok(run)
     });
     match run {
         Ok(run) => drop(tokio::spawn(tell(run, handle, reply, session))),

@@ -26,6 +26,7 @@ const KEYS: &[(&str, Kind)] = &[
         "sandbox_mode",
         Kind::OneOf(&["read-only", "workspace-write", "danger-full-access"]),
     ),
+    ("sandbox_network", Kind::Table),
     ("sandbox_workspace_write", Kind::Table),
     ("mcp_servers", Kind::Table),
     ("projects", Kind::Table),
