@@ -10,6 +10,9 @@ use raddle_sandbox::{Launch, Measured, Network, Options, Policy, Read, Rules, Tm
 use crate::cli::Sandbox;
 use crate::home::Home;
 
+/// Where programs are looked for without a `PATH`, as a shell does.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// The fence of this machine.
 pub(crate) fn measure(again: bool) -> Result<Measured> {
     let options = options(&Home::find()?)?;
@@ -27,7 +30,7 @@ pub(crate) fn measuring(home: &Home) -> Result<impl Fn() -> Measured + use<>> {
 }
 
 fn options(home: &Home) -> Result<Options> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
     Ok(Options {
         helper: std::env::current_exe().context("where this program is")?,
         bubblewrap: raddle_sandbox::find_bubblewrap(&path),

@@ -1,5 +1,6 @@
 //! Commands of clients, through the real binary: `command/exec` and its keeper.
 
+mod fence;
 mod flood;
 mod left;
 mod secrets;

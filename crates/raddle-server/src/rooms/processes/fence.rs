@@ -101,6 +101,11 @@ impl Fences {
         let Some(measured) = measured.ok().and_then(|it| it.clone()) else {
             return Err(Refused::NoFence.into());
         };
+        if measured.fence.tier() != Tier::A {
+            // Only a view of the disk of its own hides anything, and clients are told what the second tier
+            // does not hold.
+            rules.hidden.clear();
+        }
         let mut way_out = None;
         if let Some(network) = network {
             let way = WayOut::open(&std::env::temp_dir(), &way_name())?;

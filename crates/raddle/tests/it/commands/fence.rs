@@ -1,0 +1,127 @@
+//! Commands of clients inside the fence.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{answer, exec};
+use crate::support::server::Server;
+
+const DOOR: [&str; 3] = ["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];
+
+/// A repository that is not below `/tmp`, which commands may write.
+fn workspace() -> TempDir {
+    let folder = TempDir::new_in("/var/tmp").expect("a folder");
+    let mut git = Command::new("git");
+    let made = git.args(["init", "-q"]).arg(folder.path()).status();
+    assert!(made.expect("git").success());
+    folder
+}
+
+/// What a script came to under a policy: its exit code and what it said.
+fn run(server: &Server, cwd: &Path, policy: Value, script: &str) -> (i64, String) {
+    let mut client = server.client();
+    let more = json!({"cwd": cwd, "sandboxPolicy": policy});
+    client.send(&exec("run", script, more));
+    let ran = answer(&mut client);
+    let result = &ran["result"];
+    let code = result["exitCode"]
+        .as_i64()
+        .unwrap_or_else(|| panic!("{ran}"));
+    let stdout = result["stdout"].as_str().expect("text");
+    (code, stdout.trim().to_owned())
+}
+
+#[test]
+fn a_command_can_do_what_its_policy_allows_and_no_more() {
+    let server = Server::start(&DOOR);
+    let (workspace, outside) = (workspace(), TempDir::new_in("/var/tmp").expect("a folder"));
+    let outside = outside.path().display();
+    let read = || json!({"type": "readOnly"});
+    let write = || json!({"type": "workspaceWrite"});
+    let only_here =
+        json!({"type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true});
+    let more = json!({"type": "workspaceWrite", "writableRoots": [outside.to_string()]});
+    let home = server.home().display();
+    for (policy, script, works) in [
+        // Without a policy the configuration decides, and it says nothing.
+        (Value::Null, "git status --short".to_owned(), true),
+        (Value::Null, "touch file".to_owned(), false),
+        (read(), "touch file".to_owned(), false),
+        (read(), "touch /tmp/file".to_owned(), false),
+        (write(), "touch file && rm file".to_owned(), true),
+        (write(), "f=$(mktemp) && rm $f".to_owned(), true),
+        (only_here, "touch /tmp/file".to_owned(), false),
+        (write(), format!("touch {outside}/file"), false),
+        (more, format!("touch {outside}/file"), true),
+        (write(), "touch .git/file".to_owned(), false),
+        (write(), "mkdir .codex".to_owned(), false),
+        (write(), "mv .git elsewhere".to_owned(), false),
+        (read(), format!("ls -A {home} | grep ."), false),
+    ] {
+        let (code, said) = run(&server, workspace.path(), policy.clone(), &script);
+        assert_eq!(code == 0, works, "{policy} {script}: {code} {said}");
+    }
+    let left: Vec<_> = std::fs::read_dir(workspace.path())
+        .expect("it is there")
+        .collect();
+    assert_eq!(left.len(), 1, "only .git is left: {left:?}");
+    server.stop();
+}
+
+#[test]
+fn the_network_is_reached_through_the_proxy_or_not_at_all() {
+    // A service of this machine that nobody may reach unless it is listed.
+    let service = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let port = service.local_addr().expect("an address").port();
+    thread::spawn(move || {
+        for stream in service.incoming().flatten() {
+            let mut stream = stream;
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+        }
+    });
+    let list = format!("sandbox_network.allow=[\"127.0.0.1:{port}\"]");
+    let server = Server::start(&[&DOOR[..], &["-c", &list]].concat());
+    let workspace = workspace();
+    let get = |at: &str, host: &str| {
+        format!(
+            "exec 3<>/dev/tcp/127.0.0.1/{at} && printf 'GET http://{host}/ HTTP/1.1\\r\\n\\r\\n' >&3 && cat <&3"
+        )
+    };
+    let granted = json!({"type": "readOnly", "networkAccess": true});
+    let not_granted = json!({"type": "readOnly"});
+    let proxy = "3128";
+    for (policy, script, expected) in [
+        (&granted, get(proxy, &format!("127.0.0.1:{port}")), "hello"),
+        (&granted, get(proxy, "example.com"), "HTTP/1.1 403"),
+        (&granted, get(proxy, "127.0.0.1:1"), "HTTP/1.1 403"),
+        (&granted, get(&port.to_string(), "x"), ""),
+        (
+            &granted,
+            "echo $https_proxy".to_owned(),
+            "http://127.0.0.1:3128",
+        ),
+        (&not_granted, get(proxy, &format!("127.0.0.1:{port}")), ""),
+        (&not_granted, get(&port.to_string(), "x"), ""),
+        (&not_granted, "echo $https_proxy".to_owned(), ""),
+    ] {
+        let script = format!("bash -c {}", quoted(&script));
+        let (_, said) = run(&server, workspace.path(), policy.clone(), &script);
+        let is_as_expected = match expected {
+            "" => said.is_empty(),
+            expected => said.contains(expected),
+        };
+        assert!(is_as_expected, "{policy} {script}: {said}");
+    }
+    server.stop();
+}
+
+fn quoted(script: &str) -> String {
+    format!("'{}'", script.replace('\'', "'\\''"))
+}
