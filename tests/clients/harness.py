@@ -90,6 +90,8 @@ class Bench:
             "HOME": str(self.client_home),
             "CODEX_HOME": str(self.client_home),
             "RADDLE_HOME": str(self.server_home),
+            # What is left behind is found by its environment, so it must not be closed.
+            "RADDLE_DUMPABLE": "1",
             "RADDLE_LOG": "info",
             "RADDLE_LOG_FORMAT": "json",
             "LANG": "C.UTF-8",

@@ -5,7 +5,7 @@ has a turn of text and leaves; then each does what its users do with turns and t
 
 - the terminal client over a websocket: Esc, steering by typing, /compact, /review, the name that it
   asks for in a hidden thread, /rename, /new, /fork, `resume ID` in another process, the list of
-  /resume, /model, two clients in one turn, and coming back by itself when the server was killed in
+  /resume, /model, /diff, two clients in one turn, and coming back by itself when the server was killed in
   a turn and started again.
   Over a unix socket: a turn, Esc and `resume ID`; and a turn at the path where it looks by itself;
 - the Python SDK: streaming, interrupt, steer, compact, name, fork, list, archive and unarchive, and
@@ -55,6 +55,7 @@ import python_sdk
 import readme
 import recorder_check
 import tui
+import tui_diff
 import tui_threads
 import tui_turns
 from harness import Bench, Failure, Parts
@@ -66,6 +67,7 @@ CHECKS = {
     **tui.CHECKS,
     **tui_turns.CHECKS,
     **tui_threads.CHECKS,
+    **tui_diff.CHECKS,
     **python_sdk.CHECKS,
     **acp.CHECKS,
     **llama.CHECKS,
