@@ -78,6 +78,7 @@ fn become_command(words: &mut impl Iterator<Item = OsString>) -> ExitCode {
         ));
         return NOT_FENCED.into();
     }
+    system::heed_interrupts();
     let mut command = Command::new(&program);
     command
         .args(words)
