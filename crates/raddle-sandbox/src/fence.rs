@@ -13,6 +13,7 @@ mod system;
 
 pub use inside::take_over;
 pub use measure::{Finding, Measured, Options, find_bubblewrap, measure};
+pub use system::ignore_interrupts;
 
 use std::ffi::OsString;
 use std::io;

@@ -21,7 +21,8 @@ mod process;
 
 pub use fence::attempt;
 pub use fence::{
-    Fence, Fenced, Finding, Measured, Options, Refused, Tier, find_bubblewrap, measure, take_over,
+    Fence, Fenced, Finding, Measured, Options, Refused, Tier, find_bubblewrap, ignore_interrupts,
+    measure, take_over,
 };
 pub use launch::Launch;
 pub use policy::{Network, PROTECTED, Policy, Read, Rules, Tmp};

@@ -51,6 +51,8 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
         env: std::env::vars_os().collect(),
     };
     let fenced = measure(false)?.fence.wrap(launch, &policy)?;
+    // Also so that we live to tidy up.
+    raddle_sandbox::ignore_interrupts();
     let status = Command::new(&fenced.launch.program)
         .args(&fenced.launch.args)
         .current_dir(&fenced.launch.cwd)

@@ -13,7 +13,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::attempts::{self, HELD, ON_TERMINAL};
 use crate::ground::Ground;
-use crate::ordinary::{ORDINARY, Work};
+use crate::ordinary::{ORDINARY, STORM, Work};
 use crate::usual;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -21,6 +21,8 @@ pub enum Arm {
     A,
     /// The first tier, with every file to read and with network
     Granted,
+    /// The first tier, as on a kernel without Landlock
+    Old,
     B,
     /// Bubblewrap as it is usually called
     Usual,
@@ -47,6 +49,9 @@ impl Arguments {
     pub fn run(&self) -> Result<bool> {
         // For as long as the process lives: whoever loses its terminal is ended.
         let terminal: &Terminal = Box::leak(Box::new(Terminal::open()?));
+        if self.arm == Arm::Old {
+            usual::without_landlock()?;
+        }
         for attempt in attempts::all() {
             match self.make(attempt.name, terminal)? {
                 None => println!("open {}", attempt.name),
@@ -64,11 +69,14 @@ impl Arguments {
     /// The work that can be done in this arm.
     fn work(&self) -> impl Iterator<Item = &'static Work> {
         let arm = self.arm;
+        // The kernel counts no processes of root.
+        let counted = !rustix::process::geteuid().is_root();
         ORDINARY.iter().filter(move |work| match arm {
+            _ if work.name == STORM && !counted => false,
             // Its `/tmp` is the host's, which it may only read.
             Arm::Granted => work.name != "own-tmp",
             Arm::B => work.second_tier,
-            Arm::A => true,
+            Arm::A | Arm::Old => true,
             Arm::Usual | Arm::Open => false,
         })
     }
@@ -93,7 +101,7 @@ impl Arguments {
         let fence = |tier| Fence::new(tier, self.bubblewrap.clone(), program.clone());
         let fenced = |tier, rules| fence(tier).wrap(launch.clone(), &Policy::Fenced(rules));
         let started = match self.arm {
-            Arm::A => fenced(Tier::A, ground.rules(Tier::A, &program))?,
+            Arm::A | Arm::Old => fenced(Tier::A, ground.rules(Tier::A, &program))?,
             Arm::Granted => {
                 let mut rules = ground.rules(Tier::A, &program);
                 rules.read = Read::All;

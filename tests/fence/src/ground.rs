@@ -8,9 +8,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use raddle_sandbox::attempt::{self, Stage};
 use raddle_sandbox::{PROTECTED, Read, Rules, Tier, Tmp};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::FdFlags;
 use tempfile::TempDir;
 
@@ -18,8 +19,19 @@ use crate::raw;
 
 /// A secret in the environment of the process that stands for the server.
 pub const CANARY: &str = "raddle-escapes-canary-5f1c2a";
-/// What the host's message queue is called.
-pub const QUEUE_KEY: i32 = 0x5261_6464;
+/// What the host's message queue is called: the port is nobody else's.
+pub fn queue_key(stage: &Stage) -> usize {
+    0x5261_0000 | usize::from(stage.tcp)
+}
+
+/// How many processes the rules allow.
+pub const PROCESSES_MAX: u64 = 64;
+
+/// How long a process that was killed may take to be gone.
+const MOMENT: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
 
 /// How often a port is looked for that is free for TCP and for datagrams.
 const PORTS: usize = 100;
@@ -65,7 +77,7 @@ impl Ground {
         rustix::io::fcntl_setfd(&leaked, FdFlags::empty())?;
         let make = (libc::IPC_CREAT | 0o600) as usize;
         let queue =
-            raw::call(libc::SYS_msgget, &[QUEUE_KEY as usize, make]).context("a message queue")?;
+            raw::call(libc::SYS_msgget, &[queue_key(&stage), make]).context("a message queue")?;
         let before = look(&stage)?;
         Ok(Self {
             stage,
@@ -85,6 +97,7 @@ impl Ground {
         let readable = self.stage.folder.join("readable");
         let mut rules =
             Rules::workspace_write(vec![self.stage.workspace(), self.stage.folder.join("tree")]);
+        rules.processes_max = Some(PROCESSES_MAX);
         rules.read = Read::Listed(vec![readable.clone(), program.to_owned()]);
         if tier == Tier::A {
             rules.hidden = vec![readable.join("hidden"), readable.join("hidden-file")];
@@ -124,18 +137,22 @@ impl Ground {
         Ok(None)
     }
 
-    /// The pipe opens for writing only if someone reads, and who reads is told to leave when it closes.
+    /// The pipe opens for writing only if someone reads, and who reads is told to leave when it closes. One who
+    /// is about to end gets a moment to do so.
     fn daemon_lives(&self) -> Result<bool> {
-        let pipe = self.stage.workspace().join("daemon");
         let opened = File::options()
             .write(true)
             .custom_flags(libc::O_NONBLOCK)
-            .open(pipe);
-        match opened.map_err(|it| it.raw_os_error()) {
-            Ok(_) => Ok(true),
-            Err(Some(libc::ENOENT | libc::ENXIO)) => Ok(false),
-            Err(error) => bail!("the daemon's pipe does not open: {error:?}"),
-        }
+            .open(self.stage.workspace().join("daemon"));
+        let pipe = match opened {
+            Ok(pipe) => pipe,
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENXIO)) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error).context("the daemon's pipe"),
+        };
+        let gone = poll(&mut [PollFd::new(&pipe, PollFlags::ERR)], Some(&MOMENT))?;
+        Ok(gone == 0)
     }
 
     /// Where attempts leave something that the host may see.

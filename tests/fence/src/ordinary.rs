@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use raddle_sandbox::attempt::Stage;
 use rustix::process::Signal;
 
+use crate::ground::PROCESSES_MAX;
 use crate::raw;
 
 /// Something that a build or a test does.
@@ -19,6 +20,9 @@ pub struct Work {
     pub second_tier: bool,
     pub run: fn(&Stage) -> io::Result<()>,
 }
+
+/// A storm of forks ends at the limit: the only work here that must fail, and does so by itself.
+pub const STORM: &str = "storm-ends";
 
 pub const ORDINARY: &[Work] = &[
     Work {
@@ -115,6 +119,25 @@ pub const ORDINARY: &[Work] = &[
                 raw::exit_now();
             }
             Ok(())
+        },
+    },
+    Work {
+        name: STORM,
+        second_tier: false,
+        run: |_| {
+            let (wait, _hold) = rustix::pipe::pipe()?;
+            for _ in 0..PROCESSES_MAX * 2 {
+                // SAFETY: this thread is the only one.
+                match unsafe { raw::fork() } {
+                    Ok(raw::Fork::Parent) => {}
+                    Ok(raw::Fork::Child) => {
+                        let _ = rustix::io::read(&wait, &mut [0; 1]);
+                        raw::exit_now();
+                    }
+                    Err(_) => return Ok(()),
+                }
+            }
+            Err(io::Error::other("it does not end"))
         },
     },
     Work {

@@ -96,9 +96,21 @@ pub fn filter() -> Result<()> {
         libc::AF_UNIX as u64,
     )?;
     rules.insert(libc::SYS_socket, vec![SeccompRule::new(vec![not_unix])?]);
-    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    refuse(rules, libc::EPERM)
+}
+
+/// Takes Landlock from this process and all that it starts, as if the kernel had none.
+pub fn without_landlock() -> Result<()> {
+    refuse(
+        BTreeMap::from([(libc::SYS_landlock_create_ruleset, Vec::new())]),
+        libc::ENOSYS,
+    )
+}
+
+fn refuse(rules: BTreeMap<i64, Vec<SeccompRule>>, error: i32) -> Result<()> {
+    let refuse = SeccompAction::Errno(error as u32);
     let machine = std::env::consts::ARCH.try_into()?;
-    let program: BpfProgram =
-        SeccompFilter::new(rules, SeccompAction::Allow, refuse, machine)?.try_into()?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, machine)?;
+    let program: BpfProgram = filter.try_into()?;
     Ok(seccompiler::apply_filter(&program)?)
 }

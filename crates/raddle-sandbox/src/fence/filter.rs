@@ -288,3 +288,57 @@ fn sockets() -> Vec<Vec<(u8, SeccompCmpOp, u64)>> {
         ],
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a filter that looks at nothing but the number of the call.
+    fn answer(program: &[sock_filter], number: u32) -> u32 {
+        let mut at = 0;
+        loop {
+            let step = &program[at];
+            let jump = |taken: bool| usize::from(if taken { step.jt } else { step.jf });
+            at += 1 + match u32::from(step.code) {
+                code if code == libc::BPF_RET => return step.k,
+                code if code == libc::BPF_JMP | libc::BPF_JEQ => jump(number == step.k),
+                code if code == libc::BPF_JMP | libc::BPF_JGE => jump(number >= step.k),
+                _ => 0,
+            };
+        }
+    }
+
+    #[test]
+    fn calls_that_hide_their_arguments_and_the_second_door_are_absent() {
+        let absent = absent();
+        let is_absent = |number| answer(&absent, number) == libc::SECCOMP_RET_ERRNO | 38;
+        for number in [435, 437, 0x4000_0000, 0x4000_0027, u32::MAX] {
+            assert!(is_absent(number), "{number:#x}");
+        }
+        for number in [0, 59, 434, 436, 438, 0x3fff_ffff] {
+            assert_eq!(
+                answer(&absent, number),
+                libc::SECCOMP_RET_ALLOW,
+                "{number:#x}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_filter_can_be_built_for_every_plan() {
+        for tier in [Tier::A, Tier::B] {
+            for network in [Network::None, Network::Open] {
+                for write in [Vec::new(), vec!["/w".into()]] {
+                    let plan = Plan {
+                        tier,
+                        network,
+                        read: Vec::new(),
+                        write,
+                        processes_max: None,
+                    };
+                    assert!(refused(&plan).is_ok_and(|it| it.len() > 100));
+                }
+            }
+        }
+    }
+}

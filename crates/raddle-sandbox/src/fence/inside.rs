@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
+use rustix::io::retry_on_intr;
+use rustix::process::{Resource, Rlimit, Signal, WaitOptions, wait};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::plan::Plan;
@@ -79,6 +80,7 @@ fn become_command(words: &mut impl Iterator<Item = OsString>) -> ExitCode {
         ));
         return NOT_FENCED.into();
     }
+    system::heed_interrupts();
     let mut command = Command::new(&program);
     command
         .args(words)
@@ -103,9 +105,14 @@ fn become_command(words: &mut impl Iterator<Item = OsString>) -> ExitCode {
 /// nothing to gain from it.
 fn watch_over(command: &mut Command) -> io::Result<u8> {
     let first = command.spawn()?.id();
+    // Whoever waits for the command to close these must not wait for this process too.
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    rustix::stdio::dup2_stderr(&nothing)?;
     loop {
         // Orphans come here too, and are buried.
-        let Some((pid, status)) = rustix::process::wait(WaitOptions::empty())? else {
+        let Some((pid, status)) = retry_on_intr(|| wait(WaitOptions::empty()))? else {
             continue;
         };
         if pid.as_raw_nonzero().get() as u32 != first {

@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::attempt::{self, Attempt, Stage};
@@ -241,6 +242,8 @@ fn wait(child: &Child) -> io::Result<bool> {
         tv_sec: PATIENCE.as_secs() as i64,
         tv_nsec: 0,
     };
-    let ready = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience))?;
+    // The server has signals of its own, which must not end this early.
+    let ready =
+        retry_on_intr(|| poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience)))?;
     Ok(ready > 0)
 }

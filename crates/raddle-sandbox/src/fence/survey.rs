@@ -158,13 +158,15 @@ impl Seen {
         };
         let common = named_in(&folder.join("commondir"), "", &folder);
         for path in [Some(folder), common].into_iter().flatten() {
+            let writable = |it: &Path| self.write.iter().any(|root| it.starts_with(root));
             match fs::canonicalize(&path) {
-                Ok(path) => {
-                    if self.write.iter().any(|root| path.starts_with(root)) {
-                        self.protected.push(path);
-                    }
+                Ok(path) if writable(&path) => self.protected.push(path),
+                Ok(_) => {}
+                Err(_) if nearest(&path).is_some_and(|it| writable(&it)) => {
+                    return Err(Refused::Lost { path });
                 }
-                Err(_) => return Err(Refused::Lost { path }),
+                // Nobody inside can make it.
+                Err(_) => {}
             }
         }
         Ok(())
@@ -303,6 +305,11 @@ fn named_in(file: &Path, word: &str, folder: &Path) -> Option<PathBuf> {
     let line = bytes.split(|it| *it == b'\n').next()?;
     let path = line.strip_prefix(word.as_bytes())?.trim_ascii();
     (!path.is_empty()).then(|| folder.join(OsStr::from_bytes(path)))
+}
+
+/// The real path of what there is on the way to a path.
+fn nearest(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find_map(|it| fs::canonicalize(it).ok())
 }
 
 /// A link to a folder is none.

@@ -34,6 +34,29 @@ pub(super) fn leave_terminal(terminal: impl AsFd) -> io::Result<()> {
     check(unsafe { libc::ioctl(terminal, libc::TIOCNOTTY as _) }.into()).map(drop)
 }
 
+/// The keys of a terminal that interrupt whoever is in front of it.
+const INTERRUPTS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
+
+/// Leaves what a terminal's keys interrupt to the command. Call it where a fenced command is started in
+/// front of a terminal: bubblewrap stands in front of it too, and would end, and the command with it,
+/// before the command could decide. What is started afterwards inherits this; inside the fence it is undone.
+pub fn ignore_interrupts() {
+    set_interrupts(libc::SIG_IGN);
+}
+
+/// As every program expects to be started.
+pub(super) fn heed_interrupts() {
+    set_interrupts(libc::SIG_DFL);
+}
+
+fn set_interrupts(what: libc::sighandler_t) {
+    for signal in INTERRUPTS {
+        // SAFETY: neither of the two is a function, so nothing of ours runs when a signal comes. It can only fail
+        // for signals that do not exist.
+        unsafe { libc::signal(signal, what) };
+    }
+}
+
 /// The version of Landlock in this kernel; 0 without it.
 pub(super) fn landlock_version() -> i64 {
     const VERSION: c_uint = 1;

@@ -100,6 +100,45 @@ fn the_command_comes_last_and_its_environment_is_packed() {
     }
 }
 
+/// Whatever a model asks to run, and whatever it calls it, the fence is the principal's.
+#[test]
+fn nothing_that_a_command_says_changes_its_fence() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut rules = Rules::workspace_write(vec![folder.path().to_owned()]);
+    rules.protected.clear();
+    let policy = Policy::Fenced(rules);
+    for tier in [Tier::A, Tier::B] {
+        let before = |launch: Launch| {
+            let (program, args) = (launch.program.clone(), launch.args.clone());
+            let wrapped = fence(tier)
+                .wrap(launch, &policy)
+                .expect("it is wrapped")
+                .launch;
+            let fence = wrapped.args.len() - args.len() - 1;
+            assert_eq!(wrapped.args[fence], program);
+            assert_eq!(wrapped.args[fence + 1..], args);
+            (wrapped.program, wrapped.args[..fence].to_vec())
+        };
+        let plain = before(launch(Path::new("/")));
+        for words in [
+            "--bind / /",
+            "-- sh",
+            "write / -- sh",
+            "fence-inside tier b network open write / -- sh",
+            "--share-net --dev-bind / / --",
+        ] {
+            let mut words = words.split(' ').map(OsString::from);
+            let odd = Launch {
+                program: words.next().expect("a word"),
+                args: words.collect(),
+                env: vec![("RADDLE_COMMAND_x".into(), "write /".into())],
+                ..launch(Path::new("/"))
+            };
+            assert_eq!(before(odd), plain);
+        }
+    }
+}
+
 #[test]
 fn the_network_is_the_rules() {
     for (network, own) in [(Network::None, true), (Network::Open, false)] {
@@ -155,6 +194,11 @@ fn what_is_on_the_disk_decides_what_is_protected() {
             name: "a worktree of nothing",
             make: |w| fs::write(w.join(".git"), "gitdir: store\n"),
             expected: Err("store, which is not there"),
+        },
+        Case {
+            name: "a worktree of something that is gone from elsewhere",
+            make: |w| fs::write(w.join(".git"), "gitdir: /gone/store\n"),
+            expected: Ok(&[".git", ".codex"]),
         },
         Case {
             name: "nested repositories",

@@ -1,11 +1,11 @@
 //! `raddle sandbox` and `raddle doctor`: commands inside the fence, and what is said of it.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -254,36 +254,71 @@ fn whoever_kills_the_fence_kills_what_is_in_it() {
     assert_eq!(gone, Ok(1), "what was started in the fence still reads");
 }
 
+/// The first command is still protected when the second one, which stood on the same empty folders, is over.
 #[test]
-fn a_command_keeps_the_terminal_that_it_was_given() {
+fn two_commands_share_what_keeps_names_taken() {
     let place = Place::new();
+    let pipe = place.work().join("pipe");
+    mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
+    let script = "cat pipe; mkdir .codex/x || mkdir .codex && echo made";
+    let first = place
+        .raddle(&["sandbox", "--", "/bin/sh", "-c", script])
+        .spawn()
+        .expect("the binary starts");
+    let go = OpenOptions::new()
+        .write(true)
+        .open(&pipe)
+        .expect("it opens");
+    let second = place.run(&["sandbox", "--", "/bin/true"]);
+    assert!(second.status.success(), "{}", err(&second));
+    drop(go);
+    let first = first.wait_with_output().expect("it ends");
+    assert_eq!(out(&first), "", "{}", err(&first));
+    assert_eq!(place.names(), [".git", "pipe"]);
+}
+
+/// A terminal of its own, in front of which a shell is told something inside the fence.
+fn in_front_of_a_terminal(place: &Place, script: &str) -> (File, Child) {
     let (master, slave) = terminal();
-    let plain = place.raddle(&[
-        "sandbox",
-        "--",
-        "/bin/sh",
-        "-c",
-        "test -t 0 && echo hello > /dev/tty",
-    ]);
-    let ran = Command::new("setsid")
+    let plain = place.raddle(&["sandbox", "--", "/bin/sh", "-c", script]);
+    let variables = plain.get_envs();
+    let child = Command::new("setsid")
         .args(["--ctty", "--wait"])
         .arg(plain.get_program())
         .args(plain.get_args())
-        .envs(
-            plain
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
+        .envs(variables.filter_map(|(name, value)| Some((name, value?))))
         .current_dir(place.work())
         .stdin(slave)
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .expect("it starts");
+    (master.into(), child)
+}
+
+#[test]
+fn a_command_keeps_the_terminal_that_it_was_given() {
+    let place = Place::new();
+    let script = "test -t 0 && echo hello > /dev/tty";
+    let (mut terminal, child) = in_front_of_a_terminal(&place, script);
+    let ran = child.wait_with_output().expect("it ends");
     assert!(ran.status.success(), "{}", err(&ran));
     let mut said = [0; 5];
-    File::from(master)
-        .read_exact(&mut said)
-        .expect("it was said");
+    terminal.read_exact(&mut said).expect("it was said");
     assert_eq!(&said, b"hello");
+}
+
+#[test]
+fn a_command_decides_itself_what_an_interrupt_means() {
+    let place = Place::new();
+    let script = "trap 'echo caught; exit 5' INT; echo ready > /dev/tty; cat";
+    let (mut terminal, child) = in_front_of_a_terminal(&place, script);
+    terminal.read_exact(&mut [0; 5]).expect("it is ready");
+    terminal.write_all(b"\x03").expect("it is typed");
+    let ran = child.wait_with_output().expect("it ends");
+    assert_eq!(out(&ran), "caught\n", "{}", err(&ran));
+    assert_eq!(ran.status.code(), Some(5));
+    assert_eq!(place.names(), [".git"], "nothing is left behind");
 }
 
 fn terminal() -> (OwnedFd, File) {

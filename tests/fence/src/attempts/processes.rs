@@ -9,7 +9,7 @@ use raddle_sandbox::attempt::{Attempt, Stage};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 
-use crate::ground::{CANARY, QUEUE_KEY};
+use crate::ground::{CANARY, queue_key};
 use crate::raw::{self, Fork};
 
 const PTRACE_SEIZE: usize = 0x4206;
@@ -152,7 +152,7 @@ pub const ATTEMPTS: &[Attempt] = &[
         name: "message-queue",
         shows: "queues and shared memory of the host's programs are out of reach",
         second_tier: Open,
-        run: |_| raw::call(libc::SYS_msgget, &[QUEUE_KEY as usize, 0]).map(drop),
+        run: |stage| raw::call(libc::SYS_msgget, &[queue_key(stage), 0]).map(drop),
     },
     // The ground sees whether it lives.
     Attempt {
