@@ -238,7 +238,8 @@ impl Context {
                     sealed: item.sealed.clone(),
                 });
             }
-            ItemBody::Reasoning(_) if !partial => {
+            ItemBody::Reasoning(_) => {
+                // What was cut off is not sealed.
                 if let Some(sealed) = item.sealed.clone() {
                     self.say(Entry::Reasoning(sealed));
                 }
@@ -262,7 +263,6 @@ impl Context {
             }
             // The rest is for people.
             ItemBody::AgentMessage(_)
-            | ItemBody::Reasoning(_)
             | ItemBody::UserMessage(_)
             | ItemBody::Plan(_)
             | ItemBody::Command(_)

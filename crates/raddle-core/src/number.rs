@@ -113,6 +113,13 @@ mod tests {
         }
     }
 
+    #[test]
+    fn seconds_are_whole_and_begin_with_their_first_millisecond() {
+        for (ms, seconds) in [(0, 0), (999, 0), (1_000, 1), (61_500, 61), (-1, -1)] {
+            assert_eq!(Timestamp(ms).seconds(), seconds, "{ms}");
+        }
+    }
+
     /// One after the other, through all that a calendar repeats.
     #[test]
     fn every_day_follows_the_one_before() {

@@ -134,7 +134,8 @@ pub(super) fn end_items(
         let chosen = match which {
             Which::AllButRunning => !open.started,
             Which::Running => open.started,
-            Which::OfCall(call) => !open.started && open.call == call,
+            // Nothing starts while a call runs.
+            Which::OfCall(call) => open.call == call,
         };
         if !chosen || except == Some(&open.item.id) {
             continue;

@@ -428,11 +428,6 @@ impl Thread {
         self.name.as_deref()
     }
 
-    /// The first words of the user.
-    pub fn preview(&self) -> &str {
-        &self.preview
-    }
-
     /// Whether it is hidden from ordinary lists.
     pub fn is_archived(&self) -> bool {
         self.archived
@@ -441,18 +436,6 @@ impl Thread {
     /// Whether it is to be forgotten.
     pub fn is_deleted(&self) -> bool {
         self.deleted
-    }
-
-    /// When it began.
-    pub fn created_at(&self) -> Timestamp {
-        self.identity
-            .as_ref()
-            .map_or(Timestamp(0), |it| it.created_at)
-    }
-
-    /// When it last changed: see [`Event::is_change`](crate::Event::is_change).
-    pub fn updated_at(&self) -> Timestamp {
-        self.updated_at
     }
 
     /// How many turns count.

@@ -5,6 +5,9 @@ use raddle_core::*;
 
 use crate::words;
 
+/// An owner that has more to do than this at once never comes to rest.
+const STEPS_MAX: usize = 1000;
+
 /// A thread that lives, its journal, and what was told of it.
 pub struct Life {
     pub owner: Owner,
@@ -14,6 +17,9 @@ pub struct Life {
     pub now: Timestamp,
     pub bases: Vec<Base>,
     pub starts: Vec<Effect>,
+    pub stops: Vec<Effect>,
+    pub asks: Vec<RequestNumber>,
+    pub deliveries: Vec<(ItemId, RequestNumber, Resolution)>,
     tokens: u64,
     ids: u64,
 }
@@ -30,6 +36,9 @@ impl Life {
             now,
             bases: Vec::new(),
             starts: Vec::new(),
+            stops: Vec::new(),
+            asks: Vec::new(),
+            deliveries: Vec::new(),
             tokens: 0,
             ids: 0,
         };
@@ -48,7 +57,7 @@ impl Life {
 
     /// Lets the owner do all it can do.
     pub fn settle(&mut self) {
-        loop {
+        for _ in 0..STEPS_MAX {
             match self.owner.step(self.now) {
                 Step::Append { after, records, .. } => {
                     let head = self.journal.last().map_or(Seq::ZERO, |record| record.seq);
@@ -65,6 +74,7 @@ impl Life {
                 Step::ReadHead | Step::Wait(_) | Step::Ended(_) => return,
             }
         }
+        panic!("the owner does not come to rest");
     }
 
     fn take(&mut self, outs: Vec<Out>) {
@@ -74,7 +84,12 @@ impl Life {
                 Out::Tell(told) => self.told.push(told),
                 Out::Start(effect) => self.starts.push(effect),
                 Out::SaveBase(base) => self.bases.push(*base),
-                Out::Subscribed(_) | Out::Ask(_) | Out::Deliver(..) | Out::Stop(_) => {}
+                Out::Stop(effect) => self.stops.push(effect),
+                Out::Ask(request) => self.asks.push(request),
+                Out::Deliver(item, request, resolution) => {
+                    self.deliveries.push((item, request, resolution));
+                }
+                Out::Subscribed(_) => {}
             }
         }
     }
@@ -86,6 +101,15 @@ impl Life {
             .offer(Envelope::order(token, command))
             .expect("room in the inbox");
         token
+    }
+
+    /// Plays a line of a rule file, each step in a round of its own.
+    pub fn say(&mut self, line: &str) {
+        for step in line.split(" · ") {
+            let command = words::command(step, self.owner.thread(), self.now);
+            self.report(command);
+            self.settle();
+        }
     }
 
     pub fn report(&mut self, command: Command) {

@@ -1,5 +1,16 @@
 //! The owner's round: what goes out, and when.
 
+/// Snapshots of a thread, and how far they lie apart.
+mod bases;
+/// What waits for the next round, and how much a round takes.
+mod inbox;
+/// The numbers of records: which are used, and which a client may come back with.
+mod numbers;
+/// Text that grows.
+mod texts;
+/// Work that is started and stopped, and who waits for its end.
+mod work;
+
 use raddle_core::ports::AppendError;
 use raddle_core::*;
 
@@ -147,125 +158,42 @@ fn a_request_that_comes_twice_is_carried_out_once() {
     life.settle();
     assert_eq!(send(&mut life, 4, "t4", "same"), started);
 
-    // A day later it is forgotten: the input joins the turn that runs.
-    life.now = life.now.plus_ms(25 * 60 * 60 * 1000);
+    // For a day it is remembered, and then forgotten: the input joins the turn that runs.
+    life.now = life.now.plus_ms(24 * 60 * 60 * 1000);
+    assert_eq!(send(&mut life, 5, "t5", "same"), started);
+    life.now = life.now.plus_ms(1);
     assert_eq!(
-        send(&mut life, 5, "t5", "same"),
+        send(&mut life, 6, "t6", "same"),
         Ok(Outcome::Joined { turn: "t1".into() })
     );
 }
 
+/// The oldest makes room, so that what is remembered stays small.
 #[test]
-fn deltas_of_one_round_are_one_record() {
+fn so_many_requests_are_remembered_by_their_keys() {
     let mut life = idle_life();
-    life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
-    life.settle();
-    for line in [
-        "message i1",
-        "text i1 \"a\"",
-        "text i1 \"b\"",
-        "text i1 \"c\"",
-    ] {
-        let command = words::command(line, life.owner.thread(), life.now);
-        life.report(command);
-    }
-    let records = append(&mut life.owner, life.now);
-    assert_eq!(records.len(), 2);
-    let Body::Delta(delta) = &records[1].body else {
-        panic!("a delta was expected: {records:?}");
-    };
-    assert_eq!((delta.offset, delta.text.as_str()), (0, "abc"));
-    let told = life.owner.appended(Ok(records[1].seq));
-    assert_eq!(
-        told.iter()
-            .filter(|out| matches!(out, Out::Tell(_)))
-            .count(),
-        2
-    );
-}
-
-#[test]
-fn much_text_is_told_in_pieces() {
-    let mut life = idle_life();
-    life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
-    life.settle();
-    let begin = words::command("message i1", life.owner.thread(), life.now);
-    life.report(begin);
-    life.settle();
-    let long = "é".repeat(Delta::BYTES_MAX);
-    let short = "e".repeat(20_000);
-    for text in [long.as_str(), &short, &short] {
-        life.report(Command::AppendText(AppendText {
-            item: ItemId::from("i1"),
-            part: Part::Text,
-            text: text.to_owned(),
-        }));
-    }
-    let mut told = String::new();
-    for record in append(&mut life.owner, life.now) {
-        if let Body::Delta(delta) = record.body {
-            assert!(delta.text.len() <= Delta::BYTES_MAX);
-            assert_eq!(delta.offset, told.len() as u64);
-            told.push_str(&delta.text);
-        }
-    }
-    assert_eq!(told, format!("{long}{short}{short}"));
-}
-
-#[test]
-fn an_interrupt_is_answered_when_the_turn_has_ended() {
-    let mut life = idle_life();
-    life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
-    life.settle();
-    for line in ["call i1 shell \"sleep\" run", "done"] {
-        let command = words::command(line, life.owner.thread(), life.now);
-        life.report(command);
+    let send = |life: &mut Life, number: u64, asked: &str| {
+        let key = Key {
+            principal: "ann".to_owned(),
+            method: "thread/name/set".to_owned(),
+            id: number.to_string(),
+        };
+        let envelope = Envelope::Command {
+            command: words::rename(Some(number.to_string())),
+            token: Some(Token(number)),
+            key: Some((key, asked.to_owned())),
+        };
+        life.owner.offer(envelope).expect("room");
         life.settle();
+        life.replies.pop().expect("a reply").1
+    };
+    for number in 0..1000 {
+        assert_eq!(send(&mut life, number, "first"), Ok(Outcome::Done {}));
     }
-    life.replies.clear();
-    let command = words::command("interrupt t1", life.owner.thread(), life.now);
-    let token = life.order(command);
-    life.settle();
-    assert_eq!(life.replies, []);
-    let command = words::command("ended i1 killed \"\"", life.owner.thread(), life.now);
-    life.report(command);
-    life.settle();
-    assert_eq!(life.replies, [(token, Ok(Outcome::Done {}))]);
-}
-
-#[test]
-fn numbers_that_may_have_been_told_are_not_used_again() {
-    let mut life = idle_life();
-    let head = life.owner.stored();
-    let reserved = life.owner.thread().reserved();
-    life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
-    life.settle();
-    let seen = life.owner.stored();
-
-    // The power goes, and with it everything after the first head.
-    life.journal.retain(|record| record.seq <= head);
-    life.crash();
-    life.settle();
-    let thread = fold(&life.journal);
-    let first = life.journal.iter().find(|record| record.seq > head);
-    assert_eq!(first.map(|record| record.seq), Some(reserved.next()));
-    assert_eq!(thread.cursor(seen), Cursor::Expired);
-    assert_eq!(thread.cursor(head), Cursor::Good);
-    assert_eq!(thread.cursor(thread.head()), Cursor::Good);
-    assert_eq!(thread.cursor(thread.head().next()), Cursor::Expired);
-    assert_eq!(thread.cursor(Seq::ZERO), Cursor::Good);
-}
-
-#[test]
-fn an_owner_that_leaves_in_good_order_leaves_no_gap() {
-    let mut life = idle_life();
-    life.order(Command::Release);
-    life.settle();
-    let head = life.journal.last().map(|record| record.seq);
-    life.crash();
-    life.settle();
-    let next = life.journal.iter().find(|record| Some(record.seq) > head);
-    assert_eq!(next.map(|record| record.seq), head.map(Seq::next));
+    assert_eq!(send(&mut life, 0, "again"), Err(Refusal::KeyReused));
+    assert_eq!(send(&mut life, 1000, "first"), Ok(Outcome::Done {}));
+    assert_eq!(send(&mut life, 0, "again"), Ok(Outcome::Done {}));
+    assert_eq!(send(&mut life, 2, "again"), Err(Refusal::KeyReused));
 }
 
 #[test]
@@ -275,112 +203,6 @@ fn a_deleted_thread_is_not_taken() {
     life.settle();
     life.crash();
     assert_eq!(life.owner.step(life.now), Step::Ended(Ended::Deleted));
-}
-
-#[test]
-fn the_reserve_is_renewed_before_it_is_passed() {
-    let mut life = idle_life();
-    for number in 0..12_000 {
-        life.order(crate::words::rename(Some(number.to_string())));
-        life.settle();
-        assert!(life.owner.stored() <= fold_reserved(&life), "at {number}");
-    }
-    let renewals = life.journal.iter().filter(|record| {
-        matches!(&record.body, Body::Event(event) if matches!(**event, Event::Reserved(_)))
-    });
-    // Every half of a reserve.
-    assert_eq!(renewals.count(), 2);
-}
-
-fn fold_reserved(life: &Life) -> Seq {
-    life.owner.thread().reserved()
-}
-
-#[test]
-fn a_snapshot_is_kept_now_and_then() {
-    let mut life = idle_life();
-    for number in 0..2_500 {
-        life.order(crate::words::rename(Some(number.to_string())));
-        life.settle();
-    }
-    assert_eq!(life.bases.len(), 2);
-    let base = life.bases.pop().expect("a base");
-    let upto = base.thread.head();
-    assert_eq!(
-        base.thread,
-        fold(life.journal.iter().filter(|it| it.seq <= upto))
-    );
-}
-
-#[test]
-fn a_long_message_is_saved_so_that_its_deltas_can_go() {
-    let mut life = idle_life();
-    life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
-    life.settle();
-    let command = words::command("message i1", life.owner.thread(), life.now);
-    life.report(command);
-    let piece = "x".repeat(64 << 10);
-    for _ in 0..40 {
-        let command = Command::AppendText(AppendText {
-            item: "i1".into(),
-            part: Part::Text,
-            text: piece.clone(),
-        });
-        life.report(command);
-        life.settle();
-    }
-    let saved: Vec<usize> = life
-        .journal
-        .iter()
-        .filter_map(|record| match &record.body {
-            Body::Event(event) => match &**event {
-                Event::ItemSaved(it) => Some(it.texts[0].text.len()),
-                _ => None,
-            },
-            Body::Delta(_) => None,
-        })
-        .collect();
-    let total: usize = saved.iter().sum();
-    assert!(saved.len() >= 3, "{saved:?}");
-    assert!(
-        total < 3 * 40 * piece.len(),
-        "{total} bytes saved for {}",
-        40 * piece.len()
-    );
-    let full = Command::AppendText(AppendText {
-        item: "i1".into(),
-        part: Part::Text,
-        text: "x".repeat(8 << 20),
-    });
-    let refused = life.owner.thread().decide(full, life.now);
-    assert_eq!(refused, Err(Refusal::ItemFull));
-}
-
-#[test]
-fn who_subscribes_meets_the_stream_without_a_gap() {
-    let mut life = idle_life();
-    let seen = life.owner.stored();
-    life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
-    let token = Token(77);
-    let subscribe = Envelope::Subscribe {
-        token,
-        seen: Some(seen),
-    };
-    life.owner.offer(subscribe).expect("room");
-    let records = append(&mut life.owner, life.now);
-    let head = records[records.len() - 1].seq;
-    let outs = life.owner.appended(Ok(head));
-    let settled = outs.iter().find_map(|out| match out {
-        Out::Subscribed(settled) => Some(*settled),
-        _ => None,
-    });
-    let wanted = Settled {
-        token,
-        cursor: Cursor::Good,
-        after: seen,
-        head,
-    };
-    assert_eq!(settled, Some(wanted));
 }
 
 #[test]
@@ -412,81 +234,24 @@ fn a_fork_goes_on_from_the_copy_and_leaves_the_turn_behind() {
     assert_eq!(life.bases.len(), 1, "a fork begins with a base");
 }
 
+/// A copy may end anywhere, also between the end of a review and that of its turn.
 #[test]
-fn leaving_and_deleting_end_the_task() {
-    for (command, ended) in [
-        (Command::Release, Ended::Released),
-        (Command::Delete(Delete::default()), Ended::Deleted),
-    ] {
-        let mut life = idle_life();
-        life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
-        life.settle();
-        life.order(command);
-        life.settle();
-        assert_eq!(life.owner.step(life.now), Step::Ended(ended));
-        assert_eq!(life.owner.running().count(), 0);
-    }
-}
-
-#[test]
-fn a_client_that_saw_less_than_was_saved_needs_a_snapshot() {
+fn a_review_that_has_ended_does_not_end_again() {
     let mut life = idle_life();
-    life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
-    life.settle();
-    let before = life.owner.stored();
-    let command = words::command("message i1", life.owner.thread(), life.now);
-    life.report(command);
-    life.settle();
-    let began = life.owner.stored();
-    let piece = |size| {
-        Command::AppendText(AppendText {
-            item: "i1".into(),
-            part: Part::Text,
-            text: "x".repeat(size),
-        })
+    life.say(r#"review t1 "look" · said i1 "fine" · done"#);
+    let leaves = |record: &Record| match &record.body {
+        Body::Event(event) => match &**event {
+            Event::ItemCompleted(it) => matches!(it.item.body, ItemBody::ReviewLeft(_)),
+            _ => false,
+        },
+        Body::Delta(_) => false,
     };
-    life.report(piece(10));
+    let left = life.journal.iter().position(leaves).expect("its end");
+    life.journal.truncate(left + 1);
+    life.crash();
     life.settle();
-    let in_between = life.owner.stored();
-    assert_eq!(life.owner.thread().cursor(in_between), Cursor::Good);
-    life.report(piece(300 << 10));
-    life.settle();
-    let saved = life.owner.stored();
-    let thread = life.owner.thread();
-    // It hears of the item's beginning, and then all its text at once.
-    assert_eq!(thread.cursor(before), Cursor::Good);
-    assert_eq!(thread.cursor(began), Cursor::Expired);
-    assert_eq!(thread.cursor(in_between), Cursor::Expired);
-    assert_eq!(thread.cursor(saved), Cursor::Good);
-    // Once the item is whole, its last form is all anyone needs.
-    let command = words::command("done", life.owner.thread(), life.now);
-    life.report(command);
-    life.settle();
-    assert_eq!(life.owner.thread().cursor(in_between), Cursor::Good);
-}
-
-#[test]
-fn short_reigns_come_to_a_base_too() {
-    let mut life = idle_life();
-    life.bases.clear();
-    for epoch in 2..400 {
-        let mut thread = Thread::new();
-        let mut tail = Tail::default();
-        let newest = life.bases.last().map_or(Seq::ZERO, |it| it.thread.head());
-        for record in &life.journal {
-            thread.apply(record);
-            if record.seq > newest {
-                tail.count(record);
-            }
-        }
-        let found = thread.head();
-        life.owner = Owner::open(thread, found, node(epoch), life.now).since_base(tail);
-        life.order(words::rename(Some(epoch.to_string())));
-        life.settle();
-        life.order(Command::Release);
-        life.settle();
-    }
-    assert_eq!(life.bases.len(), 1, "of about 1200 events");
+    assert_eq!(life.owner.thread().status(), Status::Idle);
+    assert_eq!(life.journal.iter().filter(|it| leaves(it)).count(), 1);
 }
 
 #[test]
@@ -510,26 +275,6 @@ fn what_two_clients_change_is_both_kept() {
     let settings = life.owner.thread().settings();
     assert_eq!(settings.model.as_deref(), Some("m2"));
     assert_eq!(settings.effort.as_deref(), Some("high"));
-}
-
-#[test]
-fn a_large_message_counts_in_full() {
-    let mut life = idle_life();
-    life.bases.clear();
-    // Five messages of 1 MiB each are more than a base may lie behind.
-    for number in 0..5 {
-        let turn = format!("t{number}");
-        life.order(words::start_turn(
-            &turn,
-            TurnKind::Work,
-            Some(&"x".repeat(1 << 20)),
-        ));
-        life.settle();
-        let command = words::command("done", life.owner.thread(), life.now);
-        life.report(command);
-        life.settle();
-    }
-    assert_eq!(life.bases.len(), 1);
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! `when` and `then` may repeat; `later 5s` lets time pass; `refused` names a refusal; `reads` is what
-//! the model would read; `goal` and `queue` are what is left of these. `then` is all that was recorded since the line before it.
+//! the model would read, and `outputs` what it is told came of its calls; `goal` and `queue` are what is left of these. `then` is all that was recorded since the line before it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,6 +60,9 @@ struct Case {
     fresh: Vec<String>,
 }
 
+/// A thread of which more than this follows by itself never comes to rest.
+const STEPS_MAX: usize = 100;
+
 const BEGAN: Timestamp = Timestamp(1_000_000);
 
 impl Case {
@@ -78,13 +81,14 @@ impl Case {
     }
 
     fn advance(&mut self) {
-        loop {
+        for _ in 0..STEPS_MAX {
             let bodies = self.thread.advance(self.now);
             if bodies.is_empty() {
                 return;
             }
             self.take(bodies);
         }
+        panic!("the thread does not come to rest: {:?}", self.fresh.last());
     }
 
     fn run(&mut self, line: &str) -> Result<(), String> {
@@ -148,6 +152,11 @@ fn play(rule: &str) -> Result<(), String> {
                 "reads",
                 rest,
                 &words::read_by_model(&case.records, &case.thread),
+            )?,
+            "outputs" => same(
+                "outputs",
+                rest,
+                &words::outputs(&case.records, &case.thread),
             )?,
             other => return Err(format!("no such line: {other}")),
         }

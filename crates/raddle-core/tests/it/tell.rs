@@ -1,5 +1,11 @@
 //! What the wire says of a life, in the order in which the real server says it.
 
+mod asks;
+mod goal;
+mod items;
+mod open;
+mod thread;
+
 use raddle_core::*;
 use serde_json::{Value, json};
 
@@ -11,10 +17,13 @@ fn told(lines: &[&str]) -> Vec<(String, Value)> {
     let mut life = Life::new();
     life.told.clear();
     for line in lines {
-        let command = words::command(line, life.owner.thread(), life.now);
-        life.report(command);
-        life.settle();
+        life.say(line);
     }
+    shown(&life)
+}
+
+/// What was told, as the wire has it.
+fn shown(life: &Life) -> Vec<(String, Value)> {
     let told = life.told.iter().flat_map(|told| &told.notifications);
     told.map(|it| {
         let params = serde_json::to_value(it).expect("JSON");
@@ -55,11 +64,191 @@ fn a_plain_turn() {
     );
     assert_eq!(told[4].1["item"]["text"], "");
     assert_eq!(told[5].1["delta"], "hel");
+    assert_eq!(told[8].1["tokenUsage"]["last"]["inputTokens"], 10);
     let turn = &told[10].1["turn"];
     assert_eq!(turn["status"], "completed");
     assert_eq!(turn["itemsView"], "summary");
     assert_eq!(turn["items"][0]["text"], "hello");
     assert_eq!(turn["items"].as_array().map(Vec::len), Some(1));
+}
+
+/// What it says comes with its deltas and at its end, also where it had nothing to say while it was open.
+#[test]
+fn an_item_begins_without_its_text() {
+    let text = || "all".to_owned();
+    for (body, members) in [
+        (
+            ItemBody::AgentMessage(AgentMessage {
+                text: text(),
+                phase: None,
+            }),
+            json!({ "text": ["", "all"] }),
+        ),
+        (
+            ItemBody::Plan(PlanText { text: text() }),
+            json!({ "text": ["", "all"] }),
+        ),
+        (
+            ItemBody::Reasoning(Reasoning {
+                summary: vec![text()],
+                content: vec![text()],
+            }),
+            json!({ "summary": [[], ["all"]], "content": [[], ["all"]] }),
+        ),
+    ] {
+        let mut life = Life::new();
+        life.report(words::start_turn("t1", TurnKind::Work, Some("hi")));
+        life.settle();
+        life.told.clear();
+        life.report(Command::CompleteItem(Box::new(CompleteItem {
+            call: 1,
+            item: "i1".into(),
+            body,
+            sealed: None,
+        })));
+        life.settle();
+        let told = shown(&life);
+        assert_eq!(methods(&told), ["item/started", "item/completed"]);
+        for (member, texts) in members.as_object().expect("members") {
+            assert_eq!(told[0].1["item"][member], texts[0], "{member}");
+            assert_eq!(told[1].1["item"][member], texts[1], "{member}");
+        }
+    }
+}
+
+#[test]
+fn each_text_grows_under_its_own_name() {
+    let message = ItemBody::AgentMessage(AgentMessage::default());
+    let thinking = ItemBody::Reasoning(Reasoning::default());
+    for (body, part, method) in [
+        (message, Part::Text, "item/agentMessage/delta"),
+        (
+            ItemBody::Plan(PlanText::default()),
+            Part::Text,
+            "item/plan/delta",
+        ),
+        (
+            thinking.clone(),
+            Part::Summary(0),
+            "item/reasoning/summaryTextDelta",
+        ),
+        (thinking, Part::Content(0), "item/reasoning/textDelta"),
+    ] {
+        let mut life = Life::new();
+        life.report(words::start_turn("t1", TurnKind::Work, Some("hi")));
+        life.settle();
+        life.report(Command::StartItem(Box::new(StartItem {
+            call: 1,
+            item: "i1".into(),
+            body,
+        })));
+        life.settle();
+        life.told.clear();
+        life.report(Command::AppendText(AppendText {
+            item: "i1".into(),
+            part,
+            text: "more".to_owned(),
+        }));
+        life.settle();
+        let told = shown(&life);
+        assert_eq!(methods(&told), [method]);
+        assert_eq!(told[0].1["delta"], "more");
+    }
+}
+
+#[test]
+fn what_every_call_used_is_summed_up() {
+    let mut life = Life::new();
+    for (call, line) in [(1, "start t1 \"hi\""), (2, "start t2 \"more\"")] {
+        life.say(line);
+        life.told.clear();
+        life.report(Command::EndModel(Box::new(EndModel {
+            call,
+            end: ModelEnd::Done {},
+            usage: Some(Usage {
+                input: 100,
+                cached: 40,
+                cache_written: 5,
+                output: 20,
+                reasoning: 7,
+            }),
+        })));
+        life.settle();
+    }
+    let told = shown(&life);
+    let usage = told.iter().find(|it| it.0 == "thread/tokenUsage/updated");
+    let usage = &usage.expect("what was used").1["tokenUsage"];
+    let times = |times: i64| {
+        json!({
+            "inputTokens": 100 * times,
+            "cachedInputTokens": 40 * times,
+            "cacheWriteInputTokens": 5 * times,
+            "outputTokens": 20 * times,
+            "reasoningOutputTokens": 7 * times,
+            "totalTokens": 120 * times,
+        })
+    };
+    assert_eq!(usage["last"], times(1));
+    assert_eq!(usage["total"], times(2));
+}
+
+/// A turn is summed up by its newest whole message, whatever came after it.
+#[test]
+fn a_turn_ends_with_its_last_whole_message() {
+    let tool = [
+        "call i2 shell \"a\" run",
+        "done",
+        "ended i2 ok \"\"",
+        "done",
+    ];
+    for (line, wanted) in [
+        ("said i1 \"hello\"", json!(["hello"])),
+        ("message i1", json!([""])),
+        ("thought i1", json!([])),
+    ] {
+        let told = told(&[&["start t1 \"hi\"", line][..], &tool].concat());
+        let (method, params) = told.last().expect("the turn's end");
+        assert_eq!(method, "turn/completed");
+        let items = params["turn"]["items"].as_array().expect("items");
+        let texts: Value = items.iter().map(|item| item["text"].clone()).collect();
+        assert_eq!(texts, wanted, "{line}");
+    }
+    let told = told(&[
+        "start t1 \"hi\"",
+        "message i1",
+        "text i1 \"he\"",
+        "broke 0s",
+        "done",
+    ]);
+    let (_, params) = told.last().expect("the turn's end");
+    assert_eq!(
+        params["turn"]["items"],
+        json!([]),
+        "of a message that was cut off"
+    );
+}
+
+/// It is shown what is reviewed, and at the end what came of it.
+#[test]
+fn a_review() {
+    for (said, wanted) in [("said i1 \"fine\"", "fine"), ("thought i1", "")] {
+        let told = told(&["review t1 \"look\"", said, "done"]);
+        let shown = told.iter().filter_map(|(method, params)| {
+            let item = &params["item"];
+            let ended = item["completedAtMs"].is_i64();
+            let review = item["review"].as_str()?;
+            Some(json!([method, item["type"], ended, review]))
+        });
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            [
+                json!(["item/started", "enteredReviewMode", false, "changes"]),
+                json!(["item/completed", "enteredReviewMode", true, "changes"]),
+                json!(["item/started", "exitedReviewMode", false, wanted]),
+                json!(["item/completed", "exitedReviewMode", true, wanted]),
+            ]
+        );
+    }
 }
 
 #[test]
@@ -134,20 +323,14 @@ fn an_interrupt() {
 #[test]
 fn a_client_tool_is_asked_and_its_answer_not_announced() {
     let mut life = Life::new();
-    for line in ["start t1 \"hi\"", "call i1 client \"lookup\" ask", "done"] {
-        let command = words::command(line, life.owner.thread(), life.now);
-        life.report(command);
-        life.settle();
-    }
+    life.say(r#"start t1 "hi" · call i1 client "lookup" ask · done"#);
     let (id, method, params) = ask(life.owner.thread(), RequestNumber(0)).expect("a request");
     assert_eq!(id.to_string(), format!("{}:0", words::thread_id()));
     assert_eq!(method, "item/tool/call");
     assert_eq!(params["callId"], "call-i1");
     assert_eq!(params["tool"], "lookup");
     life.told.clear();
-    let command = words::command("answer 0 ann tool \"42\"", life.owner.thread(), life.now);
-    life.report(command);
-    life.settle();
+    life.say("answer 0 ann tool \"42\"");
     let methods: Vec<&str> = life
         .told
         .iter()
@@ -162,11 +345,7 @@ fn a_client_tool_is_asked_and_its_answer_not_announced() {
 fn who_comes_back_hears_a_text_once_however_often_it_was_saved() {
     let mut life = Life::new();
     let mut said = String::new();
-    for line in ["start t1 \"hi\"", "message i1"] {
-        let command = words::command(line, life.owner.thread(), life.now);
-        life.report(command);
-        life.settle();
-    }
+    life.say(r#"start t1 "hi" · message i1"#);
     for letter in ["a", "b", "c", "d", "e"] {
         let text = letter.repeat(200 << 10);
         said.push_str(&text);
@@ -178,16 +357,24 @@ fn who_comes_back_hears_a_text_once_however_often_it_was_saved() {
         life.settle();
     }
     // What a journal keeps: no delta that a later record has settled.
-    let saved = |record: &&Record| match &record.body {
-        Body::Event(event) => matches!(**event, Event::ItemSaved(_)),
-        Body::Delta(_) => false,
-    };
-    assert!(life.journal.iter().filter(saved).count() >= 2);
-    let last = life.journal.iter().rfind(saved).map(|record| record.seq);
-    let kept = life.journal.iter().filter(|record| {
-        let delta = matches!(record.body, Body::Delta(_));
-        !delta || Some(record.seq) > last
-    });
+    let mut kept: Vec<&Record> = Vec::new();
+    let mut saved = 0;
+    for record in &life.journal {
+        if let Body::Event(event) = &record.body
+            && let Some(item) = event.settles()
+        {
+            kept.retain(|it| !matches!(&it.body, Body::Delta(delta) if delta.item == *item));
+            saved += 1;
+        }
+        kept.push(record);
+    }
+    assert!(saved >= 2);
+    let deltas = |record: &&&Record| matches!(record.body, Body::Delta(_));
+    let rest: usize = kept.iter().filter(deltas).count();
+    assert!(
+        rest * Delta::BYTES_MAX < said.len() / 2,
+        "{rest} deltas were kept"
+    );
     let mut thread = Thread::new();
     let mut heard = String::new();
     for record in kept {

@@ -211,6 +211,10 @@ fn answer(words: &[String]) -> Answer {
             output: Output::text(words[1].clone()),
             content: serde_json::json!([]),
         },
+        "fault" => Answer::Tool {
+            output: Output::failure(words[1].clone()),
+            content: serde_json::json!([]),
+        },
         "answers" => Answer::Answers {
             answers: BTreeMap::from([("q".to_owned(), vec![words[1].clone()])]),
         },
@@ -624,20 +628,21 @@ fn cause(cause: &Cause) -> &'static str {
 
 /// Writes what is owed as rule files show it.
 pub fn pending(thread: &Thread) -> String {
-    let effects: Vec<String> = thread
-        .pending()
-        .iter()
-        .map(|effect| match effect {
-            Effect::CallModel { call, .. } => format!("CallModel {call}"),
-            Effect::RunTool { item, .. } => format!("RunTool {item}"),
-            Effect::BeginTurn { .. } => "BeginTurn".to_owned(),
-            Effect::StopTool { item } => format!("StopTool {item}"),
-        })
-        .collect();
+    let effects: Vec<String> = thread.pending().iter().map(effect).collect();
     if effects.is_empty() {
         "nothing".to_owned()
     } else {
         effects.join(" · ")
+    }
+}
+
+/// Writes work as rule files show it.
+pub fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::CallModel { call, .. } => format!("CallModel {call}"),
+        Effect::RunTool { item, .. } => format!("RunTool {item}"),
+        Effect::BeginTurn { .. } => "BeginTurn".to_owned(),
+        Effect::StopTool { item } => format!("StopTool {item}"),
     }
 }
 
@@ -658,33 +663,50 @@ pub fn status(thread: &Thread) -> &'static str {
     }
 }
 
+/// What the model reads.
+fn entries(records: &[Record], thread: &Thread) -> Vec<Entry> {
+    let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
+    Context::of(records.iter().filter(counts)).entries()
+}
+
+/// Writes what the model is told came of its calls as rule files show it.
+pub fn outputs(records: &[Record], thread: &Thread) -> String {
+    let entries = entries(records, thread).into_iter();
+    let outputs = entries.filter_map(|entry| match entry {
+        Entry::Output { output, .. } if output.failed => Some(format!("failed {:?}", output.text)),
+        Entry::Output { output, .. } => Some(format!("{:?}", output.text)),
+        _ => None,
+    });
+    outputs.collect::<Vec<_>>().join(" · ")
+}
+
 /// Writes what the model reads as rule files show it.
 pub fn read_by_model(records: &[Record], thread: &Thread) -> String {
-    let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
-    let context = Context::of(records.iter().filter(counts));
-    let entries = context.entries().into_iter().map(|entry| match entry {
-        Entry::Summary(text) => format!("summary {text:?}"),
-        Entry::User(input) => {
-            let texts: Vec<_> = input
-                .iter()
-                .map(|input| match input {
-                    Input::Text { text, .. } => text.as_str(),
-                    _ => "…",
-                })
-                .collect();
-            format!("user {:?}", texts.join(" "))
-        }
-        Entry::Assistant { text, partial, .. } => {
-            format!(
-                "assistant {}{text:?}",
-                if partial { "partial " } else { "" }
-            )
-        }
-        Entry::Reasoning(_) => "reasoning".to_owned(),
-        Entry::Call(call) => format!("call {}", call.id),
-        Entry::Output { call, .. } => format!("output {call}"),
-        Entry::Note(text) => format!("note {text:?}"),
-        Entry::Developer(text) => format!("developer {text:?}"),
-    });
+    let entries = entries(records, thread)
+        .into_iter()
+        .map(|entry| match entry {
+            Entry::Summary(text) => format!("summary {text:?}"),
+            Entry::User(input) => {
+                let texts: Vec<_> = input
+                    .iter()
+                    .map(|input| match input {
+                        Input::Text { text, .. } => text.as_str(),
+                        _ => "…",
+                    })
+                    .collect();
+                format!("user {:?}", texts.join(" "))
+            }
+            Entry::Assistant { text, partial, .. } => {
+                format!(
+                    "assistant {}{text:?}",
+                    if partial { "partial " } else { "" }
+                )
+            }
+            Entry::Reasoning(_) => "reasoning".to_owned(),
+            Entry::Call(call) => format!("call {}", call.id),
+            Entry::Output { call, .. } => format!("output {call}"),
+            Entry::Note(text) => format!("note {text:?}"),
+            Entry::Developer(text) => format!("developer {text:?}"),
+        });
     entries.collect::<Vec<_>>().join(" · ")
 }

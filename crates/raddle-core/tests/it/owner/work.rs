@@ -1,0 +1,194 @@
+//! Work: started once it is stored, stopped when nobody needs it, and waited for.
+
+use raddle_core::*;
+
+use super::idle_life;
+use crate::words;
+
+#[test]
+fn an_interrupt_is_answered_when_the_turn_has_ended() {
+    let mut life = idle_life();
+    life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
+    life.settle();
+    life.say(r#"call i1 shell "sleep" run · done"#);
+    life.replies.clear();
+    let command = words::command("interrupt t1", life.owner.thread(), life.now);
+    let token = life.order(command);
+    life.settle();
+    assert_eq!(life.replies, []);
+    life.say("ended i1 killed \"\"");
+    assert_eq!(life.replies, [(token, Ok(Outcome::Done {}))]);
+}
+
+/// Only who stops a turn waits for its end.
+#[test]
+fn while_a_turn_stops_others_are_answered_at_once() {
+    let mut life = idle_life();
+    life.say(r#"start t1 "hi" · call i1 shell "sleep" run · done · interrupt t1"#);
+    let token = life.order(words::rename(Some("n".to_owned())));
+    life.settle();
+    assert_eq!(life.replies, [(token, Ok(Outcome::Done {}))]);
+}
+
+/// A call that broke off is made again; the next question begins anew.
+#[test]
+fn a_call_of_the_model_knows_what_it_is_for_and_which_attempt_it_is() {
+    let mut life = idle_life();
+    for (line, purpose, attempt) in [
+        ("rename \"n\"", None, 0),
+        ("start t1 \"hi\"", Some(Purpose::Answer), 1),
+        ("broke 0s", Some(Purpose::Answer), 2),
+        ("steer t1 \"more\"", Some(Purpose::Answer), 2),
+        ("done", Some(Purpose::Answer), 1),
+        ("done", None, 0),
+        ("compact t2", Some(Purpose::Compact), 1),
+    ] {
+        life.say(line);
+        let thread = life.owner.thread();
+        let found = (thread.purpose(), thread.attempt());
+        assert_eq!(found, (purpose, attempt), "{line}");
+    }
+}
+
+#[test]
+fn what_runs_is_known() {
+    let mut life = idle_life();
+    for (line, running) in [
+        ("start t1 \"hi\"", "CallModel 1"),
+        ("call i1 shell \"a\" run", "CallModel 1"),
+        ("done", "RunTool i1"),
+        ("interrupt t1", "RunTool i1 · StopTool i1"),
+        ("ended i1 killed \"\"", ""),
+    ] {
+        life.say(line);
+        let found: Vec<String> = life.owner.running().map(words::effect).collect();
+        assert_eq!(found.join(" · "), running, "{line}");
+    }
+}
+
+/// Work that reported its own end is not stopped, nor is the stopping of work.
+#[test]
+fn what_nobody_waits_for_is_stopped() {
+    for (line, stopped) in [
+        (r#"start t1 "hi" · done"#, ""),
+        (r#"start t1 "hi" · failed "no""#, ""),
+        (r#"start t1 "hi" · interrupt t1"#, "CallModel 1"),
+        (r#"start t1 "hi" · delete"#, "CallModel 1"),
+        (r#"goal to "g" · goes t1"#, ""),
+        (r#"goal to "g" · archive"#, "BeginTurn"),
+        (
+            r#"start t1 "hi" · call i1 shell "a" run · done · ended i1 ok """#,
+            "",
+        ),
+        (
+            r#"start t1 "hi" · call i1 shell "a" run · done · interrupt t1"#,
+            "",
+        ),
+        (
+            r#"start t1 "hi" · call i1 shell "a" run · done · interrupt t1 · ended i1 killed """#,
+            "",
+        ),
+        (
+            r#"start t1 "hi" · call i1 shell "a" run · done · interrupt t1 · release"#,
+            "RunTool i1",
+        ),
+        (
+            r#"start t1 "hi" · call i1 shell "a" run · done · delete"#,
+            "RunTool i1",
+        ),
+    ] {
+        let mut life = idle_life();
+        life.say(line);
+        let stops: Vec<String> = life.stops.iter().map(words::effect).collect();
+        assert_eq!(stops.join(" · "), stopped, "{line}");
+    }
+}
+
+/// A tool that does not end once it was told to is given up.
+#[test]
+fn a_tool_that_does_not_stop_is_stopped_for_good() {
+    let mut life = idle_life();
+    life.say(r#"start t1 "hi" · call i1 shell "sleep" run · done · interrupt t1"#);
+    let wake = life.now.plus_ms(10_000);
+    assert_eq!(life.owner.step(life.now), Step::Wait(Some(wake)));
+    life.now = wake;
+    life.settle();
+    let stops: Vec<String> = life.stops.iter().map(words::effect).collect();
+    assert_eq!(stops, ["RunTool i1"]);
+}
+
+/// A client is asked, and its answer reaches the tool that waits for it, while that runs.
+#[test]
+fn a_running_tool_is_handed_the_answer_to_its_question() {
+    let mut life = idle_life();
+    life.say(r#"start t1 "hi" · call i1 shell "a" ask · done · answer 0 ann accept"#);
+    assert_eq!(life.asks, [RequestNumber(0)]);
+    assert_eq!(life.deliveries, [], "an approval is no answer to a tool");
+    life.say("asks i1 · answer 1 ann decline");
+    assert_eq!(life.asks, [RequestNumber(0), RequestNumber(1)]);
+    let declined = Resolution::Answered {
+        by: "ann".to_owned(),
+        answer: Box::new(Answer::Decline {}),
+    };
+    let delivery = ("i1".into(), RequestNumber(1), declined);
+    assert_eq!(life.deliveries, [delivery]);
+}
+
+/// Of requests that come and go in one round, only those that are open after it are asked.
+#[test]
+fn what_is_settled_already_is_not_asked() {
+    let mut life = idle_life();
+    life.say("start t1 \"hi\"");
+    for line in [
+        "call i1 shell \"a\" ask",
+        "call i2 shell \"b\" ask",
+        "answer 0 ann accept",
+    ] {
+        let command = words::command(line, life.owner.thread(), life.now);
+        life.report(command);
+    }
+    life.settle();
+    assert_eq!(life.asks, [RequestNumber(1)]);
+}
+
+/// Who is told that nothing was stored can try again elsewhere.
+#[test]
+fn an_owner_that_gives_up_says_so_to_everyone() {
+    let mut life = idle_life();
+    life.say("start t1 \"hi\"");
+    let under_way = life.order(words::rename(Some("n".to_owned())));
+    assert!(matches!(life.owner.step(life.now), Step::Append { .. }));
+    let waiting = life.order(words::rename(Some("m".to_owned())));
+    let outs = life.owner.give_up("away for too long".to_owned());
+    let refused = || Err(Refusal::NotStored("away for too long".to_owned()));
+    let call = Effect::CallModel {
+        turn: "t1".into(),
+        call: 1,
+    };
+    assert_eq!(
+        outs,
+        [
+            Out::Reply(under_way, refused()),
+            Out::Reply(waiting, refused()),
+            Out::Stop(call),
+        ]
+    );
+    let ended = Ended::NotStored("away for too long".to_owned());
+    assert_eq!(life.owner.step(life.now), Step::Ended(ended));
+}
+
+#[test]
+fn leaving_and_deleting_end_the_task() {
+    for (command, ended) in [
+        (Command::Release, Ended::Released),
+        (Command::Delete(Delete::default()), Ended::Deleted),
+    ] {
+        let mut life = idle_life();
+        life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
+        life.settle();
+        life.order(command);
+        life.settle();
+        assert_eq!(life.owner.step(life.now), Step::Ended(ended));
+        assert_eq!(life.owner.running().count(), 0);
+    }
+}

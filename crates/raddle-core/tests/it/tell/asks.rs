@@ -1,0 +1,64 @@
+//! Requests, as the wire asks them.
+
+use raddle_core::*;
+use serde_json::{Value, json};
+
+use crate::life::Life;
+use crate::words;
+
+/// The method and the params of a request that a running tool makes, without what names thread, turn and item.
+fn asked(question: Ask) -> (&'static str, Value) {
+    let mut life = Life::new();
+    life.say(r#"start t1 "hi" · call i1 shell "a" run · done"#);
+    life.report(Command::AskForTool(Box::new(AskForTool {
+        item: "i1".into(),
+        ask: question,
+        expires_at: None,
+    })));
+    life.settle();
+    let (_, method, mut params) = ask(life.owner.thread(), RequestNumber(0)).expect("a request");
+    let members = params.as_object_mut().expect("params");
+    let id = words::thread_id().to_string();
+    assert_eq!(members.remove("threadId"), Some(id.into()));
+    assert_eq!(members.remove("turnId"), Some("t1".into()));
+    members.remove("itemId");
+    members.remove("startedAtMs");
+    members.retain(|_, value| !value.is_null());
+    (method, params)
+}
+
+/// A rule is proposed where there is one.
+#[test]
+fn a_command() {
+    for (rule, wanted) in [
+        (vec![], None),
+        (vec!["git".to_owned()], Some(json!(["git"]))),
+    ] {
+        let (method, params) = asked(Ask::Command(AskCommand {
+            command: "git push".to_owned(),
+            cwd: "/w".to_owned(),
+            reason: Some("it reaches outside".to_owned()),
+            actions: vec![],
+            rule,
+        }));
+        assert_eq!(method, "item/commandExecution/requestApproval");
+        assert_eq!(params["command"], "git push");
+        assert_eq!(params["cwd"], "/w");
+        assert_eq!(params["reason"], "it reaches outside");
+        assert_eq!(params.get("proposedExecpolicyAmendment"), wanted.as_ref());
+    }
+}
+
+/// What an MCP server asks is handed on as it came, with who asks beside it.
+#[test]
+fn an_elicitation() {
+    let (method, params) = asked(Ask::Elicitation(AskElicitation {
+        server: "files".to_owned(),
+        body: json!({ "message": "which?", "mode": "form" }),
+    }));
+    assert_eq!(method, "mcpServer/elicitation/request");
+    assert_eq!(
+        params,
+        json!({ "message": "which?", "mode": "form", "serverName": "files" })
+    );
+}
