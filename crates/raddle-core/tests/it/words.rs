@@ -662,7 +662,8 @@ pub fn status(thread: &Thread) -> &'static str {
 pub fn read_by_model(records: &[Record], thread: &Thread) -> String {
     let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
     let context = Context::of(records.iter().filter(counts));
-    let entries = context.entries().into_iter().map(|entry| match entry {
+    let entries = context.entries();
+    let entries = entries.iter().map(|entry| match &**entry {
         Entry::Summary(text) => format!("summary {text:?}"),
         Entry::User(input) => {
             let texts: Vec<_> = input
@@ -677,7 +678,7 @@ pub fn read_by_model(records: &[Record], thread: &Thread) -> String {
         Entry::Assistant { text, partial, .. } => {
             format!(
                 "assistant {}{text:?}",
-                if partial { "partial " } else { "" }
+                if *partial { "partial " } else { "" }
             )
         }
         Entry::Reasoning(_) => "reasoning".to_owned(),
