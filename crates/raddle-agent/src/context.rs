@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use raddle_core::ports::{Journal, ReadError};
-use raddle_core::{Context, Entry, Seq, Span, ThreadId, weight};
+use raddle_core::{Body, Context, Piece, Record, Seq, Span, ThreadId, weight};
 
 use crate::open::PAGE_BYTES;
 
@@ -15,8 +15,8 @@ const KEPT_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Default)]
 pub(crate) struct Shelf(Arc<AtomicU64>);
 
-/// A thread's history as it was last read: the next call reads only what has come since. Whatever is not
-/// kept is read again.
+/// A thread's history as it was last read, and as it went on: what its own task stores is taken in as it is
+/// stored. Whatever is not kept is read again.
 pub(crate) struct History {
     shelf: Shelf,
     read: Mutex<Option<Read>>,
@@ -31,12 +31,51 @@ struct Read {
     bytes: u64,
 }
 
+impl Read {
+    /// Takes in the next record of the thread, if it belongs to this lineage.
+    fn take_in(&mut self, lineage: &[Span], record: &Record) {
+        if lineage.iter().any(|span| span.holds(record.seq)) {
+            self.context.apply(record);
+            if let Body::Event(_) = record.body {
+                // Once as it is, and once as a model is told of it.
+                self.bytes += 2 * weight(&record.body);
+            }
+        }
+        self.upto = record.seq;
+    }
+}
+
 impl History {
     pub(crate) fn new(shelf: Shelf) -> Self {
         Self {
             shelf,
             read: Mutex::default(),
         }
+    }
+
+    /// That of a thread of which nothing is stored yet.
+    pub(crate) fn of_new(shelf: Shelf) -> Self {
+        let history = Self::new(shelf);
+        history.keep(Read::default());
+        history
+    }
+
+    /// This was stored after a record. It is taken in if everything up to that one was.
+    pub(crate) fn follow(&self, lineage: &[Span], after: Seq, records: &[Record]) {
+        let Some(mut read) = self.swap(None) else {
+            return;
+        };
+        if after == Seq::ZERO {
+            read.lineage = lineage.to_vec();
+        }
+        if read.lineage == lineage && read.upto >= after {
+            // Whoever read since it was stored has some of it already.
+            let upto = read.upto;
+            for record in records.iter().filter(|record| record.seq > upto) {
+                read.take_in(lineage, record);
+            }
+        }
+        self.keep(read);
     }
 
     /// What was read of this lineage. Nobody else has it until it is put back.
@@ -70,13 +109,14 @@ impl Drop for History {
     }
 }
 
-/// What the model reads of a thread's lineage, up to its newest record.
+/// What the model reads of a thread's lineage, at least up to its head.
 pub(crate) async fn build(
     journal: &dyn Journal,
     id: ThreadId,
     lineage: &[Span],
+    head: Seq,
     history: &History,
-) -> Result<Vec<Entry>, ReadError> {
+) -> Result<Vec<Piece>, ReadError> {
     let known = history.take(lineage);
     // Only the last stretch of a lineage grows.
     let new = match (&known, lineage.split_last()) {
@@ -89,16 +129,14 @@ pub(crate) async fn build(
         // Of one record not a page is read.
         let is_one = span.until == Some(span.from.next());
         let bytes_max = if is_one { 1 } else { PAGE_BYTES };
-        loop {
+        while after < head {
             let page = journal.read(id, after, bytes_max).await?;
             let Some(last) = page.last() else {
                 break;
             };
             after = last.seq;
             for record in page.iter().filter(|record| span.holds(record.seq)) {
-                read.context.apply(record);
-                read.bytes += weight(&record.body);
-                read.upto = record.seq;
+                read.take_in(std::slice::from_ref(span), record);
             }
             if span.until.is_some_and(|until| after.next() >= until) {
                 break;
@@ -113,6 +151,8 @@ pub(crate) async fn build(
 
 #[cfg(test)]
 mod tests {
+    use raddle_core::{Briefed, Entry, Event, Timestamp, Topic};
+
     use super::*;
 
     fn read(from: u64, bytes: u64) -> Read {
@@ -138,6 +178,57 @@ mod tests {
         assert!(history.take(&lineage(1)).is_none());
         history.keep(read(1, 10));
         assert!(history.take(&lineage(1)).is_some());
+    }
+
+    /// Records with these numbers, each of which the model reads.
+    fn notes(numbers: std::ops::Range<u64>) -> Vec<Record> {
+        let note = |number| {
+            let brief = Briefed {
+                topic: Topic::Environment,
+                text: format!("{number}"),
+                sources: Vec::new(),
+            };
+            Record {
+                seq: Seq(number),
+                at: Timestamp(1),
+                body: Event::Briefed(brief).into(),
+            }
+        };
+        numbers.map(note).collect()
+    }
+
+    #[test]
+    fn what_is_stored_is_taken_in_once_and_without_a_gap() {
+        for (stored, wanted) in [
+            (vec![(0, 1..3), (2, 3..5)], "1 2 3 4"),
+            // Whoever called the model has read some of it since.
+            (vec![(0, 1..3), (1, 2..5)], "1 2 3 4"),
+            // Something between was stored by who knows whom.
+            (vec![(0, 1..3), (3, 4..5)], "1 2"),
+        ] {
+            let history = History::of_new(Shelf::default());
+            for (after, numbers) in stored.clone() {
+                history.follow(&lineage(1), Seq(after), &notes(numbers));
+            }
+            let read = history.take(&lineage(1)).expect("a history");
+            let found = read.context.entries();
+            let found = found.iter().map(|piece| match &**piece {
+                Entry::Note(text) => text.as_str(),
+                other => panic!("{other:?}"),
+            });
+            let found: Vec<&str> = found.collect();
+            assert_eq!(found.join(" "), wanted, "{stored:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_taken_in_where_nothing_was_read() {
+        let history = History::new(Shelf::default());
+        history.follow(&lineage(1), Seq(4), &notes(5..6));
+        assert!(history.take(&lineage(1)).is_none());
+        let history = History::of_new(Shelf::default());
+        history.follow(&lineage(1), Seq(4), &notes(5..6));
+        assert!(history.take(&lineage(1)).is_none());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use raddle_core::ports::{AppendError, Blobs};
 use raddle_core::{
     Answer, Blob, Body, Entry, Event, Image, Input, Item, Output, Record, Resolution,
 };
-use raddle_core::{ItemBody, Refusal, ThreadId};
+use raddle_core::{ItemBody, Piece, Refusal, ThreadId};
 use raddle_protocol as wire;
 
 use crate::{AgentError, Threads};
@@ -183,10 +183,12 @@ pub(crate) const SHOWN_BYTES_MAX: usize = 32 << 20;
 
 /// Puts images in the place of their names, for a model: the newest, as many as fit. Vendors take only so
 /// much, and the rest would be read and sent with every call.
-pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [Entry], bytes_max: usize) {
+pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [Piece], bytes_max: usize) {
     let mut room = bytes_max;
-    for entry in entries.iter_mut().rev() {
-        match entry {
+    // The others stay as they are, and are not written anew.
+    for entry in entries.iter_mut().rev().filter(|it| names_images(it)) {
+        let mut shown = Entry::clone(entry);
+        match &mut shown {
             Entry::User(input) => {
                 for part in input.iter_mut().rev() {
                     let Input::Image { image, .. } = part else {
@@ -214,6 +216,15 @@ pub(crate) async fn look_at(blobs: &dyn Blobs, entries: &mut [Entry], bytes_max:
             | Entry::Call(_)
             | Entry::Note(_) => {}
         }
+        *entry = shown.into();
+    }
+}
+
+fn names_images(entry: &Entry) -> bool {
+    match entry {
+        Entry::User(input) => of_input(input).next().is_some(),
+        Entry::Output { output, .. } => of_output(output).next().is_some(),
+        _ => false,
     }
 }
 
@@ -254,12 +265,16 @@ pub(crate) fn named(record: &Record) -> Vec<&Blob> {
 fn of_item(item: &Item) -> Vec<&Blob> {
     let mut blobs: Vec<&Blob> = item.output.iter().flat_map(of_output).collect();
     if let ItemBody::UserMessage(message) = &item.body {
-        blobs.extend(message.input.iter().filter_map(|part| match part {
-            Input::Image { image, .. } => of_image(image),
-            _ => None,
-        }));
+        blobs.extend(of_input(&message.input));
     }
     blobs
+}
+
+fn of_input(input: &[Input]) -> impl Iterator<Item = &Blob> {
+    input.iter().filter_map(|part| match part {
+        Input::Image { image, .. } => of_image(image),
+        _ => None,
+    })
 }
 
 fn of_output(output: &Output) -> impl Iterator<Item = &Blob> {

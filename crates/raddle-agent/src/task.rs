@@ -175,7 +175,11 @@ impl Task {
     ) -> Self {
         let (reporter, reports) = mpsc::channel(REPORTS);
         let found = owner.stored();
-        let history = Arc::new(History::new(shared.shelf.clone()));
+        let shelf = shared.shelf.clone();
+        let history = match found {
+            Seq::ZERO => History::of_new(shelf),
+            _ => History::new(shelf),
+        };
         Self {
             id,
             shared,
@@ -196,7 +200,7 @@ impl Task {
             looks: Vec::new(),
             settings,
             work: BTreeMap::new(),
-            history,
+            history: Arc::new(history),
             tokens: 0,
             away_since: None,
             failed: None,
@@ -232,6 +236,10 @@ impl Task {
                         tracing::warn!(thread = %self.id, %error, "append failed");
                     }
                     self.failed = result.as_ref().err().cloned();
+                    if self.failed.is_none() {
+                        let lineage = self.owner.thread().lineage();
+                        self.history.follow(lineage, after, &records);
+                    }
                     let outs = self.owner.appended(result);
                     self.show_and_act(outs).await;
                     // While text streams the thread may never come to rest.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use raddle_core::ports::{Blobs, Journal, Model, Prompt, Said};
 use raddle_core::{
     AppendText, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind, ModelEnd,
-    Part, Purpose, Sealed, Span, StartItem,
+    Part, Purpose, Sealed, Seq, Span, StartItem,
 };
 use tokio::sync::mpsc;
 
@@ -21,6 +21,7 @@ pub(crate) struct ModelWork {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) prompt: Prompt,
     pub(crate) lineage: Vec<Span>,
+    pub(crate) head: Seq,
     pub(crate) history: Arc<History>,
     pub(crate) tools: Offered,
     pub(crate) call: u32,
@@ -31,7 +32,9 @@ impl ModelWork {
     /// Asks the model and reports everything it says. Ends early when nobody takes the reports.
     pub(crate) async fn run(mut self) {
         let thread = self.prompt.thread;
-        match context::build(&*self.journal, thread, &self.lineage, &self.history).await {
+        let (lineage, head) = (&self.lineage, self.head);
+        let built = context::build(&*self.journal, thread, lineage, head, &self.history);
+        match built.await {
             Ok(entries) => {
                 self.prompt.entries = entries;
                 // Who condenses works from words: what was too much for a call must not be too much for that.
@@ -42,7 +45,7 @@ impl ModelWork {
                 look_at(&*self.blobs, &mut self.prompt.entries, images).await;
                 if self.prompt.purpose == Purpose::Compact {
                     let condense = Entry::Note(CONDENSE.to_owned());
-                    self.prompt.entries.push(condense);
+                    self.prompt.entries.push(condense.into());
                 }
             }
             Err(error) => {

@@ -4,6 +4,10 @@
 //! anything else is said; input waits until the answer it interrupts is over; a message that was cut
 //! off never stands last: it is followed by what the user said then, or by a word on how it ended.
 
+mod piece;
+
+pub use piece::Piece;
+
 use std::collections::BTreeMap;
 
 use crate::{
@@ -58,13 +62,13 @@ pub enum Entry {
 /// The model's context as it grows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
-    entries: Vec<Entry>,
+    entries: Vec<Piece>,
     /// Calls without an output, in the order they were made.
     unanswered: Vec<String>,
     /// Where these begin.
     calls_from: usize,
     /// Input that came in the middle of an answer.
-    waiting: Vec<Entry>,
+    waiting: Vec<Piece>,
     answering: bool,
     /// Where the newest answer begins.
     answer_from: usize,
@@ -119,8 +123,8 @@ impl Context {
             Event::ItemCompleted(it) => self.complete(&it.item),
             Event::Compacted(it) => {
                 let briefs = self.briefs.values().cloned().map(Entry::Note);
-                self.entries = briefs.collect();
-                self.entries.push(Entry::Summary(it.summary.clone()));
+                let summary = Entry::Summary(it.summary.clone());
+                self.entries = briefs.chain([summary]).map(Piece::from).collect();
                 self.unanswered.clear();
             }
             Event::Briefed(it) => self.brief(it),
@@ -162,7 +166,7 @@ impl Context {
     }
 
     /// What the model reads now. Always well-formed.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<Piece> {
         let mut whole = self.clone();
         if !crate::bugs::planted(crate::bugs::Bug::PoisonedContext) {
             whole.close_calls();
@@ -173,7 +177,7 @@ impl Context {
         // A message that was cut off, and thinking that led to nothing, would be taken for the
         // beginning of the next answer.
         while matches!(
-            entries.last(),
+            entries.last().map(|it| &**it),
             Some(Entry::Assistant { partial: true, .. } | Entry::Reasoning(_))
         ) {
             entries.pop();
@@ -184,8 +188,10 @@ impl Context {
     /// A message that was cut off and is gone on with: the user has seen it, so the model reads it too, and
     /// is told how it ended.
     fn go_on(&mut self) {
-        if let Some(Entry::Assistant { partial: true, .. }) = self.entries.last() {
-            self.entries.push(Entry::Note(CUT_OFF.to_owned()));
+        let last = self.entries.last().map(|it| &**it);
+        if let Some(Entry::Assistant { partial: true, .. }) = last {
+            let note = Entry::Note(CUT_OFF.to_owned());
+            self.entries.push(note.into());
         }
     }
 
@@ -193,10 +199,10 @@ impl Context {
     /// takes offence. Thinking that led to a call stays with it.
     fn forget_thinking(&mut self) {
         let from = self.answer_from.min(self.entries.len());
-        let calls = |entry: &Entry| matches!(entry, Entry::Call(_));
+        let calls = |entry: &Piece| matches!(**entry, Entry::Call(_));
         if !self.entries[from..].iter().any(calls) {
             let answer = self.entries.split_off(from).into_iter();
-            let rest = answer.filter(|entry| !matches!(entry, Entry::Reasoning(_)));
+            let rest = answer.filter(|entry| !matches!(**entry, Entry::Reasoning(_)));
             self.entries.extend(rest);
         }
     }
@@ -206,7 +212,7 @@ impl Context {
             (Topic::Instructions, "") => NO_INSTRUCTIONS,
             (_, text) => text,
         };
-        self.waiting.push(Entry::Note(note.to_owned()));
+        self.wait(Entry::Note(note.to_owned()));
         self.settle();
         if it.text.is_empty() {
             self.briefs.remove(&it.topic);
@@ -217,7 +223,7 @@ impl Context {
 
     fn hear(&mut self, item: &Item) {
         if let ItemBody::UserMessage(message) = &item.body {
-            self.waiting.push(Entry::User(message.input.clone()));
+            self.wait(Entry::User(message.input.clone()));
             self.settle();
         }
     }
@@ -245,20 +251,20 @@ impl Context {
                 }
             }
             ItemBody::HookPrompt(HookPrompt { pieces }) => {
-                let notes = pieces.iter().map(|piece| Entry::Note(piece.text.clone()));
-                self.waiting.extend(notes);
+                for piece in pieces {
+                    self.wait(Entry::Note(piece.text.clone()));
+                }
                 self.settle();
             }
             ItemBody::ReviewEntered(Review {
                 prompt: Some(prompt),
                 ..
             }) => {
-                self.waiting.push(Entry::User(vec![Input::text(prompt)]));
+                self.wait(Entry::User(vec![Input::text(prompt)]));
                 self.settle();
             }
             ItemBody::ToolOutput(ToolOutput { name, output, .. }) => {
-                let note = format!("Output of {name}: {output}");
-                self.waiting.push(Entry::Note(note));
+                self.wait(Entry::Note(format!("Output of {name}: {output}")));
                 self.settle();
             }
             // The rest is for people.
@@ -286,9 +292,9 @@ impl Context {
     /// call and its output: a message may be whole only after the calls that came behind it.
     fn say(&mut self, entry: Entry) {
         if self.unanswered.is_empty() {
-            return self.entries.push(entry);
+            return self.entries.push(entry.into());
         }
-        self.entries.insert(self.calls_from, entry);
+        self.entries.insert(self.calls_from, entry.into());
         self.calls_from += 1;
     }
 
@@ -296,7 +302,7 @@ impl Context {
         if self.unanswered.is_empty() {
             self.calls_from = self.entries.len();
         }
-        self.entries.push(Entry::Call(call.clone()));
+        self.entries.push(Entry::Call(call.clone()).into());
         self.unanswered.push(call.id.clone());
     }
 
@@ -306,18 +312,20 @@ impl Context {
         // A call that was condensed away has nowhere to be answered.
         if let Some(open) = open {
             self.unanswered.remove(open);
-            self.entries.push(Entry::Output {
-                call: call.to_owned(),
-                output,
-            });
+            let call = call.to_owned();
+            self.entries.push(Entry::Output { call, output }.into());
         }
     }
 
     fn close_calls(&mut self) {
         for call in std::mem::take(&mut self.unanswered) {
             let output = Output::failure(NO_OUTPUT);
-            self.entries.push(Entry::Output { call, output });
+            self.entries.push(Entry::Output { call, output }.into());
         }
+    }
+
+    fn wait(&mut self, entry: Entry) {
+        self.waiting.push(entry.into());
     }
 
     /// What waited is heard once no answer and no call is in the way.
@@ -329,13 +337,13 @@ impl Context {
 }
 
 /// What the model reads of history that did not happen here: the same order as if it had.
-fn injected(items: &[Injected]) -> Vec<Entry> {
+fn injected(items: &[Injected]) -> Vec<Piece> {
     let mut context = Context::new();
     for item in items {
         match item {
-            Injected::User { input } => context.waiting.push(Entry::User(input.clone())),
-            Injected::Developer { text } => context.waiting.push(Entry::Developer(text.clone())),
-            Injected::Note { text } => context.waiting.push(Entry::Note(text.clone())),
+            Injected::User { input } => context.wait(Entry::User(input.clone())),
+            Injected::Developer { text } => context.wait(Entry::Developer(text.clone())),
+            Injected::Note { text } => context.wait(Entry::Note(text.clone())),
             Injected::Assistant { text } => context.say(Entry::Assistant {
                 text: text.clone(),
                 partial: false,

@@ -22,7 +22,7 @@ mod thread;
 #[cfg(feature = "planted")]
 pub use bugs::{Bug, plant, small_bounds};
 pub use command::*;
-pub use context::{Context, Entry};
+pub use context::{Context, Entry, Piece};
 pub use number::{Epoch, Seq, Timestamp};
 pub use owner::{
     Ended, Envelope, Inbox, Node, Out, Owner, Settled, Step, Tail, Token, Told, weight,

@@ -58,6 +58,13 @@ struct State {
 }
 
 impl State {
+    /// What was taken counts as written.
+    fn wrote(&mut self) {
+        let written = std::mem::take(&mut self.taken);
+        self.bytes -= written;
+        self.written += written as u64;
+    }
+
     /// Gives a frame the memory in which it waits.
     fn settle(&mut self, frame: Bytes) -> Bytes {
         if frame.len() > SHORT_BYTES_MAX {
@@ -270,38 +277,46 @@ impl Outgoing {
 
     /// Waits for frames and moves them all into `batch`. What was taken before counts as written.
     pub async fn take(&self, batch: &mut Vec<Bytes>) -> Written {
-        self.take_at(&self.queue.filled, batch).await
-    }
-
-    /// The same for a writer that waits for a bell of its own; someone must [`Outgoing::ring`] it.
-    pub(crate) async fn take_at(&self, bell: &Notify, batch: &mut Vec<Bytes>) -> Written {
         batch.clear();
         loop {
             if let Some(written) = self.take_now(batch) {
                 return written;
             }
-            bell.notified().await;
+            self.filled().await;
         }
     }
 
-    /// Rings whenever there is something to take, until the peer is gone.
+    /// Resolves when there may be something to take.
     ///
-    /// A writer on another thread would wake for the first frame of many and take that one alone. This
-    /// runs beside those who send, so it rings when they pause, and the writer takes all of them.
-    pub(crate) async fn ring(&self, bell: &Notify) {
-        while !self.is_gone() {
-            self.queue.filled.notified().await;
-            bell.notify_one();
-        }
-        // Whoever came to wait since the last ring must see that it is over.
-        bell.notify_one();
+    /// A writer on another thread would wake for the first frame of many and take that one alone. Who waits
+    /// for this beside those who send wakes when they pause, and all of them can be taken.
+    pub(crate) async fn filled(&self) {
+        self.queue.filled.notified().await;
     }
 
-    fn take_now(&self, batch: &mut Vec<Bytes>) -> Option<Written> {
+    /// Moves all frames into `batch` if they are no longer than this together, each with the end of its line;
+    /// says whether it did.
+    pub(crate) fn take_short(&self, bytes_max: usize, batch: &mut Vec<Bytes>) -> bool {
         let mut state = self.state();
-        let written = std::mem::take(&mut state.taken);
-        state.bytes -= written;
-        state.written += written as u64;
+        let is_short = state.taken == 0 && state.bytes + state.frames.len() <= bytes_max;
+        if !is_short || state.frames.is_empty() {
+            return false;
+        }
+        state.taken = state.bytes;
+        batch.extend(state.frames.drain(..));
+        true
+    }
+
+    /// What was taken is written.
+    pub(crate) fn wrote(&self) {
+        self.state().wrote();
+        self.queue.drained.notify_waiters();
+    }
+
+    /// Takes what there is. What was taken before counts as written.
+    pub(crate) fn take_now(&self, batch: &mut Vec<Bytes>) -> Option<Written> {
+        let mut state = self.state();
+        state.wrote();
         let written = if state.frames.is_empty() {
             state.close.clone().map(Written::Closed)
         } else {

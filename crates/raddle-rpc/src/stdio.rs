@@ -2,34 +2,31 @@
 //!
 //! Both ends are plain threads: the descriptors may be shared with a terminal or another process, so
 //! they are never switched to non-blocking, nor expected to be blocking, and a stalled reader stalls
-//! only its thread. Stdout belongs to this file; nothing else in Raddle may write to it.
+//! only its thread. What is short goes into an empty pipe without waking that thread. Stdout belongs to
+//! this file; nothing else in Raddle may write to it.
 
+mod pen;
 mod pipe;
 
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
-use bytes::Bytes;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use self::pipe::Pipe;
+use self::pen::Desk;
 use crate::connection::{Batch, Batches};
-use crate::{Connection, Frame, Incoming, Limits, Lines, Loss, Outgoing, Peer, Transport, Written};
+use crate::{Connection, Frame, Incoming, Limits, Lines, Loss, Outgoing, Peer, Transport};
 
 /// How many batches of lines may wait to be taken.
 const BATCHES: usize = 4;
 
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
-
-/// Short frames are written together; one longer than this is written from where it is.
-const TOGETHER_BYTES: usize = 64 << 10;
 
 /// The connection to whoever started this process.
 pub fn stdio(limits: Limits) -> io::Result<Connection> {
@@ -62,15 +59,15 @@ where
     })?;
 
     let runtime = Handle::current();
-    let bell = Arc::new(Notify::new());
-    let (queue, rung) = (outgoing.clone(), bell.clone());
-    runtime.spawn(async move { queue.ring(&rung).await });
-    let queue = outgoing.clone();
+    let desk = Arc::new(Desk::new(output, outgoing.clone(), limits.write));
+    let beside = desk.clone();
+    runtime.spawn(async move { beside.write_short().await });
     let lost = loss.clone();
+    let queue = outgoing.clone();
     thread::Builder::new()
         .name("stdout".into())
         .spawn(move || {
-            if let Err(error) = write(&runtime, &output, &queue, &bell, limits.write) {
+            if let Err(error) = desk.write(&runtime) {
                 tracing::info!(%error, "answers are lost");
                 lost.note(format!("answers are lost: {error}"));
             }
@@ -163,38 +160,6 @@ fn read(input: &impl AsFd, mut lines: Lines, ahead: &mut Ahead) -> io::Result<()
         }
     }
     Ok(())
-}
-
-fn write(
-    runtime: &Handle,
-    output: &impl AsFd,
-    queue: &Outgoing,
-    bell: &Notify,
-    deadline: Duration,
-) -> io::Result<()> {
-    let mut pipe = Pipe::new(output, deadline);
-    let mut frames: Vec<Bytes> = Vec::new();
-    let mut text = Vec::new();
-    loop {
-        match runtime.block_on(queue.take_at(bell, &mut frames)) {
-            Written::Closed(_) => return Ok(()),
-            Written::Frames => {}
-        }
-        for frame in frames.drain(..) {
-            if text.len() + frame.len() > TOGETHER_BYTES {
-                pipe.write_all(&text)?;
-                text.clear();
-            }
-            if frame.len() > TOGETHER_BYTES {
-                pipe.write_all(&frame)?;
-            } else {
-                text.extend_from_slice(&frame);
-            }
-            text.push(b'\n');
-        }
-        pipe.write_all(&text)?;
-        text.clear();
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A journal in one SQLite file, for everyone who has one machine.
 //!
-//! One thread of the process writes, and what waits while it commits goes into the next commit. An
+//! One thread of the process writes, and what waits while it commits goes into the next commit; a little text
+//! is written on the spot while that thread is idle. An
 //! append of class *power* is synced before it is answered; one of class *process* is in the system's
 //! hands when it is answered, and on the disk with the next sync. Other threads read beside it.
 //! Several processes may share the folder.
@@ -281,6 +282,9 @@ impl Journal for LocalJournal {
                 .map_err(|error| AppendError::Unavailable(error.to_string()))?;
             if !beside.is_empty() {
                 self.write_files(beside).await?;
+            }
+            if let Some(outcome) = self.writer.append_now(&append) {
+                return outcome;
             }
             let append = |answer| Write::Append(append, answer);
             self.writer.write(append).await

@@ -41,7 +41,7 @@ impl Model for Configured {
                 prompt,
             })),
             ids: BTreeMap::new(),
-            vendor: String::new(),
+            vendor: Arc::default(),
         })
     }
 }
@@ -53,7 +53,7 @@ struct Answering {
     /// Our ids for the vendor's items: a vendor may use one again in its next answer.
     ids: BTreeMap<Arc<str>, ItemId>,
     /// Whose sealed items these are.
-    vendor: String,
+    vendor: Arc<str>,
 }
 
 enum State {
@@ -90,7 +90,7 @@ impl Answering {
                 State::Asked(asked) => {
                     let provider = asked.provider().await?;
                     self.tries.limit(&provider);
-                    self.vendor = provider::vendor(&provider);
+                    self.vendor = provider::vendor(&provider).into();
                     let stream = asked.begin(&provider, &self.vendor).await?;
                     self.state = State::Streaming(Box::new(stream));
                 }
@@ -106,23 +106,26 @@ impl Answering {
 
 impl Asked {
     async fn provider(&self) -> Result<Provider, CallFailed> {
-        let (providers, name) = (
-            self.providers.clone(),
-            self.prompt.settings.provider.clone(),
-        );
-        let found = tokio::task::spawn_blocking(move || providers.get(name.as_deref())).await;
-        found
-            .map_err(|error| CallFailed::NotConfigured(error.to_string()))?
-            .map_err(|error| CallFailed::NotConfigured(error.to_string()))
+        let name = self.prompt.settings.provider.clone();
+        let found = match self.providers.at_hand(name.as_deref()) {
+            Some(found) => found,
+            None => {
+                let providers = self.providers.clone();
+                tokio::task::spawn_blocking(move || providers.get(name.as_deref()))
+                    .await
+                    .map_err(|error| CallFailed::NotConfigured(error.to_string()))?
+            }
+        };
+        found.map_err(|error| CallFailed::NotConfigured(error.to_string()))
     }
 
-    async fn begin(&self, provider: &Provider, vendor: &str) -> Result<Stream, CallFailed> {
+    async fn begin(&self, provider: &Provider, vendor: &Arc<str>) -> Result<Stream, CallFailed> {
         let model = self.prompt.settings.model.clone().ok_or_else(|| {
             let what = "no model is configured; set `model` in config.toml";
             CallFailed::NotConfigured(what.to_owned())
         })?;
         let endpoint = provider::endpoint(provider)?;
-        let request = request::request(&self.prompt, model, vendor);
+        let request = request::request(&self.prompt, model, vendor)?;
         let limits = provider::limits(provider);
         Ok(self.client.responses(&endpoint, &request, limits).await?)
     }

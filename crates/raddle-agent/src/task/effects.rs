@@ -33,6 +33,7 @@ impl Task {
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
                     },
                     lineage: thread.lineage().to_vec(),
+                    head: self.owner.stored(),
                     history: self.history.clone(),
                     tools,
                     call: *call,

@@ -5,7 +5,9 @@ use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
 use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
-use raddle_core::{AgentMessage, Entry, Input, ItemBody, ItemId, ModelEnd, Part, Sealed, Usage};
+use raddle_core::{
+    AgentMessage, Entry, Input, ItemBody, ItemId, ModelEnd, Part, Piece, Sealed, Usage,
+};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -25,7 +27,7 @@ pub enum Line {
 /// One list of lines for each call.
 pub struct Script {
     calls: Mutex<VecDeque<Vec<Line>>>,
-    prompts: Mutex<Vec<Vec<Entry>>>,
+    prompts: Mutex<Vec<Vec<Piece>>>,
     dropped: Arc<Notify>,
 }
 
@@ -40,27 +42,29 @@ impl Script {
 
     /// What was said so far, in words, for each call.
     pub fn prompts(&self) -> Vec<String> {
-        let said = |entries: &Vec<Entry>| {
+        let said = |entries: &Vec<Piece>| {
             let said = entries
                 .iter()
-                .filter(|entry| !matches!(entry, Entry::Note(_)));
-            said.map(in_words).collect::<Vec<_>>().join(" · ")
+                .filter(|entry| !matches!(***entry, Entry::Note(_)));
+            said.map(|entry| in_words(entry))
+                .collect::<Vec<_>>()
+                .join(" · ")
         };
         self.whole().iter().map(said).collect()
     }
 
     /// What was read beside that.
     pub fn notes(&self) -> Vec<Vec<String>> {
-        let note = |entry: &Entry| match entry {
+        let note = |entry: &Piece| match &**entry {
             Entry::Note(text) => Some(text.clone()),
             _ => None,
         };
-        let notes = |entries: &Vec<Entry>| entries.iter().filter_map(note).collect();
+        let notes = |entries: &Vec<Piece>| entries.iter().filter_map(note).collect();
         self.whole().iter().map(notes).collect()
     }
 
     /// All that was read, for each call.
-    pub fn whole(&self) -> Vec<Vec<Entry>> {
+    pub fn whole(&self) -> Vec<Vec<Piece>> {
         self.prompts.lock().expect("prompts").clone()
     }
 

@@ -2,7 +2,7 @@
 
 use super::Waiting;
 use crate::{
-    Call, Entry, ItemBody, ItemId, ModelEnd, Part, Purpose, Sealed, Settings, ThreadId, Usage,
+    Call, ItemBody, ItemId, ModelEnd, Part, Piece, Purpose, Sealed, Settings, ThreadId, Usage,
 };
 
 /// A model that can be asked.
@@ -33,7 +33,7 @@ pub struct Prompt {
     /// What it may call.
     pub tools: Vec<ToolSpec>,
     /// What came before.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Piece>,
     /// A schema that the last message must fit.
     pub output_schema: Option<serde_json::Value>,
 }

@@ -1,12 +1,12 @@
 //! The model's context, where rule files cannot reach.
 
-use raddle_core::Entry;
+use raddle_core::{Entry, Piece};
 
 /// Every call has one output before anything else is said, and nothing cut off stands last.
-pub fn assert_well_formed(entries: &[Entry]) {
+pub fn assert_well_formed(entries: &[Piece]) {
     let mut open: Vec<&str> = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
-        match entry {
+        match &**entry {
             Entry::Call(call) => open.push(&call.id),
             Entry::Output { call, .. } => {
                 let place = open.iter().position(|it| it == call);
@@ -19,7 +19,7 @@ pub fn assert_well_formed(entries: &[Entry]) {
             }
             Entry::Summary(_) => {
                 let before = entries[..at].iter();
-                let mut others = before.filter(|entry| !matches!(entry, Entry::Note(_)));
+                let mut others = before.filter(|entry| !matches!(***entry, Entry::Note(_)));
                 assert_eq!(
                     others.next(),
                     None,
@@ -31,7 +31,7 @@ pub fn assert_well_formed(entries: &[Entry]) {
         }
     }
     assert!(open.is_empty(), "calls without outputs: {entries:?}");
-    if let Some(Entry::Assistant { partial, .. }) = entries.last() {
+    if let Some(Entry::Assistant { partial, .. }) = entries.last().map(|it| &**it) {
         assert!(
             !partial,
             "a message that was cut off stands last: {entries:?}"

@@ -102,7 +102,7 @@ proptest! {
                     let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
                     let entries = Context::of(life.journal[..=at].iter().filter(counts)).entries();
                     for text in last.values() {
-                        let note = Entry::Note(text.clone());
+                        let note = Piece::from(Entry::Note(text.clone()));
                         prop_assert_eq!(entries.iter().rfind(|it| **it == note), Some(&note));
                     }
                 }

@@ -666,7 +666,8 @@ pub fn status(thread: &Thread) -> &'static str {
 /// What the model reads.
 fn entries(records: &[Record], thread: &Thread) -> Vec<Entry> {
     let counts = |record: &&Record| thread.lineage().iter().any(|span| span.holds(record.seq));
-    Context::of(records.iter().filter(counts)).entries()
+    let entries = Context::of(records.iter().filter(counts)).entries();
+    entries.iter().map(|entry| Entry::clone(entry)).collect()
 }
 
 /// Writes what the model is told came of its calls as rule files show it.

@@ -1,17 +1,21 @@
 //! What a model is asked, in this wire's words.
 
+use std::sync::Arc;
+
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// What a model is asked, in this wire's words. What is not said is left to the vendor.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The model.
     pub model: String,
     /// What it should know before everything else.
     pub instructions: String,
-    /// What was said so far, as this wire's items.
-    pub input: Vec<Value>,
+    /// What was said so far, as this wire's items. They are written already: a history is long, and all of it
+    /// is sent with every call.
+    pub input: Vec<Arc<RawValue>>,
     /// What it may call, as this wire describes tools.
     pub tools: Vec<Value>,
     /// Whether it must call, or what: `auto`, `none`, `required`, or an object that names a tool.
@@ -44,7 +48,7 @@ struct Body<'a> {
     tool_choice: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
-    input: &'a [Value],
+    input: Vec<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<Reasoning<'a>>,
     #[serde(skip_serializing_if = "<[&str]>::is_empty")]
@@ -92,7 +96,7 @@ impl Request {
             tools: &self.tools,
             tool_choice: self.tool_choice.as_ref(),
             parallel_tool_calls: self.parallel_tool_calls,
-            input: &self.input,
+            input: self.input.iter().map(|it| &**it).collect(),
             reasoning: thinks.then_some(Reasoning { effort, summary }),
             // The vendor stores nothing, so its thinking must come back to us, sealed. A model that does
             // not think refuses to be asked for it.

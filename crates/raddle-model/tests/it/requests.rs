@@ -3,7 +3,7 @@ use std::path::Path;
 use raddle_model::Request;
 use serde_json::{Value, json};
 
-use crate::support::{LIMITS, Vendor, asking};
+use crate::support::{LIMITS, Vendor, asking, items};
 
 /// Compares what is sent with a file. Written anew with `RADDLE_GOLDEN=write`, to be read as a diff.
 async fn check(name: &str, request: &Request) {
@@ -32,7 +32,7 @@ async fn everything_that_can_be_said() {
     let request = Request {
         model: "big".to_owned(),
         instructions: "Be brief.".to_owned(),
-        input: vec![
+        input: items(&[
             json!({"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "rules"}]}),
             json!({"type": "message", "role": "user", "content": [
                 {"type": "input_text", "text": "what is this"},
@@ -41,7 +41,7 @@ async fn everything_that_can_be_said() {
             json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}),
             json!({"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}),
             json!({"type": "function_call_output", "call_id": "c1", "output": "a loom"}),
-        ],
+        ]),
         tools: vec![
             json!({"type": "function", "name": "look", "strict": false,
                 "parameters": {"type": "object", "properties": {}}}),

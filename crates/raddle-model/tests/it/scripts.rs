@@ -2,7 +2,7 @@ use raddle_model::{CallForm, Event, ItemKind, Request, Tokens};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{LIMITS, Vendor, asking, grown};
+use crate::support::{LIMITS, Vendor, asking, grown, items, saying};
 
 #[tokio::test]
 async fn a_script_is_played_as_written() {
@@ -66,10 +66,12 @@ async fn a_script_is_played_as_written() {
     ];
     assert_eq!(events, wanted);
 
-    let mut request = asking("the weather?");
     let output =
         json!({"type": "function_call_output", "call_id": "call_1_1", "output": "it rains"});
-    request.input.push(output);
+    let request = Request {
+        input: items(&[saying("the weather?"), output]),
+        ..asking("the weather?")
+    };
     let stream = vendor.client.responses(&vendor.endpoint, &request, LIMITS);
     let mut stream = stream.await.expect("an answer");
     let mut events = Vec::new();

@@ -1,10 +1,12 @@
 //! A client and a vendor in one process.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_model::scripted::{Script, Server};
 use raddle_model::{CallError, Client, Endpoint, Event, Limits, Request, Stream};
-use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 
 /// The limits of these tests.
 pub const LIMITS: Limits = Limits {
@@ -79,10 +81,20 @@ pub fn grown(events: &[Event]) -> String {
 
 /// A call in which the user says something.
 pub fn asking(text: &str) -> Request {
-    let content = json!([{ "type": "input_text", "text": text }]);
     Request {
         model: "mock".to_owned(),
-        input: vec![json!({ "type": "message", "role": "user", "content": content })],
+        input: items(&[saying(text)]),
         ..Request::default()
     }
+}
+
+/// What the user says, as an item.
+pub fn saying(text: &str) -> Value {
+    let content = json!([{ "type": "input_text", "text": text }]);
+    json!({ "type": "message", "role": "user", "content": content })
+}
+
+pub fn items(items: &[Value]) -> Vec<Arc<RawValue>> {
+    let written = items.iter().map(|it| to_raw_value(it).expect("JSON"));
+    written.map(Into::into).collect()
 }

@@ -15,8 +15,8 @@ const CHUNK_BYTES: usize = 4096;
 const LOOKS: u32 = 8;
 
 /// The writing end of a pipe, or whatever stdout is.
-pub(super) struct Pipe<'a, O> {
-    output: &'a O,
+pub(super) struct Pipe<O> {
+    output: O,
     /// How long the reader may take nothing.
     deadline: Duration,
     /// How much it holds, if it is a pipe. Of a pipe the system says how much the reader has not taken
@@ -25,13 +25,19 @@ pub(super) struct Pipe<'a, O> {
     capacity: Option<usize>,
 }
 
-impl<'a, O: AsFd> Pipe<'a, O> {
-    pub(super) fn new(output: &'a O, deadline: Duration) -> Self {
+impl<O: AsFd> Pipe<O> {
+    pub(super) fn new(output: O, deadline: Duration) -> Self {
+        let capacity = fcntl_getpipe_size(&output).ok();
         Self {
             output,
             deadline,
-            capacity: fcntl_getpipe_size(output).ok(),
+            capacity,
         }
+    }
+
+    /// How much can be written without waiting, if it is a pipe and its reader has taken everything.
+    pub(super) fn room(&self) -> Option<usize> {
+        self.capacity.filter(|_| self.unread() == Some(0))
     }
 
     /// Writes everything, however long that takes, as long as the reader takes something in time.
@@ -39,7 +45,7 @@ impl<'a, O: AsFd> Pipe<'a, O> {
         while !bytes.is_empty() {
             let room = self.wait_for_room()?;
             let chunk = &bytes[..bytes.len().min(room)];
-            match rustix::io::write(self.output, chunk) {
+            match rustix::io::write(&self.output, chunk) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(error) => return Err(error.into()),
@@ -50,12 +56,12 @@ impl<'a, O: AsFd> Pipe<'a, O> {
 
     /// How much can be written now without waiting.
     fn wait_for_room(&self) -> io::Result<usize> {
-        let mut unread = self.unread();
-        if let (Some(capacity), Some(0)) = (self.capacity, unread) {
-            return Ok(capacity);
+        if let Some(room) = self.room() {
+            return Ok(room);
         }
+        let mut unread = self.unread();
         let mut progress = Instant::now();
-        while !wait(self.output, PollFlags::OUT, Some(self.deadline / LOOKS))? {
+        while !wait(&self.output, PollFlags::OUT, Some(self.deadline / LOOKS))? {
             let now = self.unread();
             if now != unread {
                 unread = now;
@@ -71,7 +77,7 @@ impl<'a, O: AsFd> Pipe<'a, O> {
 
     fn unread(&self) -> Option<u64> {
         self.capacity?;
-        rustix::io::ioctl_fionread(self.output).ok()
+        rustix::io::ioctl_fionread(&self.output).ok()
     }
 }
 

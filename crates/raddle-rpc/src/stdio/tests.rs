@@ -2,7 +2,9 @@
 
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
+use bytes::Bytes;
 use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::time::timeout;
 

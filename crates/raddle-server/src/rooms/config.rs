@@ -185,7 +185,7 @@ impl Config {
 
     /// The configuration as it is now, if that can be told without waiting: the files lie on disks of this
     /// machine, whose answer to so small a question is in memory, and have not changed.
-    fn at_hand(&self) -> Option<Arc<State>> {
+    pub(super) fn at_hand(&self) -> Option<Arc<State>> {
         self.is_near.then(|| self.unchanged()).flatten()
     }
 

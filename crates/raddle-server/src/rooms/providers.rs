@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::config::Config;
+use super::config::{Config, State};
 
 /// The providers of models that the configuration names. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -53,9 +53,19 @@ impl Providers {
 
     /// A provider by its name in the configuration. May wait for the disk.
     pub fn get(&self, name: Option<&str>) -> Result<Provider, ProviderError> {
-        let file = self.config.user_file().display();
         let state = self.config.refresh();
         let state = state.map_err(|error| ProviderError(error.to_string()))?;
+        self.provider(&state, name)
+    }
+
+    /// The same if it takes no waiting, because the configuration has not changed.
+    pub fn at_hand(&self, name: Option<&str>) -> Option<Result<Provider, ProviderError>> {
+        let state = self.config.at_hand()?;
+        Some(self.provider(&state, name))
+    }
+
+    fn provider(&self, state: &State, name: Option<&str>) -> Result<Provider, ProviderError> {
+        let file = self.config.user_file().display();
         let Some(name) = name.or_else(|| state.text("model_provider")) else {
             return Err(ProviderError(format!(
                 "no model provider is configured; set `model_provider` in {file}"

@@ -8,7 +8,7 @@ use raddle_agent::Threads;
 use raddle_core::ports::{Answer, Blobs, Journal, Model, Pages, Prompt, Said, Waiting};
 use raddle_core::{
     AgentMessage, Call, Entry, Failure, FailureKind, Image, Input, ItemBody, ItemId, ModelEnd,
-    Part, Timestamp, Usage,
+    Part, Piece, Timestamp, Usage,
 };
 use raddle_server::Providers;
 use raddle_store::MemoryJournal;
@@ -138,14 +138,14 @@ fn calls(text: &str) -> VecDeque<Said> {
     calls.collect()
 }
 
-fn given(entries: &[Entry]) -> String {
+fn given(entries: &[Piece]) -> String {
     let seen = |image: &Image| match image {
         Image::Url { url } => format!("[{url}]"),
         other => format!("[{other:?}]"),
     };
     let mut given = Vec::new();
     for entry in entries {
-        match entry {
+        match &**entry {
             Entry::Output { output, .. } => {
                 given.extend(Some(output.text.clone()).filter(|text| !text.is_empty()));
                 given.extend(output.images.iter().map(seen));

@@ -20,6 +20,9 @@ use crate::text::searchable;
 /// How many deltas go in one transaction; the rest go later.
 pub(super) const DELTAS_MAX: usize = 1000;
 
+/// How much is written on the spot.
+const SMALL_BYTES_MAX: usize = 8 << 10;
+
 /// What an append brings, made ready by its caller.
 #[derive(Debug)]
 pub(super) struct Append {
@@ -83,6 +86,15 @@ impl Append {
             (Body::Event(_), None) => 0,
         });
         bytes.sum()
+    }
+
+    /// Whether it is so little that to hand it over would cost more than to write it: text, which wakes no
+    /// chore and need not reach the disk.
+    pub(super) fn is_small(&self) -> bool {
+        let is_text = |record: &Record| matches!(record.body, Body::Delta(_));
+        self.class == Class::Process
+            && self.records.iter().all(is_text)
+            && self.bytes() <= SMALL_BYTES_MAX
     }
 
     /// Appends, or says why not. It is refused before anything is written or not at all.

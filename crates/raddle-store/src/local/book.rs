@@ -30,6 +30,8 @@ pub(super) struct Book {
     /// What is remembered of threads.
     pub(super) known: Known,
     growth: Growth,
+    /// Whether the log was moved since the last commit.
+    moved: bool,
     /// When the log is to be cleared, if it may still hold what was deleted.
     clear_at: Option<Instant>,
     hands: Hands,
@@ -62,6 +64,8 @@ impl Book {
             synced: Class::Process,
             known: Known::new(quarantine),
             growth: Growth::default(),
+            // Nobody knows how the log was left.
+            moved: true,
             clear_at: None,
             hands: Hands::default(),
             doubt: Arc::default(),
@@ -104,6 +108,32 @@ impl Book {
         })
     }
 
+    /// Begins a transaction that survives the process, unless that or its commit may take waiting: for another
+    /// process, for the log to be moved, or for the sync with which it begins anew after that.
+    pub(super) fn begin_now(&mut self) -> bool {
+        if self.may_wait() {
+            return false;
+        }
+        let Some(connection) = &self.connection else {
+            return false;
+        };
+        if connection.busy_timeout(Duration::ZERO).is_err() {
+            return false;
+        }
+        let begun = self.begin(Class::Process).is_ok();
+        if let Some(connection) = &self.connection {
+            // Without this the next one to wait would not; setting it cannot fail once it did not.
+            let _ = connection.busy_timeout(schema::BUSY_MAX);
+        }
+        begun
+    }
+
+    /// Whether something is to be done with the log, or was done since the last commit.
+    pub(super) fn may_wait(&self) -> bool {
+        let clears = self.clear_at.is_some_and(|at| at <= Instant::now());
+        self.moved || clears || self.growth.is_near()
+    }
+
     /// What runs inside a transaction needs these.
     pub(super) fn parts(&mut self) -> Result<(&Connection, &mut Known), Failed> {
         let connection = self.connection.as_ref().ok_or_else(nothing)?;
@@ -115,6 +145,7 @@ impl Book {
         let connection = self.connection.as_ref().ok_or_else(nothing)?;
         let Err(error) = (self.hands.commit)(connection) else {
             self.growth.add(bytes);
+            self.moved = false;
             return Ok(());
         };
         let error = error::commit(&error);
@@ -151,6 +182,7 @@ impl Book {
         let Some(connection) = &self.connection else {
             return;
         };
+        self.moved = true;
         let tended = (self.hands.tend)(connection);
         self.heed(tended);
     }
@@ -159,6 +191,7 @@ impl Book {
     /// writes, or closing the file does it: those who write do not wait for an export.
     pub(super) fn clear(&mut self) {
         if let Some(connection) = &self.connection {
+            self.moved = true;
             let cleared = log::empty_soon(connection);
             let again = !matches!(cleared, Ok(false));
             self.clear_at = again.then(|| Instant::now() + CLEAR_PAUSE);
@@ -198,6 +231,7 @@ impl Book {
             return Err(error.into());
         }
         self.connection = Some(connection);
+        self.moved = true;
         self.synced = Class::Process;
         self.doubt.store(false, Ordering::Release);
         Ok(())

@@ -44,6 +44,11 @@ impl Growth {
         self.bytes += bytes + TRANSACTION_BYTES;
     }
 
+    /// Whether the log is about to be looked at.
+    pub(super) fn is_near(&self) -> bool {
+        self.bytes >= LOOK_BYTES
+    }
+
     /// Whether there may be enough in the log to move it. Asked once, it begins to count anew.
     pub(super) fn is_due(&mut self) -> bool {
         let due = self.bytes >= LOOK_BYTES;

@@ -1,29 +1,34 @@
 //! A prompt in the words of the Responses wire.
 
+mod item;
+
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use raddle_core::ports::{Prompt, ToolSpec};
-use raddle_core::{Entry, Image, Input, Output, Purpose};
-use raddle_model::Request;
+use raddle_core::{Entry, Piece, Purpose};
+use raddle_model::{CallError, Request};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use self::item::{Given, Item, Parts};
+
 /// What is asked of a vendor.
-pub(super) fn request(prompt: &Prompt, model: String, vendor: &str) -> Request {
+pub(super) fn request(
+    prompt: &Prompt,
+    model: String,
+    vendor: &Arc<str>,
+) -> Result<Request, CallError> {
     let settings = &prompt.settings;
-    let mut input = Vec::new();
-    if let Some(text) = &settings.developer_instructions {
-        input.push(message("developer", "input_text", text));
-    }
-    let mut freeform = HashSet::new();
-    let said = prompt.entries.iter();
-    input.extend(said.filter_map(|it| item(it, vendor, &mut freeform)));
+    let developer = settings.developer_instructions.as_deref();
+    let input = said(developer, &prompt.entries, vendor);
     let tools: Vec<Value> = prompt.tools.iter().map(tool).collect();
     // Who condenses is told of the tools all the same: what is read before begins alike then.
     let condenses = prompt.purpose == Purpose::Compact && !tools.is_empty();
-    Request {
+    Ok(Request {
         model,
         instructions: prompt.instructions.clone(),
-        input,
+        input: input.map_err(|error| CallError::Malformed(error.to_string()))?,
         tool_choice: condenses.then(|| "none".into()),
         parallel_tool_calls: (!tools.is_empty()).then_some(true),
         tools,
@@ -33,11 +38,30 @@ pub(super) fn request(prompt: &Prompt, model: String, vendor: &str) -> Request {
         service_tier: settings.tier.clone(),
         prompt_cache_key: Some(prompt.thread.to_string()),
         ..Request::default()
-    }
+    })
 }
 
-fn message(role: &str, kind: &str, text: &str) -> Value {
-    json!({ "type": "message", "role": role, "content": [{ "type": kind, "text": text }] })
+/// What was said so far.
+fn said(
+    developer: Option<&str>,
+    pieces: &[Piece],
+    vendor: &Arc<str>,
+) -> Result<Vec<Arc<RawValue>>, serde_json::Error> {
+    let written = |item: Item<'_>| to_raw_value(&item).map(Arc::from);
+    let mut said = Vec::with_capacity(pieces.len() + 1);
+    said.extend(developer.map(Item::developer).map(written).transpose()?);
+    // Calls that were made with a text are answered in a form of their own.
+    let mut freeform = HashSet::new();
+    for piece in pieces {
+        if let Entry::Call(call) = &**piece
+            && call.freeform
+        {
+            freeform.insert(call.id.as_str());
+        }
+        let item = |entry: &Entry| item(entry, vendor, &freeform).map(written).transpose();
+        said.extend(piece.written(vendor, item)?);
+    }
+    Ok(said)
 }
 
 fn tool(it: &ToolSpec) -> Value {
@@ -48,83 +72,44 @@ fn tool(it: &ToolSpec) -> Value {
 
 /// An entry in the wire's words; nothing for what this vendor cannot read.
 ///
-/// `freeform`: the calls so far that were made with a text, and are answered in a form of their own.
-fn item<'a>(entry: &'a Entry, vendor: &str, freeform: &mut HashSet<&'a str>) -> Option<Value> {
+/// `freeform`: the calls so far that were made with a text.
+fn item<'a>(entry: &'a Entry, vendor: &str, freeform: &HashSet<&str>) -> Option<Item<'a>> {
     Some(match entry {
-        Entry::Summary(text) | Entry::Note(text) => message("user", "input_text", text),
-        Entry::User(input) => {
-            let content: Vec<Value> = input.iter().map(part).collect();
-            json!({ "type": "message", "role": "user", "content": content })
-        }
-        Entry::Developer(text) => message("developer", "input_text", text),
-        Entry::Assistant { text, .. } => message("assistant", "output_text", text),
+        Entry::Summary(text) | Entry::Note(text) => Item::user(Parts::Text(text)),
+        Entry::User(input) => Item::user(Parts::Input(input)),
+        Entry::Developer(text) => Item::developer(text),
+        Entry::Assistant { text, .. } => Item::assistant(text),
         // The vendor stores nothing, so an item without its sealed part would be a name for nothing.
         Entry::Reasoning(sealed) => {
             let is_whole = sealed.value["encrypted_content"].is_string();
-            return (sealed.vendor == vendor && is_whole).then(|| sealed.value.clone());
+            return (sealed.vendor == vendor && is_whole).then_some(Item::Sealed(&sealed.value));
         }
-        Entry::Call(call) if call.freeform => {
-            freeform.insert(&call.id);
-            json!({ "type": "custom_tool_call", "call_id": call.id, "name": call.tool, "input": call.arguments })
+        Entry::Call(call) if call.freeform => Item::CustomToolCall {
+            call_id: &call.id,
+            name: &call.tool,
+            input: &call.arguments,
+        },
+        Entry::Call(call) => Item::FunctionCall {
+            call_id: &call.id,
+            name: &call.tool,
+            arguments: &call.arguments,
+        },
+        Entry::Output { call, output } if freeform.contains(call.as_str()) => {
+            Item::CustomToolCallOutput {
+                call_id: call,
+                output: Given::of(output),
+            }
         }
-        Entry::Call(call) => json!({
-            "type": "function_call", "call_id": call.id, "name": call.tool, "arguments": call.arguments,
-        }),
-        Entry::Output { call, output } => {
-            let kind = match freeform.contains(call.as_str()) {
-                true => "custom_tool_call_output",
-                false => "function_call_output",
-            };
-            json!({ "type": kind, "call_id": call, "output": given(output) })
-        }
+        Entry::Output { call, output } => Item::FunctionCallOutput {
+            call_id: call,
+            output: Given::of(output),
+        },
     })
-}
-
-/// What a tool gave: a text, or parts where there are images.
-fn given(output: &Output) -> Value {
-    if output.images.is_empty() {
-        return output.text.as_str().into();
-    }
-    let text = (!output.text.is_empty()).then(|| text(&output.text));
-    let images = output.images.iter().map(|it| image(it, None));
-    text.into_iter().chain(images).collect()
-}
-
-fn text(text: &str) -> Value {
-    json!({ "type": "input_text", "text": text })
-}
-
-/// An image, or its name where nothing more is known of it.
-fn image(image: &Image, detail: Option<&str>) -> Value {
-    let mut part = match image {
-        Image::Url { url } => json!({ "type": "input_image", "image_url": url }),
-        Image::File { id } => json!({ "type": "input_image", "file_id": id }),
-        Image::Path { path } => return text(&format!("[an image: {path}]")),
-        Image::Blob(_) => return text("[an image]"),
-    };
-    if let Some(detail) = detail {
-        part["detail"] = detail.into();
-    }
-    part
-}
-
-fn part(input: &Input) -> Value {
-    match input {
-        Input::Text { text: it, .. } => text(it),
-        Input::Image {
-            image: it, detail, ..
-        } => image(it, detail.as_deref()),
-        // The rest is named; whoever needs its content asks for it.
-        Input::Audio { .. } => text("[a sound]"),
-        Input::AudioFile { path } => text(&format!("[a sound: {path}]")),
-        Input::Skill { name, path } => text(&format!("[the skill {name}: {path}]")),
-        Input::Mention { name, path } => text(&format!("[{name}: {path}]")),
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use raddle_core::{Call, Sealed, Settings};
+    use raddle_core::{Call, Image, Input, Output, Sealed, Settings};
 
     use super::*;
 
@@ -143,7 +128,8 @@ mod tests {
                 None,
             ),
         ] {
-            let found = item(&entry, "responses/a", &mut HashSet::new());
+            let found = item(&entry, "responses/a", &HashSet::new());
+            let found = found.map(|it| serde_json::to_value(it).expect("JSON"));
             assert_eq!(found, wanted, "{entry:?}");
         }
     }
@@ -161,7 +147,7 @@ mod tests {
                 description: "Looks.".to_owned(),
                 schema,
             }],
-            entries,
+            entries: entries.into_iter().map(Into::into).collect(),
             output_schema: None,
         }
     }
@@ -207,7 +193,7 @@ mod tests {
             call("c3", false),
             output("c3", "", &["data:image/gif;base64,AA=="]),
         ];
-        let asked = request(&prompt(entries), "m".to_owned(), "v");
+        let asked = request(&prompt(entries), "m".to_owned(), &"v".into()).expect("a request");
         let wanted_tools = r#"[{"type":"function","name":"ns__look","description":"Looks.","strict":false,"parameters":{"type":"object","properties":{"b":{},"a":{}}}}]"#;
         let tools = serde_json::to_string(&asked.tools).expect("JSON");
         assert_eq!(tools, wanted_tools);
@@ -225,20 +211,22 @@ mod tests {
             {"type": "function_call", "call_id": "c3", "name": "ns__look", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c3", "output": [gif]},
         ]);
-        assert_eq!(Value::from(asked.input), wanted);
+        let input: Vec<&RawValue> = asked.input.iter().map(|it| &**it).collect();
+        let input = serde_json::to_string(&input).expect("JSON");
+        assert_eq!(input, wanted.to_string());
     }
 
     #[test]
     fn who_condenses_may_call_nothing() {
         let mut condenses = prompt(Vec::new());
         condenses.purpose = Purpose::Compact;
-        let asked = request(&condenses, "m".to_owned(), "v");
+        let asked = request(&condenses, "m".to_owned(), &"v".into()).expect("a request");
         assert_eq!(
             (asked.tools.len(), asked.tool_choice),
             (1, Some("none".into()))
         );
         condenses.tools.clear();
-        let asked = request(&condenses, "m".to_owned(), "v");
+        let asked = request(&condenses, "m".to_owned(), &"v".into()).expect("a request");
         assert_eq!((asked.tools.len(), asked.tool_choice), (0, None));
     }
 }

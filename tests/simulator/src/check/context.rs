@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use raddle_core::{Body, Context, Entry, Event, Input, Purpose, Record, Thread};
+use raddle_core::{Body, Context, Entry, Event, Input, Piece, Purpose, Record, Thread};
 
 use super::{Check, Oracle, broken};
 use crate::store::Row;
@@ -41,10 +41,10 @@ fn in_lineage<'a>(thread: &'a Thread, oracle: &'a Oracle) -> impl Iterator<Item 
     oracle.ever.values().map(|row| &row.record).filter(counts)
 }
 
-fn calls_have_outputs(entries: &[Entry]) -> Check {
+fn calls_have_outputs(entries: &[Piece]) -> Check {
     let mut open: Vec<&str> = Vec::new();
     for entry in entries {
-        match entry {
+        match &**entry {
             Entry::Call(call) => open.push(&call.id),
             Entry::Output { call, .. } => match open.iter().position(|open| open == call) {
                 Some(index) => {
@@ -63,14 +63,14 @@ fn calls_have_outputs(entries: &[Entry]) -> Check {
     if !open.is_empty() {
         return broken(CONTEXT, format!("{open:?} has no output"));
     }
-    if let Some(Entry::Assistant { partial: true, .. }) = entries.last() {
+    if let Some(Entry::Assistant { partial: true, .. }) = entries.last().map(|it| &**it) {
         return broken(CONTEXT, "it ends with a message that was cut off");
     }
     Ok(())
 }
 
 /// What was last told about the surroundings, in the history that counts, is read.
-fn surroundings_are_known(oracle: &Oracle, entries: &[Entry]) -> Check {
+fn surroundings_are_known(oracle: &Oracle, entries: &[Piece]) -> Check {
     let mut last = BTreeMap::new();
     for record in in_lineage(&oracle.fold, oracle) {
         if let Body::Event(event) = &record.body
@@ -80,7 +80,7 @@ fn surroundings_are_known(oracle: &Oracle, entries: &[Entry]) -> Check {
         }
     }
     for text in last.values() {
-        let is_read = |entry: &Entry| matches!(entry, Entry::Note(note) if note == *text);
+        let is_read = |entry: &Piece| matches!(&**entry, Entry::Note(note) if note == *text);
         if !entries.iter().any(is_read) {
             return broken(CONTEXT, format!("{text:?} was told and is not read"));
         }
@@ -98,8 +98,8 @@ fn surroundings_are_known(oracle: &Oracle, entries: &[Entry]) -> Check {
 }
 
 /// What the user said is read, each once and in order: all that counts, and nothing that does not.
-fn all_input_is_read(oracle: &Oracle, entries: &[Entry]) -> Check {
-    let read = entries.iter().filter_map(|entry| match entry {
+fn all_input_is_read(oracle: &Oracle, entries: &[Piece]) -> Check {
+    let read = entries.iter().filter_map(|entry| match &**entry {
         Entry::User(inputs) => match inputs.first() {
             Some(Input::Text { text, .. }) => Some(text),
             _ => None,

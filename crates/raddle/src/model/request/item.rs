@@ -1,0 +1,159 @@
+//! Items of the Responses wire, borrowed from a prompt and written as they stand there: a history is long,
+//! and all of it is sent with every call.
+
+use std::borrow::Cow;
+
+use raddle_core::{Image, Input, Output};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+/// Something that was said, called or given.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Item<'a> {
+    Message {
+        role: &'static str,
+        content: Parts<'a>,
+    },
+    FunctionCall {
+        call_id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: Given<'a>,
+    },
+    CustomToolCall {
+        call_id: &'a str,
+        name: &'a str,
+        input: &'a str,
+    },
+    CustomToolCallOutput {
+        call_id: &'a str,
+        output: Given<'a>,
+    },
+    /// The vendor's own.
+    #[serde(untagged)]
+    Sealed(&'a Value),
+}
+
+impl<'a> Item<'a> {
+    pub(super) fn user(content: Parts<'a>) -> Self {
+        let role = "user";
+        Self::Message { role, content }
+    }
+
+    pub(super) fn developer(text: &'a str) -> Self {
+        Self::Message {
+            role: "developer",
+            content: Parts::Text(text),
+        }
+    }
+
+    pub(super) fn assistant(text: &'a str) -> Self {
+        Self::Message {
+            role: "assistant",
+            content: Parts::Answer(text),
+        }
+    }
+}
+
+/// What a message, or what a tool gave, consists of.
+#[derive(Debug)]
+pub(super) enum Parts<'a> {
+    /// A text for the model.
+    Text(&'a str),
+    /// A text from the model.
+    Answer(&'a str),
+    /// What the user said.
+    Input(&'a [Input]),
+    /// What a tool gave.
+    Output(&'a Output),
+}
+
+impl Serialize for Parts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::Text(text) => [Part::text(text)].serialize(serializer),
+            Self::Answer(text) => [Part::OutputText { text }].serialize(serializer),
+            Self::Input(input) => serializer.collect_seq(input.iter().map(Part::of)),
+            Self::Output(output) => {
+                let text = Some(output.text.as_str()).filter(|text| !text.is_empty());
+                let images = output.images.iter().map(|it| Part::image(it, None));
+                serializer.collect_seq(text.map(Part::text).into_iter().chain(images))
+            }
+        }
+    }
+}
+
+/// What a tool gave: a text, or parts where there are images.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Given<'a> {
+    Text(&'a str),
+    Parts(Parts<'a>),
+}
+
+impl<'a> Given<'a> {
+    pub(super) fn of(output: &'a Output) -> Self {
+        match output.images.is_empty() {
+            true => Self::Text(&output.text),
+            false => Self::Parts(Parts::Output(output)),
+        }
+    }
+}
+
+/// A part of a message.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    InputText {
+        text: Cow<'a, str>,
+    },
+    OutputText {
+        text: &'a str,
+    },
+    InputImage {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        image_url: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file_id: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        detail: Option<&'a str>,
+    },
+}
+
+impl<'a> Part<'a> {
+    fn text(text: impl Into<Cow<'a, str>>) -> Self {
+        let text = text.into();
+        Self::InputText { text }
+    }
+
+    fn of(input: &'a Input) -> Self {
+        match input {
+            Input::Text { text, .. } => Self::text(text),
+            Input::Image { image, detail, .. } => Self::image(image, detail.as_deref()),
+            // The rest is named; whoever needs its content asks for it.
+            Input::Audio { .. } => Self::text("[a sound]"),
+            Input::AudioFile { path } => Self::text(format!("[a sound: {path}]")),
+            Input::Skill { name, path } => Self::text(format!("[the skill {name}: {path}]")),
+            Input::Mention { name, path } => Self::text(format!("[{name}: {path}]")),
+        }
+    }
+
+    /// An image, or its name where nothing more is known of it.
+    fn image(image: &'a Image, detail: Option<&'a str>) -> Self {
+        let (image_url, file_id) = match image {
+            Image::Url { url } => (Some(url.as_str()), None),
+            Image::File { id } => (None, Some(id.as_str())),
+            Image::Path { path } => return Self::text(format!("[an image: {path}]")),
+            Image::Blob(_) => return Self::text("[an image]"),
+        };
+        Self::InputImage {
+            image_url,
+            file_id,
+            detail,
+        }
+    }
+}
