@@ -36,7 +36,7 @@ fn the_model_is_told_what_the_goal_is_and_what_was_used_on_it() {
             life.say(line);
         }
         let entries = Context::of(&life.journal).entries();
-        let Some(Entry::Note(note)) = entries.last() else {
+        let Some(Entry::Note(note)) = entries.last().map(|it| &**it) else {
             panic!("a note was expected: {entries:?}");
         };
         assert!(note.contains("<goal>\na poem\n</goal>"), "{note}");
