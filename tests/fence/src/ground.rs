@@ -84,13 +84,14 @@ impl Ground {
         datagrams.set_nonblocking(true)?;
         let leaked = File::open(stage.outside())?;
         rustix::io::fcntl_setfd(&leaked, FdFlags::empty())?;
-        let make = (libc::IPC_CREAT | 0o600) as usize;
-        let queue =
-            raw::call(libc::SYS_msgget, &[queue_key(&stage), make]).context("a message queue")?;
         let (name, make) = (queue_name(&stage), (libc::O_CREAT | libc::O_RDWR) as usize);
         let named = raw::call(libc::SYS_mq_open, &[raw::at(&name), make, 0o600, 0])
             .context("a named queue")?;
         let before = look(&stage)?;
+        // Last, because from here on it is removed whatever happens.
+        let make = (libc::IPC_CREAT | 0o600) as usize;
+        let queue =
+            raw::call(libc::SYS_msgget, &[queue_key(&stage), make]).context("a message queue")?;
         Ok(Self {
             stage,
             before,
