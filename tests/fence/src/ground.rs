@@ -1,8 +1,10 @@
 //! Where one attempt is made: folders with something to lose, a host that listens, and what it saw.
 
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
@@ -22,6 +24,12 @@ pub const CANARY: &str = "raddle-escapes-canary-5f1c2a";
 /// What the host's message queue is called: the port is nobody else's.
 pub fn queue_key(stage: &Stage) -> usize {
     0x5261_0000 | usize::from(stage.tcp)
+}
+
+/// What another one is called.
+pub fn queue_name(stage: &Stage) -> CString {
+    let name = format!("raddle-escapes-{}", stage.tcp);
+    CString::new(name).unwrap_or_default()
 }
 
 /// How many processes the rules allow.
@@ -44,6 +52,7 @@ pub struct Ground {
     unix: [UnixListener; 2],
     datagrams: UnixDatagram,
     queue: i64,
+    _named: OwnedFd,
     /// Left open for whoever is started, as a careless server would.
     _leaked: File,
     _folder: TempDir,
@@ -75,10 +84,14 @@ impl Ground {
         datagrams.set_nonblocking(true)?;
         let leaked = File::open(stage.outside())?;
         rustix::io::fcntl_setfd(&leaked, FdFlags::empty())?;
+        let (name, make) = (queue_name(&stage), (libc::O_CREAT | libc::O_RDWR) as usize);
+        let named = raw::call(libc::SYS_mq_open, &[raw::at(&name), make, 0o600, 0])
+            .context("a named queue")?;
+        let before = look(&stage)?;
+        // Last, because from here on it is removed whatever happens.
         let make = (libc::IPC_CREAT | 0o600) as usize;
         let queue =
             raw::call(libc::SYS_msgget, &[queue_key(&stage), make]).context("a message queue")?;
-        let before = look(&stage)?;
         Ok(Self {
             stage,
             before,
@@ -87,6 +100,7 @@ impl Ground {
             unix,
             datagrams,
             queue,
+            _named: raw::owned(named),
             _leaked: leaked,
             _folder: folder,
         })
@@ -168,6 +182,7 @@ impl Drop for Ground {
             libc::SYS_msgctl,
             &[self.queue as usize, libc::IPC_RMID as usize, 0],
         );
+        let _ = raw::call(libc::SYS_mq_unlink, &[raw::at(&queue_name(&self.stage))]);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -44,6 +44,12 @@ pub fn at(text: &CString) -> usize {
 pub fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<RawFd> {
     let words = [family, kind, protocol].map(|it| it as usize);
     Ok(call(libc::SYS_socket, &words)? as RawFd)
+}
+
+/// A descriptor that a call has just answered with.
+pub fn owned(answer: i64) -> OwnedFd {
+    // SAFETY: the callers in this program have it from the kernel, and from nowhere else.
+    unsafe { OwnedFd::from_raw_fd(answer as RawFd) }
 }
 
 /// Goes into namespaces of its own, where it is root.

@@ -134,6 +134,24 @@ const METADATA: &[c_long] = &[
     libc::SYS_futimesat,
 ];
 
+/// Queues, semaphores and shared memory that are found by a number or a name, and so those of the host's
+/// programs where they are not the fence's own.
+const SHARED: &[c_long] = &[
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
 /// The calls that give a file its mode, and which argument that is.
 const MODES: &[(c_long, u8)] = &[
     (libc::SYS_fchmod, 1),
@@ -246,12 +264,15 @@ fn refused(plan: &Plan) -> Result<BpfProgram, seccompiler::Error> {
         when(libc::SYS_socket, &all)?;
     }
     let mut calls = NEVER.to_vec();
-    if plan.tier == Tier::B && plan.write.is_empty() {
-        calls.extend(METADATA);
-    }
-    // Only a network of its own keeps the fence apart, and that the second tier has not.
-    if plan.tier == Tier::B && plan.network == Network::None {
-        calls.push(libc::SYS_socket);
+    if plan.tier == Tier::B {
+        calls.extend(SHARED);
+        if plan.write.is_empty() {
+            calls.extend(METADATA);
+        }
+        // Only a network of its own keeps the fence apart.
+        if plan.network == Network::None {
+            calls.push(libc::SYS_socket);
+        }
     }
     // Without conditions a call is refused always, whatever was said of it above.
     rules.extend(calls.into_iter().map(|call| (call, Vec::new())));

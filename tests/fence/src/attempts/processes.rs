@@ -9,7 +9,7 @@ use raddle_sandbox::attempt::{Attempt, Stage};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 
-use crate::ground::{CANARY, queue_key};
+use crate::ground::{CANARY, queue_key, queue_name};
 use crate::raw::{self, Fork};
 
 const PTRACE_SEIZE: usize = 0x4206;
@@ -151,8 +151,18 @@ pub const ATTEMPTS: &[Attempt] = &[
     Attempt {
         name: "message-queue",
         shows: "queues and shared memory of the host's programs are out of reach",
-        second_tier: Open,
+        second_tier: Held,
         run: |stage| raw::call(libc::SYS_msgget, &[queue_key(stage), 0]).map(drop),
+    },
+    Attempt {
+        name: "named-queue",
+        shows: "so are queues with names",
+        second_tier: Held,
+        run: |stage| {
+            let name = queue_name(stage);
+            let words = [raw::at(&name), libc::O_RDWR as usize, 0, 0];
+            raw::call(libc::SYS_mq_open, &words).map(drop)
+        },
     },
     // The ground sees whether it lives.
     Attempt {
