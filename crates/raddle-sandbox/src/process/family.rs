@@ -1,11 +1,9 @@
 //! The descendants of a process, read off `/proc`, and their end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 
-use rustix::process::{
-    Pid, PidfdFlags, Signal, getpgrp, kill_process_group, pidfd_open, pidfd_send_signal,
-};
+use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
 
 /// A process as the system tells of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +15,6 @@ pub(super) struct Member {
     pub(super) is_dead: bool,
     parent: i32,
     group: i32,
-    /// When it was started: with the pid it tells one process from all others.
-    start: u64,
 }
 
 impl Member {
@@ -36,7 +32,6 @@ impl Member {
             is_dead: matches!(state, "Z" | "X" | "x"),
             parent,
             group,
-            start: fields.nth(16)?.parse().ok()?,
         })
     }
 
@@ -50,21 +45,11 @@ impl Member {
     /// that those in it which are just being born are ended too. Sessions keep groups apart: whoever
     /// shares one with a descendant is a descendant.
     fn end(&self, groups: &mut BTreeSet<i32>) {
-        let Some(pid) = Pid::from_raw(self.pid) else {
-            return;
-        };
-        // From here on the pid cannot come to mean another process without being noticed.
-        let Ok(held) = pidfd_open(pid, PidfdFlags::empty()) else {
-            return;
-        };
-        if Self::look(self.pid).is_none_or(|now| now.start != self.start) {
-            return;
-        }
-        if self.group != getpgrp().as_raw_pid() && groups.insert(self.group) {
+        if groups.insert(self.group) {
             let group = Pid::from_raw(self.group);
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));
         }
-        let _ = pidfd_send_signal(held, Signal::KILL);
+        let _ = Pid::from_raw(self.pid).map(|pid| kill_process(pid, Signal::KILL));
     }
 }
 
@@ -74,8 +59,12 @@ fn plain(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
-/// All descendants of a process, parents before their children.
-pub(super) fn of(ancestor: i32) -> Vec<Member> {
+/// Ends all descendants of a process that it finds, and gives them. Each is ended as soon as it is seen:
+/// it has no time to fork, nor its pid to be used again. Who is told to be dead cannot fork any more, so
+/// there is nothing to gain from stopping everyone first.
+///
+/// One look may miss some. Those are in the next.
+pub(super) fn end(ancestor: i32) -> Vec<Member> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -83,31 +72,18 @@ pub(super) fn of(ancestor: i32) -> Vec<Member> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter_map(Member::look);
+    // Our own is not to be ended.
+    let mut groups = BTreeSet::from([getpgrp().as_raw_pid()]);
     descendants(ancestor, members)
+        .inspect(|member| member.end(&mut groups))
+        .collect()
 }
 
-fn descendants(ancestor: i32, all: impl Iterator<Item = Member>) -> Vec<Member> {
-    let mut children: BTreeMap<i32, Vec<Member>> = BTreeMap::new();
-    for member in all {
-        children.entry(member.parent).or_default().push(member);
-    }
-    let mut found = children.remove(&ancestor).unwrap_or_default();
-    let mut next = 0;
-    while next < found.len() {
-        let more = children.remove(&found[next].pid);
-        found.extend(more.unwrap_or_default());
-        next += 1;
-    }
-    found
-}
-
-/// Ends them all, parents first, so that nobody brings back a child that was ended. Who is told to be
-/// dead cannot fork any more, so there is nothing to gain from stopping everyone first.
-pub(super) fn end(family: &[Member]) {
-    let mut groups = BTreeSet::new();
-    for member in family {
-        member.end(&mut groups);
-    }
+/// Of all processes, in the order of their pids, the descendants of one. A child mostly has a higher pid
+/// than its parent, so it mostly comes after it.
+fn descendants(ancestor: i32, all: impl Iterator<Item = Member>) -> impl Iterator<Item = Member> {
+    let mut family = BTreeSet::from([ancestor]);
+    all.filter(move |member| family.contains(&member.parent) && family.insert(member.pid))
 }
 
 #[cfg(test)]
@@ -128,14 +104,8 @@ mod tests {
             ("\n1 (x)", "?1?(x)"),
         ] {
             let member = Member::read(&stat(12, name, 'S', 3)).expect("a process");
-            let read = (
-                member.pid,
-                member.parent,
-                member.group,
-                member.start,
-                member.is_dead,
-            );
-            assert_eq!(read, (12, 3, 7, 4242, false), "{name:?}");
+            let read = (member.pid, member.parent, member.group, member.is_dead);
+            assert_eq!(read, (12, 3, 7, false), "{name:?}");
             assert_eq!(member.name, plain);
         }
         assert_eq!(Member::read("12 (sh"), None);
@@ -143,40 +113,21 @@ mod tests {
     }
 
     #[test]
-    fn parents_come_before_their_children_and_nobody_else_comes() {
+    fn descendants_are_found_and_nobody_else() {
         let all = [
-            (30, 'S', 20),
-            (20, 'Z', 10),
-            (11, 'S', 1),
-            (21, 'S', 10),
-            (31, 'S', 21),
+            (1, 'S', 0),
             (10, 'S', 1),
+            (11, 'S', 1),
+            (20, 'Z', 10),
+            (21, 'S', 10),
+            (22, 'S', 11),
+            (30, 'S', 20),
+            (31, 'S', 21),
         ];
         let members = all
             .iter()
             .filter_map(|(pid, state, parent)| Member::read(&stat(*pid, "x", *state, *parent)));
-        let found: Vec<i32> = descendants(10, members).iter().map(|it| it.pid).collect();
+        let found: Vec<i32> = descendants(10, members).map(|it| it.pid).collect();
         assert_eq!(found, [20, 21, 30, 31]);
-    }
-
-    #[test]
-    fn a_child_of_ours_is_found_and_ended() {
-        let mut child = std::process::Command::new("sleep")
-            .arg("1000")
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .expect("a child");
-        let me = rustix::process::getpid().as_raw_pid();
-        let family: Vec<Member> = of(me)
-            .into_iter()
-            .filter(|it| it.pid == child.id() as i32)
-            .collect();
-        assert_eq!(family.len(), 1);
-        end(&family);
-        let status = child.wait().expect("a status");
-        assert_eq!(
-            std::os::unix::process::ExitStatusExt::signal(&status),
-            Some(9)
-        );
     }
 }

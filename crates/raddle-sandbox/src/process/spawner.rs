@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -20,6 +21,9 @@ use super::keeper::KEEP;
 
 /// How often it is looked whether a keeper has ended that is about to.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// What a keeper is called in lists of processes.
+const NAME: &str = "raddle-keeper";
 
 /// How a keeper is started.
 #[derive(Clone, Debug)]
@@ -45,6 +49,7 @@ impl Keeper {
 
     fn start(&self, socket: OwnedFd) -> io::Result<Child> {
         Command::new(&self.program)
+            .arg0(NAME)
             .args(&self.args)
             .env_clear()
             .envs(self.env.iter().cloned())

@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use raddle_sandbox::{Engine, Launch, Output, Process, Size, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::keeper;
 use crate::unruly::{ALL, MARK, Unruly, wait_until_gone, wait_until_there};
 
@@ -54,8 +56,7 @@ async fn check(engine: &Engine, unruly: Unruly, way: Way, stdio: Stdio) {
         }
         Way::Dropped => drop(life),
         Way::Killed => {
-            let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
-            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
             let ended = life.ended().await;
             assert_eq!(ended.over.map(|over| over.code()), Some(128 + 9));
             assert!(ended.ended > 0 && !ended.names.is_empty(), "{ended:?}");
@@ -70,6 +71,26 @@ async fn check(engine: &Engine, unruly: Unruly, way: Way, stdio: Stdio) {
 async fn read(output: Output) {
     let mut buffer = vec![0; 64 << 10];
     while output.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
+}
+
+#[tokio::test]
+async fn a_keeper_that_is_killed_takes_the_command_with_it() {
+    let engine = Engine::new(keeper::of_tests());
+    let launch = Launch {
+        program: "/bin/sleep".into(),
+        args: vec!["1000".into()],
+        cwd: "/".into(),
+        env: vec![],
+    };
+    let mut process = engine.start(launch, TERMINAL).unwrap();
+    let pid = process.life.started().await.unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    let parent = Pid::from_raw(parent.unwrap().trim().parse().unwrap());
+    kill_process(parent.unwrap(), Signal::KILL).unwrap();
+    assert_eq!(process.life.ended().await.over, None);
+    // Nobody has the other end of the terminal any more.
+    read(process.stdout).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

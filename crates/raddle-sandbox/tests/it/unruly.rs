@@ -52,6 +52,13 @@ pub const ALL: &[Unruly] = &[
         processes: 3,
     },
     Unruly {
+        // Each is only there until it has made the next one.
+        name: "some that hop from session to session",
+        script: "H='[ $1 -gt 0 ] && setsid sh -c \"$H\" h $(($1-1)) & :'; export H; \
+            sh -c \"$H\" h 9999; sh -c \"$H\" h 9999; sh -c \"$H\" h 9999; sleep 1000; :",
+        processes: 4,
+    },
+    Unruly {
         name: "a bomb in one group",
         script: "b() { [ $1 -gt 0 ] && { b $(($1-1)) & b $(($1-1)) & }; sleep 1000; }; b 5",
         processes: 126,
