@@ -352,7 +352,7 @@ mod tests {
                 for write in [Vec::new(), vec!["/w".into()]] {
                     let plan = Plan {
                         tier,
-                        network,
+                        network: network.clone(),
                         read: Vec::new(),
                         write,
                         processes_max: None,
