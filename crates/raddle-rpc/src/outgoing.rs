@@ -209,21 +209,12 @@ impl Outgoing {
         }
     }
 
-    /// The same for one who can wait until the peer has read nearly all it was sent: until no more than
-    /// `low` is queued and promised.
+    /// The same for one who can wait until the peer has read nearly all it was sent: until less than `low` is
+    /// queued.
     pub async fn hold_when_low(&self, bytes: usize, low: usize) -> Hold {
         let _turn = self.queue.patient.lock().await;
-        loop {
-            let drained = self.queue.drained.notified();
-            let is_low = {
-                let state = self.state();
-                state.gone || state.bytes.saturating_add(state.held) <= low
-            };
-            if is_low {
-                return self.hold(bytes).await;
-            }
-            drained.await;
-        }
+        self.below(low).await;
+        self.hold(bytes).await
     }
 
     /// `behind` is how many bytes are to be written first, counted from the peer's first one; it is
