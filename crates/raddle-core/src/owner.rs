@@ -140,6 +140,10 @@ pub struct Told {
     pub notifications: Vec<Notification>,
 }
 
+/// How often one thing may follow from another. More is a rule that contradicts itself: better that one
+/// thread ends than that the server's memory does.
+const ADVANCES_MAX: usize = 100_000;
+
 /// The one writer of a thread.
 #[derive(Debug)]
 pub struct Owner {
@@ -442,13 +446,14 @@ impl Owner {
     }
 
     fn advance(&mut self, batch: &mut Batch, now: Timestamp) {
-        loop {
+        for _ in 0..ADVANCES_MAX {
             let bodies = self.thread.advance(now);
             if bodies.is_empty() {
                 return;
             }
             self.push(batch, bodies, now);
         }
+        panic!("the rules of a thread never come to rest");
     }
 
     /// What is stored is told, in this order: the callers, the subscribers, the work.
