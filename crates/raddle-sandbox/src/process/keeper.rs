@@ -217,7 +217,7 @@ impl Keeper {
     /// Ends whoever is there. If one was not there the last time, it is time to look again at once.
     fn end_all(&mut self) -> bool {
         let before = self.ended.len();
-        let ended = family::end(getpid().as_raw_pid());
+        let ended = family::end();
         let lived = ended.into_iter().filter(|member| !member.is_dead);
         self.ended
             .extend(lived.map(|member| (member.pid, member.name)));
