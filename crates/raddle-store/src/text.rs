@@ -2,10 +2,13 @@
 
 use raddle_core::{Event, Input, Item, ItemBody};
 
-/// The words of an event that people look for: names, messages, plans and commands.
+/// How much of one record can be found. To take in all of a very long text costs far more than to store it.
+const BYTES_MAX: usize = 256 << 10;
+
+/// The words of an event that people look for: names, messages, plans and commands, each up to a bound.
 pub(crate) fn searchable(event: &Event) -> Option<String> {
     match event {
-        Event::Renamed(it) => it.name.clone(),
+        Event::Renamed(it) => it.name.as_deref().map(beginning),
         Event::InputAccepted(it) => of_item(&it.item),
         Event::ItemCompleted(it) => of_item(&it.item),
         _ => None,
@@ -20,11 +23,37 @@ fn of_item(item: &Item) -> Option<String> {
                 Input::Text { text, .. } => Some(text.as_str()),
                 _ => None,
             });
-            Some(texts.collect::<Vec<_>>().join("\n"))
+            Some(beginning(&texts.collect::<Vec<_>>().join("\n")))
         }
-        ItemBody::AgentMessage(message) => Some(message.text.clone()),
-        ItemBody::Plan(plan) => Some(plan.text.clone()),
-        ItemBody::Command(command) => Some(command.command.clone()),
+        ItemBody::AgentMessage(message) => Some(beginning(&message.text)),
+        ItemBody::Plan(plan) => Some(beginning(&plan.text)),
+        ItemBody::Command(command) => Some(beginning(&command.command)),
         _ => None,
+    }
+}
+
+fn beginning(text: &str) -> String {
+    text[..text.floor_char_boundary(BYTES_MAX)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_core::Renamed;
+
+    use super::*;
+
+    #[test]
+    fn only_the_beginning_of_a_very_long_text_can_be_found() {
+        for (text, wanted) in [
+            ("loom".to_owned(), 4),
+            ("x".repeat(BYTES_MAX), BYTES_MAX),
+            ("x".repeat(BYTES_MAX + 1), BYTES_MAX),
+            ("ä".repeat(BYTES_MAX), BYTES_MAX),
+            (format!("x{}", "ä".repeat(BYTES_MAX)), BYTES_MAX - 1),
+        ] {
+            let (name, principal) = (Some(text), None);
+            let found = searchable(&Event::Renamed(Renamed { name, principal }));
+            assert_eq!(found.map(|it| it.len()), Some(wanted));
+        }
     }
 }

@@ -197,6 +197,9 @@ pub(super) fn open_to_write(folder: &Path) -> Result<Connection, rusqlite::Error
     // The writer moves the log itself, because SQLite would not say when that fails.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    // What a savepoint may have to undo is kept in pieces of a page. Where it may go to a file, SQLite takes 64 KiB
+    // for it from the system each time, and gives them back.
+    connection.pragma_update(None, "temp_store", "memory")?;
     // What is deleted is overwritten: a deleted thread leaves no text behind.
     connection.pragma_update(None, "secure_delete", true)?;
     guard(&connection)?;

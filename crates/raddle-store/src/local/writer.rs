@@ -213,10 +213,15 @@ impl Worker {
                 }
                 place.is_busy.store(true, Ordering::Release);
             }
-            match &mut *place.desk() {
+            // Whoever panicked over a write on the spot has left a transaction behind; it ends with the file.
+            let Ok(mut desk) = place.desk.lock() else {
+                return;
+            };
+            match &mut *desk {
                 Some(desk) => has_chores = desk.work(&mut group),
                 None => return,
             }
+            drop(desk);
             if receiver.is_closed() && receiver.is_empty() {
                 // Nobody waits for the chores; whoever opens the file next takes them up.
                 return;
