@@ -79,8 +79,16 @@ struct Parts {
 pub struct Fenced {
     /// What to start instead.
     pub launch: Launch,
+    is_fence: bool,
     /// Removes what had to be put on the disk.
     _points: Points,
+}
+
+impl Fenced {
+    /// Whether there is a fence at all.
+    pub fn is_fence(&self) -> bool {
+        self.is_fence
+    }
 }
 
 /// Why a command is not started. Being refused is an ordinary answer.
@@ -160,6 +168,7 @@ impl Fence {
             Policy::FullAccess => {
                 return Ok(Fenced {
                     launch,
+                    is_fence: false,
                     _points: Points::default(),
                 });
             }
@@ -201,6 +210,7 @@ impl Fence {
         };
         Ok(Fenced {
             launch,
+            is_fence: true,
             _points: seen.points,
         })
     }
@@ -234,6 +244,7 @@ impl Fence {
         };
         Ok(Fenced {
             launch,
+            is_fence: true,
             _points: seen.points,
         })
     }

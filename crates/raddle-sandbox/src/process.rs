@@ -30,6 +30,7 @@ use self::spawner::Spawner;
 pub use self::stdio::{Full, Input, Output, Size, Stdio};
 pub use self::wire::Over;
 use self::wire::{Order, Report};
+use crate::fence::Fenced;
 use crate::launch::Launch;
 
 /// The longest line that a keeper tells.
@@ -148,9 +149,19 @@ pub struct Start {
 impl Start {
     /// Starts this. It does not wait either.
     pub fn with(self, launch: Launch) -> io::Result<()> {
+        self.order(launch, false)
+    }
+
+    /// The same for a command inside its fence.
+    pub fn inside(self, fenced: &Fenced) -> io::Result<()> {
+        self.order(fenced.launch.clone(), fenced.is_fence())
+    }
+
+    fn order(self, launch: Launch, is_fence: bool) -> io::Result<()> {
         let order = Order {
             launch,
             has_terminal: self.has_terminal,
+            is_fence,
         };
         let order = order.write();
         let socket = self.socket;

@@ -26,6 +26,7 @@ use rustix::process::{
 
 use super::family;
 use super::wire::{self, Order, Over, Report};
+use crate::fence::ignore_interrupts;
 
 /// The word on the command line that makes a program a keeper.
 pub const KEEP: &str = "keep";
@@ -107,6 +108,7 @@ fn start(order: Order, streams: [Stdio; 3]) -> Result<Child, Report> {
     let Order {
         launch,
         has_terminal,
+        is_fence,
     } = order;
     // Here and not in the child, so that a folder that is missing is told from a program that is.
     std::env::set_current_dir(&launch.cwd).map_err(|error| Report::NoFolder(errno(error)))?;
@@ -123,6 +125,9 @@ fn start(order: Order, streams: [Stdio; 3]) -> Result<Child, Report> {
     let settle = move || {
         // A session of its own: its groups have nobody else in them, and no other terminal reaches it.
         setsid()?;
+        if is_fence {
+            ignore_interrupts();
+        }
         if has_terminal {
             ioctl_tiocsctty(rustix::stdio::stdin())?;
         }

@@ -30,6 +30,8 @@ pub(super) struct Order {
     pub(super) launch: Launch,
     /// Whether the command's stdin is a terminal that is to be its controlling one.
     pub(super) has_terminal: bool,
+    /// Whether it is a fence that is started, and the command by it.
+    pub(super) is_fence: bool,
 }
 
 impl Order {
@@ -41,7 +43,7 @@ impl Order {
             cwd,
             env,
         } = &self.launch;
-        let mut bytes = vec![u8::from(self.has_terminal)];
+        let mut bytes = vec![u8::from(self.has_terminal), u8::from(self.is_fence)];
         put(&mut bytes, cwd.as_os_str());
         put(&mut bytes, program);
         put_count(&mut bytes, args.len());
@@ -55,7 +57,7 @@ impl Order {
     }
 
     fn read(bytes: &[u8]) -> Option<Self> {
-        let (terminal, mut rest) = bytes.split_first()?;
+        let ([terminal, fence], mut rest) = bytes.split_first_chunk()?;
         let cwd = take(&mut rest)?.into();
         let program = take(&mut rest)?;
         let mut args = Vec::new();
@@ -75,6 +77,7 @@ impl Order {
         rest.is_empty().then_some(Self {
             launch,
             has_terminal: *terminal == 1,
+            is_fence: *fence == 1,
         })
     }
 }
@@ -243,6 +246,7 @@ mod tests {
                 env: vec![("A".into(), "1".into()), ("B".into(), "".into())],
             },
             has_terminal: true,
+            is_fence: false,
         };
         let bytes = order.write();
         assert_eq!(Order::read(&bytes), Some(order));

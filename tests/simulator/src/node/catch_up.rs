@@ -167,6 +167,15 @@ impl World {
                 "a reader is live before its thread is stored",
             );
         };
+        let (lane, log) = (&self.lanes[thread], self.store.log(thread));
+        let is_current = live.owner.stored() == log.head && !lane.gone;
+        if is_current && reader.after() != log.head {
+            let after = reader.after();
+            return broken(
+                "I1 rejoin is exact",
+                format!("a reader is live at {after} and the head is {}", log.head),
+            );
+        }
         let asks = reader.catch_up(settled);
         self.ask_one(thread, node, client, link, asks)
     }

@@ -47,7 +47,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         match fence(&rooms, &session, launch, policy).await {
-            Ok(inside) => match start.with(inside.fenced.launch.clone()) {
+            Ok(inside) => match start.inside(&inside.fenced) {
                 Ok(()) => answer(run, reply, inside).await,
                 Err(error) => reply.error(error.into()),
             },

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{answer, exec};
+use crate::support::request;
 use crate::support::server::Server;
 
 const DOOR: [&str; 3] = ["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];
@@ -118,6 +119,26 @@ fn the_network_is_reached_through_the_proxy_or_not_at_all() {
             expected => said.contains(expected),
         };
         assert!(is_as_expected, "{policy} {script}: {said}");
+    }
+    server.stop();
+}
+
+#[test]
+fn what_is_typed_into_a_terminal_interrupts_the_command_and_not_its_fence() {
+    let server = Server::start(&DOOR);
+    let mut client = server.client();
+    let more = json!({"sandboxPolicy": {"type": "readOnly"}, "processId": "p", "tty": true});
+    client.send(&exec("run", "trap 'exit 7' INT; echo ready; while :; do :; done", more));
+    // All that a command says at first may come in pieces.
+    while client.receive()["method"] != "command/exec/outputDelta" {}
+    let typed = json!({"processId": "p", "deltaBase64": "Aw=="});
+    client.send(&request("type", "command/exec/write", typed));
+    loop {
+        let answered = answer(&mut client);
+        if answered["id"] == "run" {
+            assert_eq!(answered["result"]["exitCode"], 7, "{answered}");
+            break;
+        }
     }
     server.stop();
 }
