@@ -128,7 +128,11 @@ fn what_is_typed_into_a_terminal_interrupts_the_command_and_not_its_fence() {
     let server = Server::start(&DOOR);
     let mut client = server.client();
     let more = json!({"sandboxPolicy": {"type": "readOnly"}, "processId": "p", "tty": true});
-    client.send(&exec("run", "trap 'exit 7' INT; echo ready; while :; do :; done", more));
+    client.send(&exec(
+        "run",
+        "trap 'exit 7' INT; echo ready; while :; do :; done",
+        more,
+    ));
     // All that a command says at first may come in pieces.
     while client.receive()["method"] != "command/exec/outputDelta" {}
     let typed = json!({"processId": "p", "deltaBase64": "Aw=="});
