@@ -267,9 +267,10 @@ impl Owner {
         &self.thread
     }
 
-    /// The thread as it is stored and was told; nothing while an append is under way.
+    /// The thread as it is stored and was told; nothing while an append is under way, or after one failed.
     pub fn settled(&self) -> Option<&Thread> {
-        self.batch.is_none().then_some(&self.thread)
+        let is_stored = self.batch.is_none() && self.thread.head() <= self.stored;
+        is_stored.then_some(&self.thread)
     }
 
     /// The head in the journal.

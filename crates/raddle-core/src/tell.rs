@@ -18,8 +18,8 @@ use raddle_protocol as wire;
 use raddle_protocol::Notification;
 
 use crate::{
-    Body, Delta, Event, Failure, FailureKind, ItemBody, ModelEnd, Part, PlanUpdated, Record,
-    RequestNumber, Settings, StepStatus, Thread, ThreadId, TurnEnd, TurnId, Usage,
+    Body, Delta, Event, Failure, FailureKind, ItemBody, ModelEnd, OpenItem, Part, PlanUpdated,
+    Record, RequestNumber, Settings, StepStatus, Thread, ThreadId, TurnEnd, TurnId, Usage,
 };
 
 /// What the wire says of a record, in this order. The thread is as it is just after that record.
@@ -58,8 +58,13 @@ pub fn tell_again(thread: &mut Thread, record: &Record) -> Vec<Notification> {
         Body::Delta(_) => None,
     };
     let Some(saved) = saved else {
+        let is_torn = matches!(&record.body, Body::Delta(delta) if is_torn(thread, delta));
         thread.apply(record);
-        return tell(thread, record);
+        return if is_torn {
+            Vec::new()
+        } else {
+            tell(thread, record)
+        };
     };
     // A long item is saved more than once, and each time whole.
     let open = thread.open_item(&saved.item);
@@ -84,6 +89,13 @@ pub fn tell_again(thread: &mut Thread, record: &Record) -> Vec<Notification> {
     };
     let told = texts.iter().filter_map(|text| tell_delta(thread, id, text));
     told.collect()
+}
+
+/// Whether text is missing in front of this, because it is being removed: the event that holds it follows.
+fn is_torn(thread: &Thread, delta: &Delta) -> bool {
+    let known = |open: &OpenItem| open.texts.get(&delta.part).map_or(0, String::len) as u64;
+    let open = thread.open_item(&delta.item);
+    open.is_some_and(|open| delta.offset > known(open))
 }
 
 fn tell_event(

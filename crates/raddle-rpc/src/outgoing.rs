@@ -290,7 +290,8 @@ impl Outgoing {
     pub(crate) fn take_short(&self, bytes_max: usize, batch: &mut Vec<Bytes>) -> bool {
         let mut state = self.state();
         let is_short = state.taken == 0 && state.bytes + state.frames.len() <= bytes_max;
-        if !is_short || state.frames.is_empty() {
+        // Who sees the frames of a queue that is closed must see its end too.
+        if !is_short || state.frames.is_empty() || state.close.is_some() {
             return false;
         }
         state.taken = state.bytes;

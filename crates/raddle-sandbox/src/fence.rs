@@ -13,6 +13,7 @@ mod system;
 
 pub use inside::take_over;
 pub use measure::{Finding, Measured, Options, find_bubblewrap, measure};
+pub(crate) use system::ignore_endings;
 pub use system::ignore_interrupts;
 
 use std::ffi::OsString;
@@ -182,7 +183,14 @@ impl Fence {
     }
 
     fn wrap_in_namespaces(&self, launch: Launch, rules: &Rules) -> Result<Fenced, Refused> {
-        let seen = Seen::look(rules, self.tier)?;
+        let mut seen = Seen::look(rules, self.tier)?;
+        // What builds the fence of the next command is not this one's to change.
+        let own = [&self.parts.bubblewrap, &self.parts.helper];
+        let own = own
+            .into_iter()
+            .filter_map(|it| std::fs::canonicalize(it).ok());
+        seen.protected
+            .extend(own.filter(|it| seen.write.iter().any(|root| it.starts_with(root))));
         let mounts = Mounts::new(rules, &seen, &self.parts.helper);
         let cwd = std::fs::canonicalize(&launch.cwd).map_err(|source| Refused::Disk {
             path: launch.cwd.clone(),
@@ -220,6 +228,13 @@ impl Fence {
             return Err(Refused::Unenforceable { what });
         }
         let seen = Seen::look(rules, self.tier)?;
+        let helper = std::fs::canonicalize(&self.parts.helper).unwrap_or_default();
+        if let Some(root) = seen.write.iter().find(|root| helper.starts_with(root)) {
+            return Err(Refused::Root {
+                path: root.clone(),
+                why: "the program that builds the fence lies in it, and a command could change that",
+            });
+        }
         let read = match &rules.read {
             Read::All => vec!["/".into()],
             Read::Listed(_) => {

@@ -21,6 +21,8 @@ pub struct Rules {
     pub read: Read,
     /// Absolute paths that may be written, with all that is in them. Those that do not exist give nothing.
     pub write: Vec<PathBuf>,
+    /// The same for paths in which no name is protected: `/tmp` and the like, which everybody uses.
+    pub scratch: Vec<PathBuf>,
     /// Names that stay as they are at the top of every path in `write`, and that cannot be made where they
     /// are missing. A path that `write` names itself is not protected.
     pub protected: Vec<OsString>,
@@ -85,6 +87,7 @@ impl Rules {
         Self {
             read: Read::All,
             write: folders,
+            scratch: Vec::new(),
             protected: PROTECTED.iter().map(OsString::from).collect(),
             hidden: Vec::new(),
             tmp: Tmp::Plain,

@@ -65,7 +65,7 @@ impl Rooms {
         let threads = threads(Providers::of(&config));
         make_home(&options.paths.home);
         let engine = Engine::new(options.keeper.clone());
-        let fences = Fences::measure(options.fence.clone());
+        let fences = Fences::measure(options.fence.clone(), options.paths.home.clone());
         Ok(Self {
             options,
             lanes: Lanes::default(),

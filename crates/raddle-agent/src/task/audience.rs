@@ -67,12 +67,18 @@ impl Task {
         let thread = self.owner.thread();
         let is_open = |it: RequestNumber| thread.requests().any(|(number, _)| number == it);
         self.unable.retain(|(number, _)| is_open(*number));
-        self.unable.push((request, listener));
+        let is_same = |(number, it): &(RequestNumber, Arc<dyn Listener>)| {
+            *number == request && Arc::ptr_eq(it, &listener)
+        };
+        if !self.unable.iter().any(is_same) {
+            self.unable.push((request, listener));
+        }
         let is_unable = |seat: &Seat| {
             let mut unable = self.unable.iter();
             unable.any(|(number, it)| *number == request && seat.is(it))
         };
-        self.seats.iter().all(is_unable)
+        let mut there = self.seats.iter().filter(|seat| seat.listener.is_there());
+        there.all(is_unable)
     }
 
     /// Whoever hears of the thread must not wait for what will not come. This is no record, so it has no

@@ -1,7 +1,8 @@
 //! Those who take less than comes: they are told from the journal, at their own pace.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use raddle_core::ports::{Blobs, Journal, ReadError};
@@ -10,7 +11,7 @@ use raddle_protocol::{Notification, ThreadClosedNotification};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::{AWAY, Task};
 use crate::images::show_told;
@@ -19,12 +20,15 @@ use crate::{Heard, Listener};
 /// How much of the journal is read for one of them at a time.
 const PAGE_BYTES: usize = 256 << 10;
 
-/// How long a thread waits for the last page of one who has nearly caught up.
-const LAST_PAGE: Duration = Duration::from_secs(2);
+/// How long a thread waits for the last pages of those who have nearly caught up.
+const LAST_PAGES: Duration = Duration::from_secs(2);
 
 /// Someone who hears of the thread.
 pub(super) struct Seat {
+    /// No other seat has it, also of the same listener.
+    number: u64,
     pub(super) listener: Arc<dyn Listener>,
+    left: Left,
     /// Set while it reads for itself.
     behind: Option<Behind>,
 }
@@ -36,9 +40,13 @@ struct Behind {
     reading: AbortHandle,
 }
 
+/// Whether nobody sits there any more. Held while something is said, so that nothing is said afterwards.
+type Left = Arc<Mutex<bool>>;
+
 /// Those who read for themselves.
 #[derive(Default)]
 pub(super) struct Readers {
+    seats: u64,
     reading: JoinSet<(Reading, Page)>,
     /// Those who have nearly caught up.
     nearly: Vec<Reading>,
@@ -49,8 +57,12 @@ pub(super) struct Readers {
 /// One who reads for itself.
 pub(super) struct Reading {
     id: ThreadId,
+    seat: u64,
     listener: Arc<dyn Listener>,
+    left: Left,
     reader: Box<Reader>,
+    /// What it is still to be told of the record it read last.
+    owed: VecDeque<(Notification, Option<Seq>)>,
     notices: mpsc::UnboundedReceiver<Heard>,
     journal: Arc<dyn Journal>,
     blobs: Arc<dyn Blobs>,
@@ -75,13 +87,6 @@ pub(super) enum Page {
 }
 
 impl Seat {
-    pub(super) fn new(listener: Arc<dyn Listener>) -> Self {
-        Self {
-            listener,
-            behind: None,
-        }
-    }
-
     pub(super) fn is(&self, listener: &Arc<dyn Listener>) -> bool {
         Arc::ptr_eq(&self.listener, listener)
     }
@@ -113,8 +118,9 @@ impl Seat {
         behind.is_some_and(|it| it.notices.is_closed())
     }
 
-    /// Nobody sits here any more.
+    /// Nobody sits here any more, and nothing more is said here.
     pub(super) fn clear(&self) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = true;
         if let Some(behind) = &self.behind {
             behind.reading.abort();
         }
@@ -139,8 +145,11 @@ impl Task {
             let reading = self.readers.reading.spawn(
                 Reading {
                     id: self.id,
+                    seat: seat.number,
                     listener: seat.listener.clone(),
+                    left: seat.left.clone(),
                     reader: Box::new(Reader::behind(thread)),
+                    owed: VecDeque::new(),
                     notices: receiver,
                     journal: self.journal.clone(),
                     blobs: self.blobs.clone(),
@@ -157,12 +166,20 @@ impl Task {
     /// One has nearly caught up, or hears no more.
     pub(super) fn came_back(&mut self, reading: Result<(Reading, Page), JoinError>) {
         match reading {
-            Ok((reading, Page::Never)) => self.seats.retain(|it| !it.is(&reading.listener)),
+            Ok((reading, Page::Never)) => self.seats.retain(|it| it.number != reading.seat),
             Ok((reading, _)) => self.readers.nearly.push(reading),
             Err(error) if error.is_cancelled() => {}
             Err(error) => {
                 tracing::error!(thread = %self.id, %error, "a client that read slowly was lost");
-                self.seats.retain(|it| !it.is_lost());
+                let closed = ThreadClosedNotification { thread_id: self.id };
+                let closed = Heard::Notice(Arc::new(closed.into()));
+                self.seats.retain(|it| {
+                    let is_lost = it.is_lost();
+                    if is_lost {
+                        it.listener.hear(&closed);
+                    }
+                    !is_lost
+                });
             }
         }
     }
@@ -172,20 +189,18 @@ impl Task {
         while let Some(reading) = self.readers.reading.try_join_next() {
             self.came_back(reading);
         }
+        let until = Instant::now() + LAST_PAGES;
         while self.owner.settled().is_some()
             && let Some(mut reading) = self.readers.nearly.pop()
         {
-            let rest = self.during(timeout(LAST_PAGE, reading.rest())).await;
+            let rest = self.during(timeout_at(until, reading.rest())).await;
             let (seats, thread) = (&mut self.seats, self.owner.settled());
             // It may have left meanwhile.
-            let Some(seat) = seats.iter_mut().find(|it| it.is(&reading.listener)) else {
+            let Some(seat) = seats.iter_mut().find(|it| it.number == reading.seat) else {
                 continue;
             };
             match (rest.unwrap_or(Page::Later), thread) {
-                (Page::Never, _) => {
-                    let gone = reading.listener;
-                    self.seats.retain(|it| !it.is(&gone));
-                }
+                (Page::Never, _) => self.seats.retain(|it| it.number != reading.seat),
                 (Page::Last, Some(thread)) => {
                     seat.behind = None;
                     let Reading {
@@ -213,6 +228,17 @@ impl Task {
 }
 
 impl Readers {
+    /// A seat for someone who hears of the thread from here on.
+    pub(super) fn seat(&mut self, listener: Arc<dyn Listener>) -> Seat {
+        self.seats += 1;
+        Seat {
+            number: self.seats,
+            listener,
+            left: Left::default(),
+            behind: None,
+        }
+    }
+
     /// Resolves when one has nearly caught up, or hears no more.
     pub(super) async fn next(&mut self) -> Result<(Reading, Page), JoinError> {
         match self.reading.join_next().await {
@@ -278,6 +304,9 @@ impl Reading {
     }
 
     async fn page(&mut self) -> Page {
+        if !self.tell_owed().await {
+            return Page::Never;
+        }
         let stored = Seq(self.stored.load(Ordering::Acquire));
         let after = self.reader.after();
         let records = match self.journal.read(self.id, after, PAGE_BYTES).await {
@@ -290,7 +319,7 @@ impl Reading {
             Err(error) => {
                 tracing::warn!(thread = %self.id, %error, "a client that reads slowly cannot go on");
                 let closed = ThreadClosedNotification { thread_id: self.id };
-                self.listener.hear(&Heard::Notice(Arc::new(closed.into())));
+                self.say(&Heard::Notice(Arc::new(closed.into())));
                 return Page::Never;
             }
         };
@@ -323,7 +352,7 @@ impl Reading {
             };
             // Who has read it need not hear it.
             if !(deleted && self.is_deleted) {
-                self.listener.hear(&notice);
+                self.say(&notice);
             }
         }
     }
@@ -334,17 +363,36 @@ impl Reading {
             notifications,
         } = self.reader.read(record);
         let count = notifications.len();
-        for (at, mut notification) in notifications.into_iter().enumerate() {
-            show_told(&*self.blobs, &mut notification).await;
+        let numbered = notifications.into_iter().enumerate();
+        self.owed.extend(numbered.map(|(at, notification)| {
+            let seq = (at + 1 == count).then_some(record.seq);
+            (notification, seq)
+        }));
+        self.tell_owed().await
+    }
+
+    /// Says what is owed. Who stops waiting for this in the middle finds the rest still owed.
+    async fn tell_owed(&mut self) -> bool {
+        while let Some((notification, _)) = self.owed.front_mut() {
+            show_told(&*self.blobs, notification).await;
+            let Some((notification, seq)) = self.owed.pop_front() else {
+                break;
+            };
             self.is_deleted |= matches!(notification, Notification::ThreadDeleted(_));
             let told = Heard::Told {
                 notification: Arc::new(notification),
-                seq: (at + 1 == count).then_some(record.seq),
+                seq,
             };
-            if !self.listener.hear(&told) {
+            if !self.say(&told) {
                 return false;
             }
         }
         true
+    }
+
+    /// Says something, unless its seat was left; false when nobody hears it any more.
+    fn say(&self, heard: &Heard) -> bool {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        !*left && self.listener.hear(heard)
     }
 }

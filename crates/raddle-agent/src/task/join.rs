@@ -10,7 +10,6 @@ use raddle_core::{
 };
 use tokio::time::timeout;
 
-use super::behind::Seat;
 use super::{PATIENCE, Task};
 use crate::threads::{AgentError, Subscribed};
 use crate::{Heard, Listener};
@@ -109,7 +108,7 @@ impl Task {
     /// happens.
     fn welcome(&mut self, listener: Arc<dyn Listener>, usage: Usage, comes_back: bool) {
         self.unseat(&listener);
-        self.seats.push(Seat::new(listener.clone()));
+        self.seats.push(self.readers.seat(listener.clone()));
         self.is_known = true;
         let thread = self.owner.thread();
         let used = tell_usage(thread).filter(|_| usage == Usage::Told);

@@ -390,6 +390,10 @@ impl Thread {
     fn grow(&mut self, delta: &Delta) {
         self.with_item(&delta.item, |open| {
             let text = open.texts.entry(delta.part).or_default();
+            if delta.offset > text.len() as u64 {
+                // What led here is settled and gone, and this is about to go: the event that holds it follows.
+                return;
+            }
             // What was folded in before is not folded in again.
             let known = (text.len() as u64).saturating_sub(delta.offset);
             let known = usize::try_from(known).unwrap_or(usize::MAX);

@@ -70,6 +70,9 @@ impl<O: AsFd> Desk<O> {
             Err(TryLockError::Poisoned(pen)) => pen.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
+        if pen.failed.is_some() {
+            return false;
+        }
         let room = pen.pipe.room().map(|room| room.min(SHORT_BYTES_MAX));
         if !room.is_some_and(|room| self.queue.take_short(room, &mut pen.frames)) {
             return false;

@@ -16,6 +16,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         address.octets(),
         [0 | 10 | 127 | 224..=255, ..]
             | [100, 64..=127, ..]
+            // Where one cloud answers its own machines.
+            | [168, 63, 129, 16]
             | [169, 254, ..]
             | [172, 16..=31, ..]
             | [192, 0, 0 | 2, _]
@@ -61,6 +63,7 @@ mod tests {
             ("127.0.0.1", false),
             ("127.255.255.254", false),
             ("10.1.2.3", false),
+            ("168.63.129.16", false),
             ("172.16.0.1", false),
             ("172.31.255.255", false),
             ("192.168.1.1", false),

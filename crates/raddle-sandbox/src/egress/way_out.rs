@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -28,6 +29,9 @@ pub const PORT: u16 = 3128;
 
 /// How many connections of one command are served at once; more wait.
 const CONNECTIONS_MAX: usize = 128;
+
+/// How long nothing is accepted after that went wrong.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A command's way to the proxy.
 #[derive(Debug)]
@@ -79,7 +83,11 @@ impl WayOut {
                 served.join_next().await;
             }
             while served.try_join_next().is_some() {}
-            let (client, _) = inside.accept().await?;
+            let Ok((client, _)) = inside.accept().await else {
+                // Most likely there are too many descriptors for now.
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
             let proxy = proxy.clone();
             served.spawn(async move {
                 // How it ended is the client's to see.

@@ -91,7 +91,25 @@ impl Mounts {
             _ => {}
         }
         at(Path::new(HELPER), Mount::Read(helper.to_owned()));
-        Self(mounts)
+        let mut mounts = Self(mounts);
+        let hidden = seen.hidden.iter().map(|(path, _)| path);
+        for path in seen.protected.iter().chain(hidden) {
+            mounts.pin(path);
+        }
+        mounts
+    }
+
+    /// A folder that something is mounted in could still be moved away, and another put in its place: what is
+    /// mounted itself cannot be moved, so every writable folder on the way is mounted on itself.
+    fn pin(&mut self, path: &Path) {
+        let above: Vec<&Path> = path.ancestors().skip(1).collect();
+        for folder in above.into_iter().rev() {
+            let around = folder.ancestors().find_map(|it| self.0.get(it));
+            if matches!(around, Some(Mount::Write(from)) if folder.starts_with(from)) {
+                let mount = Mount::Write(folder.to_owned());
+                self.0.entry(folder.to_owned()).or_insert(mount);
+            }
+        }
     }
 
     /// Whether this path of the host is the same path inside.

@@ -9,8 +9,10 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::Refused;
 
@@ -75,7 +77,15 @@ fn hold(path: &Path) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    flock(&folder, FlockOperation::LockShared)?;
+    // Ours are held alone only for a moment, and a command that holds one for longer must not hold us up.
+    let mut tries = 0;
+    while let Err(error) = flock(&folder, FlockOperation::NonBlockingLockShared) {
+        tries += 1;
+        if error != Errno::WOULDBLOCK || tries > TRIES {
+            return Err(error.into());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let held = folder.metadata()?;
     let still =
         fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) == (held.dev(), held.ino()));

@@ -31,7 +31,7 @@ const SECRETS: [&str; 8] = [
 const KERNEL: [&str; 4] = ["/proc/bus", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
 /// How many entries of a root are looked at for repositories.
-const ENTRIES_MAX: usize = 1_000;
+const ENTRIES_MAX: usize = 100_000;
 /// What is read of a file that says where a repository is.
 const GITDIR_BYTES_MAX: u64 = 4_096;
 
@@ -65,7 +65,7 @@ impl Seen {
         let mut seen = Self {
             run: existing(&["/run", "/var/run"], is_folder),
             kernel: existing(&KERNEL, Path::exists),
-            write: roots(&rules.write)?,
+            write: roots(&[&rules.write[..], &rules.scratch[..]].concat())?,
             ..Self::default()
         };
         if let Read::Listed(paths) = &rules.read {
@@ -90,11 +90,21 @@ impl Seen {
             .ok()
             .filter(|it| it.starts_with("/run"));
         if tier == Tier::A {
-            for root in seen.write.clone() {
-                seen.protect(&root, rules)?;
+            // Also those that lie inside others.
+            let named = real(&rules.write)?;
+            // What is granted inside a protected name is granted whole.
+            let is_inside = |root: &Path| {
+                let below = named
+                    .iter()
+                    .filter_map(|outer| root.strip_prefix(outer).ok());
+                let firsts = below.filter_map(|rest| rest.components().next());
+                let mut firsts = firsts.map(|it| it.as_os_str());
+                firsts.any(|first| rules.protected.iter().any(|name| name == first))
+            };
+            for root in named.iter().filter(|root| !is_inside(root)) {
+                seen.protect(root, rules)?;
             }
             // What a rule lets be written by its own name was meant.
-            let named = real(&rules.write)?;
             seen.protected.retain(|it| !named.contains(it));
             let nested = named
                 .into_iter()
@@ -178,13 +188,22 @@ impl Seen {
             path: root.to_owned(),
             source,
         })?;
-        for entry in entries.take(ENTRIES_MAX).flatten() {
+        for (count, entry) in entries.flatten().enumerate() {
+            if count == ENTRIES_MAX {
+                let why = "it has too many entries to look for the repositories among them";
+                return Err(Refused::Root {
+                    path: root.to_owned(),
+                    why,
+                });
+            }
             if !entry.file_type().is_ok_and(|it| it.is_dir()) {
                 continue;
             }
             let path = entry.path().join(".git");
-            if fs::symlink_metadata(&path).is_ok_and(|it| !it.is_symlink()) {
-                self.protected.push(path);
+            match kind(&path)? {
+                Kind::Missing => {}
+                Kind::Link => return Err(Refused::Link { path }),
+                Kind::EmptyFolder | Kind::Other => self.protected.push(path),
             }
         }
         Ok(())

@@ -41,16 +41,24 @@ const INTERRUPTS: [libc::c_int; 2] = [libc::SIGINT, libc::SIGQUIT];
 /// front of a terminal: bubblewrap stands in front of it too, and would end, and the command with it,
 /// before the command could decide. What is started afterwards inherits this; inside the fence it is undone.
 pub fn ignore_interrupts() {
-    set_interrupts(libc::SIG_IGN);
+    set(&INTERRUPTS, libc::SIG_IGN);
+}
+
+/// Leaves also to the command what asks a program to end: bubblewrap would end at once, and the command with it,
+/// before it could tidy up.
+pub(crate) fn ignore_endings() {
+    set(&INTERRUPTS, libc::SIG_IGN);
+    set(&[libc::SIGTERM], libc::SIG_IGN);
 }
 
 /// As every program expects to be started.
 pub(super) fn heed_interrupts() {
-    set_interrupts(libc::SIG_DFL);
+    set(&INTERRUPTS, libc::SIG_DFL);
+    set(&[libc::SIGTERM], libc::SIG_DFL);
 }
 
-fn set_interrupts(what: libc::sighandler_t) {
-    for signal in INTERRUPTS {
+fn set(signals: &[libc::c_int], what: libc::sighandler_t) {
+    for signal in signals.iter().copied() {
         // SAFETY: neither of the two is a function, so nothing of ours runs when a signal comes. It can only fail
         // for signals that do not exist.
         unsafe { libc::signal(signal, what) };

@@ -26,7 +26,7 @@ use rustix::process::{
 
 use super::family;
 use super::wire::{self, Order, Over, Report};
-use crate::fence::ignore_interrupts;
+use crate::fence::ignore_endings;
 
 /// The word on the command line that makes a program a keeper.
 pub const KEEP: &str = "keep";
@@ -126,7 +126,7 @@ fn start(order: Order, streams: [Stdio; 3]) -> Result<Child, Report> {
         // A session of its own: its groups have nobody else in them, and no other terminal reaches it.
         setsid()?;
         if is_fence {
-            ignore_interrupts();
+            ignore_endings();
         }
         if has_terminal {
             ioctl_tiocsctty(rustix::stdio::stdin())?;

@@ -265,9 +265,9 @@ impl State {
             .filter(|text| !text.is_empty())
     }
 
-    /// A table of the merged configuration.
-    pub(crate) fn table(&self, key: &str) -> Option<&toml::Table> {
-        self.merged.get(key).and_then(toml::Value::as_table)
+    /// A value of the merged configuration.
+    pub(crate) fn value(&self, key: &str) -> Option<&toml::Value> {
+        self.merged.get(key)
     }
 }
 

@@ -4,7 +4,6 @@ pub(crate) mod resize;
 pub(crate) mod terminate;
 pub(crate) mod write;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use raddle_protocol::methods::CommandExec;
@@ -46,12 +45,22 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
     };
     let rooms = rooms.clone();
     tokio::spawn(async move {
-        match fence(&rooms, &session, launch, policy).await {
-            Ok(inside) => match start.inside(&inside.fenced) {
-                Ok(()) => answer(run, reply, inside).await,
-                Err(error) => reply.error(error.into()),
-            },
-            Err(error) => reply.error(error),
+        let fenced = tokio::select! {
+            biased;
+            () = session.outgoing.when_gone() => Err(WireError::Dropped),
+            fenced = fence(&rooms, &session, launch, policy) => fenced,
+        };
+        let started = fenced.and_then(|inside| {
+            start.inside(&inside.fenced)?;
+            Ok(inside)
+        });
+        match started {
+            Ok(inside) => answer(run, reply, inside).await,
+            Err(error) => {
+                // Its name is free when the client hears of it.
+                drop(run);
+                reply.error(error);
+            }
         }
     });
 }
@@ -96,10 +105,13 @@ fn wish(params: CommandExecParams) -> Result<Wish, WireError> {
     if params.permission_profile.is_some() && params.sandbox_policy.is_some() {
         return refuse("permissionProfile and sandboxPolicy exclude each other");
     }
+    let profile = params.permission_profile.as_deref();
+    let profile = profile.map(processes::of_profile).transpose()?;
+    let policy = params.sandbox_policy.or(profile);
     let (program, args) = processes::program(params.command)?;
     let cwd = match &params.cwd {
         Some(cwd) => files::absolute(cwd)?,
-        None => std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+        None => std::env::current_dir()?,
     };
     let changes = params.env.unwrap_or_default();
     let launch = Launch {
@@ -135,7 +147,7 @@ fn wish(params: CommandExecParams) -> Result<Wish, WireError> {
     Ok(Wish {
         name,
         launch,
-        policy: params.sandbox_policy,
+        policy,
         stdio,
         plan,
     })

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use raddle_protocol::{
     ReadOnlySandboxPolicy, SandboxInfo, SandboxPolicy, WorkspaceWriteSandboxPolicy,
@@ -12,6 +13,7 @@ use raddle_sandbox::egress::{self, Noted, Proxy, System, WayOut};
 use raddle_sandbox::{Fence, Fenced, Launch, Measured, Network, Policy, Refused, Rules, Tier};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use crate::rooms::config::State;
 use crate::session::Session;
@@ -34,15 +36,20 @@ impl fmt::Debug for Measure {
     }
 }
 
+/// How long a command waits for the fence to be measured, which takes a part of a second.
+const MEASURED: Duration = Duration::from_secs(10);
+
 /// The fence of this machine. It is measured in the background: start-up does not wait for it, commands do.
 #[derive(Debug)]
 pub(crate) struct Fences {
+    /// A folder that no fenced command sees.
+    folder: PathBuf,
     measured: watch::Receiver<Option<Arc<Measured>>>,
 }
 
 impl Fences {
     /// Begins to measure. Without anything to measure with there is no fence, and nothing is run in one.
-    pub(crate) fn measure(measure: Option<Measure>) -> Self {
+    pub(crate) fn measure(measure: Option<Measure>, folder: PathBuf) -> Self {
         let (found, measured) = watch::channel(None);
         if let Some(Measure(measure)) = measure {
             let work = move || {
@@ -58,7 +65,7 @@ impl Fences {
                 tracing::error!(%error, "the fence cannot be measured");
             }
         }
-        Self { measured }
+        Self { folder, measured }
     }
 
     /// What clients are told of it.
@@ -97,7 +104,8 @@ impl Fences {
             });
         };
         let mut measured = self.measured.clone();
-        let measured = measured.wait_for(Option::is_some).await;
+        let measured = timeout(MEASURED, measured.wait_for(Option::is_some)).await;
+        let measured = measured.map_err(|_| WireError::Overloaded)?;
         let Some(measured) = measured.ok().and_then(|it| it.clone()) else {
             return Err(Refused::NoFence.into());
         };
@@ -108,7 +116,7 @@ impl Fences {
         }
         let mut way_out = None;
         if let Some(network) = network {
-            let way = WayOut::open(&std::env::temp_dir(), &way_name())?;
+            let way = WayOut::open(&self.folder, &way_name())?;
             rules.network = Network::Proxy(way.socket());
             for (name, value) in egress::variables() {
                 if !launch.env.iter().any(|(set, _)| *set == *name) {
@@ -189,10 +197,7 @@ pub(crate) fn policy(
             });
         }
         SandboxPolicy::ReadOnly(it) => (Rules::read_only(), it.network_access),
-        SandboxPolicy::WorkspaceWrite(it) => {
-            let rules = Rules::workspace_write(writable(it, cwd)?);
-            (rules, it.network_access)
-        }
+        SandboxPolicy::WorkspaceWrite(it) => (workspace(it, cwd)?, it.network_access),
         SandboxPolicy::Unrecognized(_) => {
             return Err(WireError::Refused(
                 "the sandboxPolicy is none that is known; see permissionProfile/list".into(),
@@ -201,7 +206,7 @@ pub(crate) fn policy(
     };
     // What is the server's own (keys, threads) is nobody else's, unless it is worked on by name.
     let is_named = |own: &&PathBuf| {
-        let mut named = rules.write.iter().map(PathBuf::as_path).chain([cwd]);
+        let mut named = rules.write.iter().map(PathBuf::as_path);
         named.any(|path| path.starts_with(own))
     };
     rules.hidden = own.iter().filter(|own| !is_named(own)).cloned().collect();
@@ -213,32 +218,71 @@ pub(crate) fn policy(
 
 /// Whom commands that may use the network can reach: those that `sandbox_network` lists, else all that is public.
 fn hosts(config: &State) -> Result<egress::Rules, WireError> {
-    let Some(table) = config.table("sandbox_network") else {
-        return Ok(egress::Rules::all_public());
+    let bad = |what: String| {
+        WireError::Refused(format!("sandbox_network in the configuration: {what}").into())
     };
-    let list = |key: &str| {
-        let hosts = table.get(key).and_then(toml::Value::as_array);
-        hosts.into_iter().flatten().filter_map(toml::Value::as_str)
+    let table = match config.value("sandbox_network") {
+        None => return Ok(egress::Rules::all_public()),
+        Some(toml::Value::Table(table)) => table,
+        Some(_) => return Err(bad("it must be a table with `allow` and `deny`".to_owned())),
     };
-    egress::Rules::parse(list("allow"), list("deny"))
-        .map_err(|bad| WireError::Refused(format!("sandbox_network: {bad}").into()))
+    let (mut allow, mut deny) = (Vec::new(), Vec::new());
+    for (key, value) in table {
+        let list = match key.as_str() {
+            "allow" => &mut allow,
+            "deny" => &mut deny,
+            _ => return Err(bad(format!("`{key}` is none of `allow` and `deny`"))),
+        };
+        let hosts: Option<Vec<&str>> = value
+            .as_array()
+            .and_then(|hosts| hosts.iter().map(toml::Value::as_str).collect());
+        *list = hosts.ok_or_else(|| bad(format!("`{key}` must be a list of hosts")))?;
+    }
+    egress::Rules::parse(allow, deny).map_err(|it| bad(it.to_string()))
 }
 
-fn writable(policy: &WorkspaceWriteSandboxPolicy, cwd: &Path) -> Result<Vec<PathBuf>, WireError> {
+fn workspace(policy: &WorkspaceWriteSandboxPolicy, cwd: &Path) -> Result<Rules, WireError> {
+    if cwd == Path::new("/") {
+        return Err(WireError::Refused(
+            "the workspace would be the whole disk; name the folder with cwd, or ask for dangerFullAccess".into(),
+        ));
+    }
     let mut folders = vec![cwd.to_owned()];
     for root in &policy.writable_roots {
         folders.push(crate::rooms::files::absolute(root)?);
     }
+    let mut rules = Rules::workspace_write(folders);
     if !policy.exclude_slash_tmp {
-        folders.push("/tmp".into());
+        rules.scratch.push("/tmp".into());
     }
     if !policy.exclude_tmpdir_env_var
         && let Some(folder) = std::env::var_os("TMPDIR").map(PathBuf::from)
         && folder.is_absolute()
     {
-        folders.push(folder);
+        rules.scratch.push(folder);
     }
-    Ok(folders)
+    Ok(rules)
+}
+
+/// The policy that the name of a profile stands for.
+pub(crate) fn of_profile(id: &str) -> Result<SandboxPolicy, WireError> {
+    Ok(match id {
+        ":danger-full-access" => SandboxPolicy::DangerFullAccess,
+        ":workspace" => SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
+            exclude_slash_tmp: false,
+            exclude_tmpdir_env_var: false,
+            network_access: false,
+            writable_roots: Vec::new(),
+        }),
+        ":read-only" => SandboxPolicy::ReadOnly(ReadOnlySandboxPolicy {
+            network_access: false,
+        }),
+        _ => {
+            return Err(WireError::Refused(
+                "the permissionProfile is none that permissionProfile/list shows".into(),
+            ));
+        }
+    })
 }
 
 /// The policy that the configuration names, with the key names of its table.
@@ -247,7 +291,7 @@ fn of_config(config: &State) -> Result<SandboxPolicy, WireError> {
     Ok(match mode {
         "danger-full-access" => SandboxPolicy::DangerFullAccess,
         "workspace-write" => {
-            let table = config.table("sandbox_workspace_write");
+            let table = config.value("sandbox_workspace_write");
             let value = |key: &str| table.and_then(|table| table.get(key));
             let flag = |key: &str| {
                 value(key)

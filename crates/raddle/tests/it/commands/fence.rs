@@ -15,13 +15,22 @@ use crate::support::server::Server;
 
 const DOOR: [&str; 3] = ["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];
 
-/// A repository that is not below `/tmp`, which commands may write.
+/// A repository that is not below `/tmp`, which commands may write, and one in it.
 fn workspace() -> TempDir {
-    let folder = TempDir::new_in("/var/tmp").expect("a folder");
-    let mut git = Command::new("git");
-    let made = git.args(["init", "-q"]).arg(folder.path()).status();
-    assert!(made.expect("git").success());
+    let outer = repository(TempDir::new_in("/var/tmp").expect("a folder"));
+    init(&outer.path().join("package"));
+    outer
+}
+
+fn repository(folder: TempDir) -> TempDir {
+    init(folder.path());
     folder
+}
+
+fn init(folder: &Path) {
+    let mut git = Command::new("git");
+    let made = git.args(["init", "-q"]).arg(folder).status();
+    assert!(made.expect("git").success());
 }
 
 /// What a script came to under a policy: its exit code and what it said.
@@ -63,11 +72,26 @@ fn a_command_can_do_what_its_policy_allows_and_no_more() {
         (write(), "touch .git/file".to_owned(), false),
         (write(), "mkdir .codex".to_owned(), false),
         (write(), "mv .git elsewhere".to_owned(), false),
+        (write(), "touch package/.git/file".to_owned(), false),
+        (
+            write(),
+            "touch package/file && rm package/file".to_owned(),
+            true,
+        ),
+        // Nor can what is around it be put out of the way.
+        (write(), "mv package elsewhere".to_owned(), false),
         (read(), format!("ls -A {home} | grep ."), false),
     ] {
         let (code, said) = run(&server, workspace.path(), policy.clone(), &script);
         assert_eq!(code == 0, works, "{policy} {script}: {code} {said}");
     }
+    let pair = "python3 -c 'import socket as s; s.socketpair(s.AF_UNIX, s.SOCK_DGRAM)'";
+    let (code, said) = run(&server, workspace.path(), write(), pair);
+    assert_ne!(code, 0, "datagrams can be sent anywhere: {said}");
+    let below_tmp = repository(TempDir::new().expect("a folder"));
+    let (code, said) = run(&server, below_tmp.path(), write(), "touch .git/file");
+    assert_ne!(code, 0, "a folder below /tmp is protected too: {said}");
+    std::fs::remove_dir_all(workspace.path().join("package")).expect("it is there");
     let left: Vec<_> = std::fs::read_dir(workspace.path())
         .expect("it is there")
         .collect();
