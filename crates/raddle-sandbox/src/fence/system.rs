@@ -1,4 +1,4 @@
-//! System calls that no safe crate has. All of the product's `unsafe` is here.
+//! System calls that no safe crate has. What else is `unsafe` is in `attempt` and in `process`.
 #![expect(unsafe_code, reason = "system calls that no safe crate has")]
 
 use std::io;
