@@ -12,6 +12,7 @@ mod command;
 mod context;
 mod number;
 mod owner;
+pub mod policy;
 pub mod ports;
 mod reader;
 mod record;

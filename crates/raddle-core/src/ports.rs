@@ -3,11 +3,13 @@
 mod model;
 mod pages;
 mod summary;
+mod tools;
 
 pub use model::{Answer, Model, Prompt, Said, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Mark, Page, PageQuery, TurnEntry};
 pub(crate) use summary::preview;
 pub use summary::{Origin, Summary};
+pub use tools::{Job, Meant, Ran, Reports, Tools};
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,0 +1,85 @@
+//! The agent's own tools, as it sees them.
+
+use super::{ToolSpec, Waiting};
+use crate::policy::Act;
+use crate::{
+    Ask, Call, Command, Item, ItemBody, ItemStatus, Output, PlanStep, Settings, ThreadId, TurnId,
+};
+
+/// Tools of ours. None of them decides whether it may do what it is asked to.
+pub trait Tools: Send + Sync {
+    /// What the model may call in a thread with these settings. The same settings give the same bytes.
+    fn specs(&self, settings: &Settings) -> Vec<ToolSpec>;
+
+    /// What a call would do; nothing if no tool of ours has its name. It looks, and changes nothing.
+    fn meant<'a>(
+        &'a self,
+        settings: &'a Settings,
+        call: &'a Call,
+    ) -> Waiting<'a, Option<(ItemBody, Meant)>>;
+
+    /// Carries out a call that may be. Once its `stopped` is over it comes to its end soon. What it started
+    /// and left running belongs to the turn.
+    fn run(&self, job: Job) -> Waiting<'static, Ran>;
+
+    /// Ends everything that calls of this turn left running, and names it.
+    fn end_turn(&self, thread: ThreadId, turn: TurnId) -> Waiting<'static, Vec<String>>;
+}
+
+/// What a call would do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meant {
+    /// This, if it may.
+    Act(Act),
+    /// Nothing that needs anyone's leave.
+    Harmless,
+    /// It asks the user something, and the answer is its output.
+    Ask(Ask),
+    /// It says what the plan is.
+    Plan {
+        /// Why it changes.
+        explanation: Option<String>,
+        /// All steps.
+        steps: Vec<PlanStep>,
+    },
+    /// It cannot be carried out, and this is what the model is told.
+    Refused(String),
+}
+
+/// A call to be carried out.
+pub struct Job {
+    /// For which thread.
+    pub thread: ThreadId,
+    /// In which turn.
+    pub turn: TurnId,
+    /// The item that shows it, with the call in it.
+    pub item: Item,
+    /// How turns run.
+    pub settings: Settings,
+    /// The digest of the act that may be, where there is one. If the act would be another by now, nothing
+    /// of it happens.
+    pub digest: Option<String>,
+    /// Takes what is said on the way.
+    pub reports: Box<dyn Reports>,
+    /// Over once the tool is to stop.
+    pub stopped: Waiting<'static, ()>,
+}
+
+/// Takes what a tool says on its way.
+pub trait Reports: Send + Sync {
+    /// Takes a report. Whoever reports waits for room; false once nobody listens any more.
+    fn report(&self, command: Command) -> Waiting<'_, bool>;
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    /// How it ended.
+    pub status: ItemStatus,
+    /// Its item's last form.
+    pub body: ItemBody,
+    /// What the model is told.
+    pub output: Output,
+    /// What the turn changed so far as a unified diff, if this changed files.
+    pub diff: Option<String>,
+}

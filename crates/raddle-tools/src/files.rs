@@ -1,0 +1,1 @@
+//! Files of a workspace: reading, listing, searching, writing, never outside the folders they are given.

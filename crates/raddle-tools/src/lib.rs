@@ -1,0 +1,10 @@
+//! The agent's own tools: what it can do to a workspace.
+//!
+//! Each tool says what it would do, and does it once it may. None of them decides whether it may, and none
+//! runs anything outside the fence that the thread has.
+//!
+//! Below: `raddle-core` and `raddle-sandbox`. Above: `raddle`, which hands them to the agent.
+
+pub mod files;
+pub mod patch;
+pub mod shell;

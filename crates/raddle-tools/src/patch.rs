@@ -1,0 +1,1 @@
+//! Patches in the form that models of one family write, applied to files.

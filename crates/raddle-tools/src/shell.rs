@@ -1,0 +1,1 @@
+//! Command lines taken apart: what a policy judges, and what is shown to people.
