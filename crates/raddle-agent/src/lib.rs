@@ -7,6 +7,7 @@
 
 mod context;
 mod fork;
+mod hands;
 mod health;
 mod images;
 mod instructions;
@@ -23,6 +24,7 @@ mod tools;
 mod work;
 
 pub use fork::{Cut, Fork, Found};
+pub use hands::NoTools;
 pub use health::Answers;
 pub use images::{IMAGES_BYTES_MAX, ImageError, Picture};
 pub use listener::{Heard, Listener, Room};

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Blobs, Journal};
 use raddle_core::{
-    ChangeSettings, Command, Cursor, Effect, Ended, Envelope, Out, Owner, Refusal, RequestNumber,
-    Seq, Settings, Step, ThreadId, Token,
+    Body, ChangeSettings, Command, Cursor, Effect, Ended, Envelope, Event, ItemId, Out, Owner,
+    Refusal, RequestNumber, Seq, Settings, Step, ThreadId, Token,
 };
 use raddle_protocol::ThreadClosedNotification;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -145,6 +145,8 @@ pub(crate) struct Task {
     /// Where handles read how turns run.
     settings: watch::Sender<Arc<Settings>>,
     work: BTreeMap<Effect, AbortHandle>,
+    /// Tools that run, each until it is told to stop: letting go tells it.
+    stops: BTreeMap<ItemId, watch::Sender<()>>,
     history: Arc<History>,
     tokens: u64,
     /// Since when the journal takes nothing.
@@ -200,6 +202,7 @@ impl Task {
             looks: Vec::new(),
             settings,
             work: BTreeMap::new(),
+            stops: BTreeMap::new(),
             history: Arc::new(history),
             tokens: 0,
             away_since: None,
@@ -489,7 +492,14 @@ impl Task {
                     }
                 }
                 Out::Subscribed(settled) => self.subscribe(settled),
-                Out::Tell(told) => self.tell(told),
+                Out::Tell(told) => {
+                    if let Body::Event(event) = &told.record.body
+                        && let Event::TurnEnded(it) = &**event
+                    {
+                        self.end_with(it.turn.clone());
+                    }
+                    self.tell(told);
+                }
                 Out::Ask(request) => self.ask(request, None),
                 // No tool of ours asks while it runs.
                 Out::Deliver(..) => {}
@@ -521,6 +531,12 @@ impl Drop for Task {
         }
         for work in self.work.values() {
             work.abort();
+        }
+        let running = self.owner.thread().turn().map(|turn| turn.id.clone());
+        if let Some(turn) = running
+            && tokio::runtime::Handle::try_current().is_ok()
+        {
+            self.end_with(turn);
         }
         self.seats.clear();
         self.readers.let_go();

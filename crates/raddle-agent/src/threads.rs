@@ -5,7 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use raddle_core::ports::{Blobs, Journal, Model, Pages, ReadError};
+use raddle_core::policy::Policy;
+use raddle_core::ports::{Blobs, Journal, Model, Pages, ReadError, Terminal, Tools};
 use raddle_core::{
     Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, RequestNumber, Seq,
     Settings, Thread, ThreadId, ThreadStarted, Timestamp,
@@ -14,6 +15,7 @@ use tokio::sync::{Mutex as Turn, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::context::Shelf;
+use crate::hands::Hands;
 use crate::open::open;
 use crate::surroundings::{Instructions, Lookout};
 use crate::tally::Tally;
@@ -46,6 +48,10 @@ pub struct Options {
     pub memory_blobs: Arc<dyn Blobs>,
     /// Who answers.
     pub model: Arc<dyn Model>,
+    /// What it can do.
+    pub tools: Arc<dyn Tools>,
+    /// What of that it may.
+    pub policy: Policy,
     /// What time it is.
     pub clock: fn() -> Timestamp,
     /// The name of this process among those that share the journal.
@@ -130,6 +136,7 @@ pub(crate) struct Shared {
     pub(crate) memory_pages: Arc<dyn Pages>,
     memory_blobs: Arc<dyn Blobs>,
     pub(crate) model: Arc<dyn Model>,
+    pub(crate) hands: Arc<Hands>,
     clock: fn() -> Timestamp,
     pub(crate) node: String,
     pub(crate) nodes: Arc<dyn Nodes>,
@@ -161,6 +168,8 @@ impl Threads {
             memory_pages,
             memory_blobs,
             model,
+            tools,
+            policy,
             clock,
             node,
             nodes,
@@ -175,6 +184,7 @@ impl Threads {
                 memory_pages,
                 memory_blobs,
                 model,
+                hands: Arc::new(Hands { tools, policy }),
                 clock,
                 node,
                 nodes,
@@ -253,6 +263,16 @@ impl Threads {
     pub async fn instructions(&self, cwd: &str) -> Instructions {
         let read = self.shared.lookout.instructions(cwd).await;
         read.unwrap_or_default()
+    }
+
+    /// The commands that calls of a thread left running, oldest first.
+    pub fn terminals(&self, id: ThreadId) -> Vec<Terminal> {
+        self.shared.hands.tools.terminals(id)
+    }
+
+    /// Ends one of them, or all if none is named. Whether there was one.
+    pub fn end_terminal(&self, id: ThreadId, terminal: Option<&str>) -> bool {
+        self.shared.hands.tools.end_terminal(id, terminal)
     }
 
     /// Leaves every thread in good order, and waits for that, but not for ever: what hangs is cut off.

@@ -138,28 +138,32 @@ impl Offered {
         self
     }
 
-    /// What the model is told of them. The same tools give the same bytes, so that a vendor's cache knows
-    /// them again.
-    pub(crate) fn specs(&self) -> Vec<ToolSpec> {
+    /// What the model is told of them, and of our own: a client's tool that has the name of one of these stands
+    /// in its place. The same tools give the same bytes, so that a vendor's cache knows them again.
+    pub(crate) fn specs(&self, own: Vec<ToolSpec>) -> Vec<ToolSpec> {
+        let is_taken = |name: &str| self.tools.iter().any(|it| it.spec.name == name);
+        let own = own.into_iter().filter(|it| !is_taken(&it.name));
         let specs = self.tools.iter().map(|it| it.spec.clone());
-        specs.chain(self.goal.then(update_goal)).collect()
+        own.chain(specs)
+            .chain(self.goal.then(update_goal))
+            .collect()
     }
 
-    /// What a call is, and what becomes of it. Whatever the model calls, it is answered.
-    pub(crate) fn meant(&self, call: &Call) -> (ItemBody, Admission) {
+    /// What a call is, and what becomes of it; nothing if none of these has its name.
+    pub(crate) fn meant(&self, call: &Call) -> Option<(ItemBody, Admission)> {
         let name = &call.tool;
         let told = |why: String| {
             let body = ItemBody::Tool(Tool { name: name.clone() });
-            (body, Admission::Deny(why))
+            Some((body, Admission::Deny(why)))
         };
         if self.goal && name == UPDATE_GOAL && !call.freeform {
             let body = ItemBody::Tool(Tool { name: name.clone() });
-            return (body, said_of_goal(&call.arguments));
+            return Some((body, said_of_goal(&call.arguments)));
         }
-        let found = self.tools.iter().find(|it| it.spec.name == *name);
-        let Some(found) = found.filter(|_| !call.freeform) else {
-            return told(format!("There is no tool named {name}."));
-        };
+        let found = self.tools.iter().find(|it| it.spec.name == *name)?;
+        if call.freeform {
+            return told(format!("There is no tool named {name} that takes text."));
+        }
         let arguments = match call.object() {
             Ok(arguments) => arguments,
             Err(why) => {
@@ -176,7 +180,7 @@ impl Offered {
             content: None,
             duration_ms: None,
         });
-        (body, Admission::Client)
+        Some((body, Admission::Client))
     }
 }
 
@@ -290,16 +294,10 @@ mod tests {
             ("look", r#"{"a": 1}"#, false, Ok((None, json!({"a": 1})))),
             ("ns__look", "", false, Ok((Some("ns"), json!({})))),
             (
-                "ns__other",
-                "{}",
-                false,
-                Err("There is no tool named ns__other."),
-            ),
-            (
                 "look",
                 "free text",
                 true,
-                Err("There is no tool named look."),
+                Err("There is no tool named look that takes text."),
             ),
             ("look", "{", false, Err("they are no JSON: EOF")),
             ("look", "[]", false, Err("they are no JSON object")),
@@ -312,7 +310,8 @@ mod tests {
                 freeform,
                 alone: false,
             };
-            match (offered.meant(&call), wanted) {
+            let found = offered.meant(&call).expect("a tool");
+            match (found, wanted) {
                 ((ItemBody::ClientTool(it), Admission::Client), Ok((namespace, arguments))) => {
                     assert_eq!(
                         (it.namespace.as_deref(), it.arguments),

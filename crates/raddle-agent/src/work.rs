@@ -1,15 +1,17 @@
 //! Work outside: calling the model and reporting what it says.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use raddle_core::ports::{Blobs, Journal, Model, Prompt, Said};
 use raddle_core::{
-    AppendText, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind, ModelEnd,
-    Part, Purpose, Sealed, Seq, Span, StartItem,
+    AppendText, Call, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind,
+    ItemId, ModelEnd, Part, Purpose, Sealed, Seq, Span, StartItem,
 };
 use tokio::sync::mpsc;
 
 use crate::context::{self, History};
+use crate::hands::{Hands, Judged};
 use crate::images::{SHOWN_BYTES_MAX, look_at};
 use crate::instructions::CONDENSE;
 use crate::tools::Offered;
@@ -24,6 +26,9 @@ pub(crate) struct ModelWork {
     pub(crate) head: Seq,
     pub(crate) history: Arc<History>,
     pub(crate) tools: Offered,
+    pub(crate) hands: Arc<Hands>,
+    /// The acts that have a yes for the session.
+    pub(crate) granted: BTreeSet<String>,
     pub(crate) call: u32,
     pub(crate) reports: mpsc::Sender<Command>,
 }
@@ -55,12 +60,30 @@ impl ModelWork {
             }
         }
         let purpose = self.prompt.purpose;
+        let settings = self.prompt.settings.clone();
         let mut answer = self.model.call(self.prompt);
         let mut summary = String::new();
         loop {
             let said = answer.next().await;
             let is_last = matches!(said, Said::Ended(..));
-            for command in heard(self.call, said, purpose, &self.tools, &mut summary) {
+            let commands = match (purpose, said) {
+                (Purpose::Answer, Said::Tool(item, asked)) => {
+                    let judged = match self.tools.meant(&asked) {
+                        Some((body, admission)) => Judged {
+                            body,
+                            admission,
+                            ruling: None,
+                        },
+                        None => {
+                            let hands = &self.hands;
+                            hands.judge(thread, &settings, &self.granted, &asked).await
+                        }
+                    };
+                    vec![called(self.call, item, asked, judged)]
+                }
+                (purpose, said) => heard(self.call, said, purpose, &mut summary),
+            };
+            for command in commands {
                 if self.reports.send(command).await.is_err() {
                     return;
                 }
@@ -73,13 +96,7 @@ impl ModelWork {
 }
 
 /// What something said means as a command.
-fn heard(
-    call: u32,
-    said: Said,
-    purpose: Purpose,
-    tools: &Offered,
-    summary: &mut String,
-) -> Vec<Command> {
+fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<Command> {
     match (purpose, said) {
         (Purpose::Answer, Said::Started(item, body)) => {
             vec![Command::StartItem(Box::new(StartItem { call, item, body }))]
@@ -95,16 +112,6 @@ fn heard(
                 sealed: sealed.filter(kept),
             };
             vec![Command::CompleteItem(Box::new(completed))]
-        }
-        (Purpose::Answer, Said::Tool(item, asked)) => {
-            let (body, admission) = tools.meant(&asked);
-            vec![Command::CallTool(Box::new(CallTool {
-                call,
-                item,
-                body,
-                asked,
-                admission,
-            }))]
         }
         // While it condenses, what it writes is the summary and is shown to nobody.
         (Purpose::Compact, Said::Text(_, Part::Text, text)) => {
@@ -123,11 +130,28 @@ fn heard(
             commands.push(Command::EndModel(Box::new(EndModel { call, end, usage })));
             commands
         }
-        (Purpose::Compact, _) => Vec::new(),
+        (Purpose::Compact, _) | (_, Said::Tool(..)) => Vec::new(),
         (Purpose::Answer, Said::Ended(end, usage)) => {
             vec![Command::EndModel(Box::new(EndModel { call, end, usage }))]
         }
     }
+}
+
+/// The model asks for a tool.
+fn called(call: u32, item: ItemId, asked: Call, judged: Judged) -> Command {
+    let Judged {
+        body,
+        admission,
+        ruling,
+    } = judged;
+    Command::CallTool(Box::new(CallTool {
+        call,
+        item,
+        body,
+        asked,
+        admission,
+        ruling,
+    }))
 }
 
 /// Whether something sealed is kept. Without it the vendor only knows less of what it thought.

@@ -11,6 +11,7 @@ pub use queue::{ChangeQueued, Enqueue, ReorderQueue, StartQueued, Unqueue};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::policy::Ruling;
 use crate::{
     Answer, Ask, Briefed, Cause, Forked, GoalStatus, Injected, Input, Item, ItemBody, ItemId,
     ItemStatus, ModelEnd, Output, Part, Past, PlanStep, Recovery, RequestNumber, ThreadStarted,
@@ -313,11 +314,13 @@ pub struct CallTool {
     pub body: ItemBody,
     /// The call as the model made it.
     pub asked: crate::Call,
-    /// What policy says of it.
+    /// What becomes of it.
     pub admission: Admission,
+    /// What policy said of it, where it was asked.
+    pub ruling: Option<Ruling>,
 }
 
-/// What policy says of a tool call.
+/// What becomes of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Admission {
     /// It may start.
@@ -333,6 +336,8 @@ pub enum Admission {
     Client,
     /// No, and this is what the model is told.
     Deny(String),
+    /// There is no more to it than this plan.
+    Plan(UpdatePlan),
     /// It says where the goal stands, and there is no more to it.
     Goal(GoalStatus),
 }

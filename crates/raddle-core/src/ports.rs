@@ -9,7 +9,7 @@ pub use model::{Answer, Model, Prompt, Said, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Mark, Page, PageQuery, TurnEntry};
 pub(crate) use summary::preview;
 pub use summary::{Origin, Summary};
-pub use tools::{Job, Meant, Ran, Reports, Tools};
+pub use tools::{Job, Meant, Ran, Reports, Terminal, Tools};
 
 use std::future::Future;
 use std::pin::Pin;

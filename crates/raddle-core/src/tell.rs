@@ -35,15 +35,24 @@ pub fn tell(thread: &Thread, record: &Record) -> Vec<Notification> {
     if thread.goal_at == record.seq {
         told.push(goal::told(thread, id, record));
     }
-    // The status comes before what changed it, except that a thread is introduced with its own.
-    if thread.status_at == record.seq {
-        told.push(status.into());
+    let mut status = (thread.status_at == record.seq).then(|| Notification::from(status));
+    // The status comes before what changed it, except where that is an answer.
+    if !is_answer(&record.body) {
+        told.extend(status.take());
     }
     match &record.body {
         Body::Delta(delta) => told.extend(tell_delta(thread, id, delta)),
         Body::Event(event) => tell_event(thread, id, event, record, &mut told),
     }
+    told.extend(status);
     told
+}
+
+fn is_answer(body: &Body) -> bool {
+    match body {
+        Body::Event(event) => matches!(**event, Event::RequestResolved(_)),
+        Body::Delta(_) => false,
+    }
 }
 
 /// Folds a record into a thread, and says what the wire says of it to a client that comes back and had seen

@@ -15,6 +15,7 @@
 pub mod egress;
 pub mod environment;
 mod fence;
+mod fences;
 mod launch;
 mod policy;
 mod process;
@@ -24,6 +25,7 @@ pub use fence::{
     Fence, Fenced, Finding, Measured, Options, Refused, Tier, find_bubblewrap, ignore_interrupts,
     measure, take_over,
 };
+pub use fences::{FenceError, Fences, Held, Inside, Measure, Ready};
 pub use launch::Launch;
 pub use policy::{Network, PROTECTED, Policy, Read, Rules, Tmp};
 pub use process::{

@@ -2,6 +2,7 @@
 
 pub(crate) mod config;
 pub(crate) mod files;
+pub(crate) mod ground;
 pub(crate) mod models;
 pub(crate) mod pages;
 pub(crate) mod processes;
@@ -16,11 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use raddle_agent::Threads;
-use raddle_sandbox::Engine;
+use raddle_sandbox::{Engine, Fences};
 use tokio::sync::oneshot;
 
 use self::config::{Config, ConfigError, Looked, Looks, State};
-use self::processes::Fences;
+use self::ground::{Ground, Hosts};
 use self::providers::Providers;
 use self::searches::Searches;
 use self::watches::Lookout;
@@ -59,13 +60,19 @@ pub(crate) struct Rooms {
 impl Rooms {
     pub(crate) fn open<F>(options: Options, threads: F) -> Result<Self, ConfigError>
     where
-        F: FnOnce(Providers) -> Threads,
+        F: FnOnce(Ground) -> Threads,
     {
         let config = Arc::new(Config::open(&options.paths, &options.overrides)?);
-        let threads = threads(Providers::of(&config));
         make_home(&options.paths.home);
         let engine = Engine::new(options.keeper.clone());
         let fences = Fences::measure(options.fence.clone(), options.paths.home.clone());
+        let threads = threads(Ground {
+            providers: Providers::of(&config),
+            engine: engine.clone(),
+            fences: fences.clone(),
+            hosts: Hosts::of(&config),
+            own: options.paths.own(),
+        });
         Ok(Self {
             options,
             lanes: Lanes::default(),

@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use raddle_agent::Threads;
 use raddle_rpc::{Board, Connection};
-use raddle_sandbox::Keeper;
+use raddle_sandbox::{Keeper, Measure};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::rooms::Rooms;
 use crate::rooms::config::{ConfigError, Override};
-use crate::rooms::processes::Measure;
-use crate::rooms::providers::Providers;
+use crate::rooms::ground::Ground;
 use crate::{board, connection};
 
 /// What the server is told once, at its start.
@@ -92,11 +91,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads the configuration and opens the rooms. `threads` makes the live threads, whose models are
-    /// with the providers it is given.
+    /// Reads the configuration and opens the rooms. `threads` makes the live threads, on the ground
+    /// it is given.
     pub fn open<F>(options: Options, threads: F) -> Result<Self, ConfigError>
     where
-        F: FnOnce(Providers) -> Threads,
+        F: FnOnce(Ground) -> Threads,
     {
         Ok(Self {
             rooms: Arc::new(Rooms::open(options, threads)?),

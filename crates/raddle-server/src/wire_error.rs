@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use raddle_core::TurnKind;
 use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
-use raddle_sandbox::{Refused, StartError};
+use raddle_sandbox::{FenceError, Refused, StartError};
 use serde_json::json;
 
 /// How long an overloaded client should wait before it tries again.
@@ -107,6 +107,16 @@ pub(crate) enum WireError {
 impl From<Refused> for WireError {
     fn from(refused: Refused) -> Self {
         Self::NotFenced(refused)
+    }
+}
+
+impl From<FenceError> for WireError {
+    fn from(error: FenceError) -> Self {
+        match error {
+            FenceError::NotMeasured => Self::Overloaded,
+            FenceError::Refused(refused) => Self::NotFenced(refused),
+            FenceError::WayOut(error) => Self::Io(error),
+        }
     }
 }
 

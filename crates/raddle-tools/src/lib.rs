@@ -1,10 +1,17 @@
 //! The agent's own tools: what it can do to a workspace.
 //!
 //! Each tool says what it would do, and does it once it may. None of them decides whether it may, and none
-//! runs anything outside the fence that the thread has.
+//! runs anything outside the fence that the thread has, unless exactly that was allowed.
 //!
 //! Below: `raddle-core` and `raddle-sandbox`. Above: `raddle`, which hands them to the agent.
 
+mod arguments;
+mod command;
+mod cut;
 pub mod files;
 pub mod patch;
+mod registry;
 pub mod shell;
+mod words;
+
+pub use registry::{BuiltIn, Hosts, Options};

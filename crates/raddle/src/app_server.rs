@@ -10,8 +10,8 @@ use raddle_core::Recovery;
 use raddle_rpc::{
     Auth, Door, Doors, Limits, Listen, Loss, SignedBearer, Transport, raise_descriptor_limit,
 };
-use raddle_sandbox::environment;
-use raddle_server::{Measure, Options, Override, Server};
+use raddle_sandbox::{Measure, environment};
+use raddle_server::{Options, Override, Server};
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -67,8 +67,8 @@ async fn serve(options: Options, wanted: Vec<Door>, home: &Home) -> Result<()> {
     } else {
         Recovery::Continue
     };
-    let mut server = Server::open(options, |providers| {
-        threads::open(&home.state, providers, recovery)
+    let mut server = Server::open(options, |ground| {
+        threads::open(&home.state, ground, recovery)
     })?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;

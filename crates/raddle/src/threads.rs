@@ -5,19 +5,34 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use raddle_agent::{Nodes, Options, Threads};
+use raddle_core::policy::Policy;
 use raddle_core::ports::{
     AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
     ReadError, Summary, TurnEntry, Waiting,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, Timestamp, TurnId};
-use raddle_server::Providers;
+use raddle_server::Ground;
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
+use raddle_tools::BuiltIn;
 use tokio::sync::OnceCell;
 
 use crate::model::Configured;
 
 /// The live threads of a home.
-pub(crate) fn open(home: &Path, providers: Providers, recovery: Recovery) -> Threads {
+pub(crate) fn open(home: &Path, ground: Ground, recovery: Recovery) -> Threads {
+    let Ground {
+        providers,
+        engine,
+        fences,
+        hosts,
+        own,
+    } = ground;
+    let tools = BuiltIn::new(raddle_tools::Options {
+        engine,
+        fences,
+        hosts: Arc::new(move || hosts.rules()),
+        own,
+    });
     let folder = home.join("threads");
     // Never the name of another process, also not of a dead one.
     let node = ThreadId::mint().to_string();
@@ -31,6 +46,8 @@ pub(crate) fn open(home: &Path, providers: Providers, recovery: Recovery) -> Thr
         memory_pages: memory.clone(),
         memory_blobs: memory,
         model: Arc::new(Configured::new(providers)),
+        tools: Arc::new(tools),
+        policy: Policy::default(),
         clock: now,
         node,
         nodes: Arc::new(Neighbours { folder }),

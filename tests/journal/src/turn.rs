@@ -173,6 +173,7 @@ impl Work<'_, '_> {
                     alone: false,
                 },
                 admission: Admission::Run,
+                ruling: None,
             };
             self.report(Command::CallTool(Box::new(tool))).await?;
         }

@@ -277,6 +277,7 @@ impl Saying<'_> {
             body,
             asked,
             admission,
+            ruling: None,
         };
         steps.push_back((self.wait(), Command::CallTool(Box::new(call))));
     }

@@ -1,9 +1,11 @@
 //! The work that a thread owes, started and cut off.
 
-use raddle_core::ports::Prompt;
-use raddle_core::{BeginTurn, Command, Effect, EndTool, ItemStatus, Output, TurnId};
+use raddle_core::ports::{Job, Prompt};
+use raddle_core::{BeginTurn, Command, Effect, ItemId, TurnId};
+use tokio::sync::watch;
 
 use super::Task;
+use crate::hands::{ToTask, carry_out, fell};
 use crate::instructions::instructions;
 use crate::tools::Offered;
 use crate::work::{ModelWork, failed};
@@ -28,7 +30,7 @@ impl Task {
                         purpose,
                         instructions: instructions(thread.settings()),
                         attempt: thread.attempt(),
-                        tools: tools.specs(),
+                        tools: tools.specs(self.shared.hands.tools.specs(thread.settings())),
                         entries: Vec::new(),
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
                     },
@@ -36,6 +38,8 @@ impl Task {
                     head: self.owner.stored(),
                     history: self.history.clone(),
                     tools,
+                    hands: self.shared.hands.clone(),
+                    granted: thread.granted(),
                     call: *call,
                     reports: self.reporter.clone(),
                 };
@@ -51,26 +55,7 @@ impl Task {
                     }
                 });
             }
-            Effect::RunTool { item, .. } => {
-                // There are no tools of ours yet: what cannot run says so at once.
-                let open = self
-                    .owner
-                    .thread()
-                    .turn()
-                    .into_iter()
-                    .flat_map(|it| &it.items);
-                let body = open.into_iter().find(|open| open.item.id == *item);
-                let Some(body) = body.map(|open| open.item.body.clone()) else {
-                    return;
-                };
-                let end = EndTool {
-                    item: item.clone(),
-                    status: ItemStatus::Failed,
-                    body,
-                    output: Output::failure("No tool can be run here."),
-                };
-                self.report(Command::EndTool(Box::new(end)));
-            }
+            Effect::RunTool { turn, item } => self.run_tool(turn.clone(), item.clone(), effect),
             Effect::BeginTurn { .. } => {
                 let (shared, reporter) = (self.shared.clone(), self.reporter.clone());
                 let settings = self.owner.thread().settings().clone();
@@ -84,12 +69,62 @@ impl Task {
                 self.work.retain(|_, work| !work.is_finished());
                 self.work.insert(effect, running.abort_handle());
             }
-            Effect::StopTool { .. } => {}
+            // Who listens for this hears that nobody holds the other end any more.
+            Effect::StopTool { item } => drop(self.stops.remove(item)),
         }
     }
 
+    fn run_tool(&mut self, turn: TurnId, item: ItemId, effect: Effect) {
+        let thread = self.owner.thread();
+        let open = thread.turn().into_iter().flat_map(|it| &it.items);
+        let Some(open) = open.into_iter().find(|open| open.item.id == item) else {
+            return;
+        };
+        let (stop, stopped) = watch::channel(());
+        let mut told = stopped.clone();
+        let body = open.item.body.clone();
+        let job = Job {
+            thread: self.id,
+            turn,
+            item: open.item.clone(),
+            settings: thread.settings().clone(),
+            digest: open.digest().map(str::to_owned),
+            reports: Box::new(ToTask(self.reporter.clone())),
+            stopped: Box::pin(async move { while told.changed().await.is_ok() {} }),
+        };
+        let (tools, reporter) = (self.shared.hands.tools.clone(), self.reporter.clone());
+        let running = tokio::spawn(carry_out(tools, job, stopped, reporter.clone()));
+        self.work.retain(|_, work| !work.is_finished());
+        self.stops.retain(|_, stop| !stop.is_closed());
+        self.work.insert(effect, running.abort_handle());
+        self.stops.insert(item.clone(), stop);
+        tokio::spawn(async move {
+            if running.await.is_err_and(|error| error.is_panic()) {
+                let _ = reporter.send(fell(item, body)).await;
+            }
+        });
+    }
+
+    /// What calls of a turn left running ends with the turn, and the user hears of it.
+    pub(super) fn end_with(&self, turn: TurnId) {
+        let (thread, reporter) = (self.id, self.reporter.downgrade());
+        let ending = self.shared.hands.tools.end_turn(thread, turn);
+        tokio::spawn(async move {
+            let ended = ending.await;
+            if ended.is_empty() {
+                return;
+            }
+            tracing::info!(%thread, ?ended, "commands ended with their turn");
+            let names = ended.join(", ");
+            let warning = format!("Still running when the turn ended, and ended with it: {names}");
+            if let Some(reporter) = reporter.upgrade() {
+                let _ = reporter.send(Command::Warn(warning)).await;
+            }
+        });
+    }
+
     /// What a turn waits for ends at once, before its interrupt is stored.
-    pub(super) fn cut_off(&self, named: Option<&TurnId>) {
+    pub(super) fn cut_off(&mut self, named: Option<&TurnId>) {
         let Some(running) = self.owner.thread().turn() else {
             return;
         };
@@ -101,5 +136,6 @@ impl Task {
                 work.abort();
             }
         }
+        self.stops.clear();
     }
 }

@@ -37,6 +37,8 @@ pub fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
         blobs: Arc::new(MemoryJournal::new()),
         memory_blobs: Arc::new(MemoryJournal::new()),
         model: Arc::new(Script::new(&[])),
+        tools: Arc::new(raddle_agent::NoTools),
+        policy: raddle_core::policy::Policy::default(),
         clock: || Timestamp(1_000_000),
         node: name.to_owned(),
         nodes: Arc::new(Locks(folder.to_owned())),

@@ -3,7 +3,8 @@
 use super::{ToolSpec, Waiting};
 use crate::policy::Act;
 use crate::{
-    Ask, Call, Command, Item, ItemBody, ItemStatus, Output, PlanStep, Settings, ThreadId, TurnId,
+    Ask, Call, Command, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Settings, ThreadId,
+    TurnId,
 };
 
 /// Tools of ours. None of them decides whether it may do what it is asked to.
@@ -14,6 +15,7 @@ pub trait Tools: Send + Sync {
     /// What a call would do; nothing if no tool of ours has its name. It looks, and changes nothing.
     fn meant<'a>(
         &'a self,
+        thread: ThreadId,
         settings: &'a Settings,
         call: &'a Call,
     ) -> Waiting<'a, Option<(ItemBody, Meant)>>;
@@ -24,6 +26,27 @@ pub trait Tools: Send + Sync {
 
     /// Ends everything that calls of this turn left running, and names it.
     fn end_turn(&self, thread: ThreadId, turn: TurnId) -> Waiting<'static, Vec<String>>;
+
+    /// The commands that calls of a thread left running, oldest first.
+    fn terminals(&self, thread: ThreadId) -> Vec<Terminal>;
+
+    /// Ends one of them, or all if none is named. Whether there was one.
+    fn end_terminal(&self, thread: ThreadId, id: Option<&str>) -> bool;
+}
+
+/// A command that a call left running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// Its id, the same as in the item that started it.
+    pub id: String,
+    /// That item.
+    pub item: ItemId,
+    /// The command line.
+    pub command: String,
+    /// Where it runs.
+    pub cwd: String,
+    /// Its process.
+    pub pid: Option<u32>,
 }
 
 /// What a call would do.

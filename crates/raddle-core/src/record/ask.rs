@@ -37,6 +37,9 @@ pub struct RequestOpened {
     /// When it settles itself; nothing if it waits for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
+    /// The digest of the act that is asked about: a yes is good for this and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// What is asked.

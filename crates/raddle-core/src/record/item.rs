@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::is_false;
+use crate::policy::Ruling;
 use crate::{ItemId, ThreadId, Timestamp, TurnId};
 
 /// One thing in a turn.
@@ -744,6 +745,9 @@ pub struct ItemStarted {
     /// What must happen before its tool may start; nothing for what is no tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
+    /// What policy said of what it would do, where it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Ruling>,
 }
 
 /// What stands before a tool.

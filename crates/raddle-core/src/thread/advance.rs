@@ -57,6 +57,7 @@ impl Thread {
                 item: open.item.id.clone(),
                 ask: Ask::ClientTool {},
                 expires_at: None,
+                digest: None,
             };
             return vec![Event::RequestOpened(opened).into()];
         }

@@ -126,7 +126,7 @@ fn answered(
         Resolution::Answered { answer, .. } => match &**answer {
             Answer::Tool { output, .. } if output.failed => (ItemStatus::Failed, output.clone()),
             Answer::Tool { output, .. } => (ItemStatus::Completed, output.clone()),
-            Answer::Answers { answers } => (ItemStatus::Completed, Output::text(in_words(answers))),
+            Answer::Answers { answers } => (ItemStatus::Completed, Output::text(as_json(answers))),
             Answer::Permissions { granted } | Answer::Elicitation { body: granted } => {
                 (ItemStatus::Completed, Output::text(granted.to_string()))
             }
@@ -160,11 +160,14 @@ fn answered(
     closing::completed(turn, last)
 }
 
-fn in_words(answers: &std::collections::BTreeMap<String, Vec<String>>) -> String {
-    let lines = answers
-        .iter()
-        .map(|(question, answers)| format!("{question}: {}", answers.join(", ")));
-    lines.collect::<Vec<_>>().join("\n")
+/// The form in which models were taught to read answers.
+fn as_json(answers: &std::collections::BTreeMap<String, Vec<String>>) -> String {
+    let answers = answers.iter().map(|(question, answers)| {
+        let answers = serde_json::json!({ "answers": answers });
+        (question.clone(), answers)
+    });
+    let answers: serde_json::Map<_, _> = answers.collect();
+    serde_json::json!({ "answers": answers }).to_string()
 }
 
 fn resolved(request: RequestNumber, resolution: Resolution) -> Body {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::brief::digest;
 use super::state::{
     Brief, Gap, Identity, KEYS_MAX, LastTurn, ModelCall, OpenItem, OpenRequest, OpenTurn, Owner,
-    Remembered, SETTLED_MAX, Settled, Stopping, Thread, cuts_max, gaps_max,
+    Remembered, SETTLED_MAX, Settled, Stopping, Thread, cuts_max, gaps_max, granted_max,
 };
 use super::{Goal, Queued};
 use crate::ports::preview;
@@ -66,6 +66,7 @@ impl Thread {
                 self.settings = it.settings.clone();
                 // These are the other thread's.
                 self.keys.clear();
+                self.granted.clear();
                 self.goal = None;
                 self.queue.clear();
                 self.queue_rests = false;
@@ -150,6 +151,7 @@ impl Thread {
                     ask: it.ask.clone(),
                     opened_at: at,
                     expires_at: it.expires_at,
+                    digest: it.digest.clone(),
                 };
                 self.requests.insert(it.request, open);
             }
@@ -361,6 +363,7 @@ impl Thread {
                 gate: it.gate,
                 ready: it.gate == Some(Gate::Open),
                 started: false,
+                digest: it.ruling.as_ref().map(|ruling| ruling.digest.clone()),
                 unsaved_bytes: 0,
                 began: seq,
                 saved: None,
@@ -415,6 +418,13 @@ impl Thread {
             ),
             Resolution::Expired {} | Resolution::Withdrawn {} => false,
         };
+        let session = match &it.resolution {
+            Resolution::Answered { answer, .. } => **answer == Answer::AcceptForSession {},
+            Resolution::Expired {} | Resolution::Withdrawn {} => false,
+        };
+        if let Some(digest) = open.digest.filter(|_| session) {
+            self.grant(digest);
+        }
         if yes {
             self.with_item(&open.item, |item| {
                 if item.gate == Some(Gate::Approval) {
@@ -429,6 +439,14 @@ impl Thread {
         });
         if self.settled.len() > SETTLED_MAX {
             self.settled.pop_front();
+        }
+    }
+
+    fn grant(&mut self, digest: String) {
+        self.granted.retain(|old| *old != digest);
+        self.granted.push_back(digest);
+        if self.granted.len() > granted_max() {
+            self.granted.pop_front();
         }
     }
 

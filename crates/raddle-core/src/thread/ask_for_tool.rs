@@ -15,6 +15,7 @@ pub(super) fn decide(thread: &Thread, it: AskForTool) -> Result<Decision, Refusa
         item: it.item,
         ask: it.ask,
         expires_at: it.expires_at,
+        digest: None,
     };
     Ok(vec![Event::RequestOpened(opened).into()].into())
 }

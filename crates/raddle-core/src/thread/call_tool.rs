@@ -1,7 +1,7 @@
 //! The model asks for a tool. It starts only later, once the call of the model has ended well and
 //! whoever must agree has agreed.
 
-use super::{Decision, Thread, closing, goal, item_text};
+use super::{Decision, Thread, closing, goal, item_text, manage};
 use crate::{
     Admission, Ask, Body, CallTool, Event, Gate, ItemStarted, ItemStatus, Output, Refusal,
     RequestOpened, Timestamp,
@@ -15,7 +15,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
     let mut item = item_text::fresh(it.item, it.body, now);
     item.call = Some(it.asked);
     let gate = match &it.admission {
-        Admission::Run | Admission::Deny(_) | Admission::Goal(_) => Gate::Open,
+        Admission::Run | Admission::Deny(_) | Admission::Goal(_) | Admission::Plan(_) => Gate::Open,
         Admission::Ask { ask, .. } => gate_of(ask),
         Admission::Client => Gate::Answer,
     };
@@ -24,21 +24,33 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
             turn: turn.id.clone(),
             item: item.clone(),
             gate: Some(gate),
+            ruling: it.ruling.clone(),
         })
         .into(),
     ];
     match it.admission {
         Admission::Run | Admission::Client => {}
-        Admission::Ask { ask, expires_at } => bodies.push(
-            Event::RequestOpened(RequestOpened {
+        Admission::Ask { ask, expires_at } => {
+            let is_command = matches!(ask, Ask::Command(_));
+            let opened = RequestOpened {
                 request: thread.next_request,
                 turn: turn.id.clone(),
                 item: item.id,
                 ask,
                 expires_at,
-            })
-            .into(),
-        ),
+                digest: it.ruling.map(|ruling| ruling.digest),
+            };
+            // Clients hear that the thread waits before they see a command, and after they see anything else.
+            let at = if is_command { 0 } else { bodies.len() };
+            bodies.insert(at, Event::RequestOpened(opened).into());
+        }
+        Admission::Plan(plan) => {
+            bodies.extend(manage::update_plan(thread, plan)?.bodies);
+            item.status = ItemStatus::Completed;
+            item.completed_at = Some(now);
+            item.output = Some(Output::text("Plan updated"));
+            bodies.push(closing::completed(turn, item));
+        }
         Admission::Goal(status) => {
             let set = goal::told(thread, status);
             item.status = match set {

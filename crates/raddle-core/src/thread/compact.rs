@@ -18,6 +18,7 @@ pub(super) fn decide(thread: &Thread, it: Compact, now: Timestamp) -> Result<Dec
         turn: turn.id.clone(),
         item,
         gate: None,
+        ruling: None,
     };
     let compacted = Compacted {
         turn: turn.id.clone(),

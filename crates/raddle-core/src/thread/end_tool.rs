@@ -1,7 +1,7 @@
 //! A tool ended.
 
 use super::{Decision, Thread, closing};
-use crate::{EndTool, Refusal, Timestamp};
+use crate::{EndTool, ItemBody, Part, Refusal, Timestamp};
 
 pub(super) fn decide(thread: &Thread, it: EndTool, now: Timestamp) -> Result<Decision, Refusal> {
     let turn = thread.turn.as_ref().ok_or(Refusal::ToolNotRunning)?;
@@ -15,6 +15,12 @@ pub(super) fn decide(thread: &Thread, it: EndTool, now: Timestamp) -> Result<Dec
     item.status = it.status;
     item.completed_at = Some(now);
     item.body = it.body;
+    // What was told of its output on the way is all of it.
+    if let (ItemBody::Command(command), Some(printed)) =
+        (&mut item.body, open.texts.get(&Part::Printed))
+    {
+        command.printed = Some(printed.clone());
+    }
     item.output = Some(it.output);
     bodies.push(closing::completed(turn, item));
     Ok(bodies.into())

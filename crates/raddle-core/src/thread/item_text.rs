@@ -111,6 +111,7 @@ fn started(turn: &OpenTurn, item: Item) -> Body {
         turn: turn.id.clone(),
         item,
         gate: None,
+        ruling: None,
     })
     .into()
 }

@@ -62,6 +62,7 @@ fn at_once(turn: &TurnId, id: ItemId, body: ItemBody, now: Timestamp) -> Vec<Bod
         turn: turn.clone(),
         item,
         gate: None,
+        ruling: None,
     };
     let completed = ItemCompleted {
         turn: turn.clone(),

@@ -1,6 +1,6 @@
 //! What is known of a thread. All of it is read off the records, and none of it grows with their number.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,6 +14,11 @@ use crate::{
 
 /// How many settled requests are remembered.
 pub(super) const SETTLED_MAX: usize = 256;
+
+/// How many acts can have a yes until the session ends; who allows more is asked again about the oldest.
+pub(super) fn granted_max() -> usize {
+    crate::bugs::bound(1000, 2)
+}
 
 /// How many carried-out requests are remembered by their keys.
 pub(super) const KEYS_MAX: usize = 1000;
@@ -83,6 +88,9 @@ pub struct Thread {
     pub(crate) queue_rests: bool,
     /// The record that began the newest turn.
     pub(crate) turn_at: Seq,
+    /// The digests of acts that have a yes until the session ends, oldest first.
+    #[serde(default)]
+    pub(crate) granted: VecDeque<String>,
 }
 
 /// What the model was told about something.
@@ -157,6 +165,9 @@ pub struct OpenRequest {
     pub opened_at: Timestamp,
     /// Until when.
     pub expires_at: Option<Timestamp>,
+    /// The digest of the act it is about.
+    #[serde(default)]
+    pub digest: Option<String>,
 }
 
 /// A request that was carried out under a key.
@@ -243,6 +254,9 @@ pub struct OpenItem {
     pub(crate) ready: bool,
     /// Whether its tool was started.
     pub(crate) started: bool,
+    /// The digest of the act that policy judged, or someone allowed.
+    #[serde(default)]
+    pub(crate) digest: Option<String>,
     /// Bytes of text since it began or was last saved.
     pub(crate) unsaved_bytes: u64,
     /// The record with which it began.
@@ -274,6 +288,11 @@ impl OpenItem {
     /// Whether it carries out a call of the model.
     pub fn is_tool(&self) -> bool {
         self.item.call.is_some()
+    }
+
+    /// The digest of the act that it may carry out, where policy was asked.
+    pub fn digest(&self) -> Option<&str> {
+        self.digest.as_deref()
     }
 
     /// The item with the text it has so far.
@@ -456,6 +475,11 @@ impl Thread {
     /// The requests that are open.
     pub fn requests(&self) -> impl Iterator<Item = (RequestNumber, &OpenRequest)> {
         self.requests.iter().map(|(number, open)| (*number, open))
+    }
+
+    /// The digests of acts that have a yes until the session ends.
+    pub fn granted(&self) -> BTreeSet<String> {
+        self.granted.iter().cloned().collect()
     }
 
     /// Tokens of all calls of the model.

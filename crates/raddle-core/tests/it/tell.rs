@@ -262,20 +262,20 @@ fn an_approval() {
     assert_eq!(
         methods(&told)[4..],
         [
+            "thread/status/changed",
             "item/started",
-            "thread/status/changed",
-            "thread/status/changed",
             "serverRequest/resolved",
+            "thread/status/changed",
             "item/completed",
         ]
     );
     assert_eq!(
-        told[5].1["status"]["activeFlags"],
+        told[4].1["status"]["activeFlags"],
         json!(["waitingOnApproval"])
     );
-    assert_eq!(told[6].1["status"]["activeFlags"], json!([]));
     let id = format!("{}:0", words::thread_id());
-    assert_eq!(told[7].1["requestId"], id);
+    assert_eq!(told[6].1["requestId"], id);
+    assert_eq!(told[7].1["status"]["activeFlags"], json!([]));
     assert_eq!(told[8].1["item"]["status"], "declined");
 }
 

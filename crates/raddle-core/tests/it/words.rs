@@ -154,6 +154,7 @@ fn tool(item: &str, what: &str, text: &str, admission: Admission, call: u32) -> 
             alone: what.ends_with("-alone"),
         },
         admission,
+        ruling: None,
     }))
 }
 

@@ -6,7 +6,7 @@ use raddle_protocol::methods::Initialize;
 use raddle_protocol::{ClientInfo, InitializeResponse, RaddleInfo};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, threads};
+use crate::rooms::{Rooms, processes, threads};
 use crate::wire_error::WireError;
 
 /// The contract this server was checked against; stock clients read it as the server's version.
@@ -42,7 +42,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
             version: VERSION.to_owned(),
             contract_version: CONTRACT_VERSION.to_owned(),
             extensions: Vec::new(),
-            sandbox: rooms.fences.info(),
+            sandbox: processes::info(&rooms.fences),
         }),
     });
     let (home, config) = (rooms.home.clone(), rooms.config.clone());

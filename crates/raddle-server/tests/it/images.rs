@@ -30,8 +30,8 @@ fn url(media: &str, bytes: &[u8]) -> String {
 /// A server, and the threads behind it.
 fn opened(stage: &Stage, journal: &Arc<MemoryJournal>, says: &[&str]) -> (Server, Threads) {
     let mut kept = None;
-    let server = Server::open(stage.options(), |providers| {
-        let threads = script::threads_of(journal.clone(), says)(providers);
+    let server = Server::open(stage.options(), |ground| {
+        let threads = script::threads_of(journal.clone(), says)(ground);
         kept = Some(threads.clone());
         threads
     });

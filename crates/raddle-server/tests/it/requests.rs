@@ -15,8 +15,8 @@ use crate::script;
 /// A server, and the threads behind it.
 fn opened(stage: &Stage) -> (Server, Threads) {
     let mut kept = None;
-    let server = Server::open(stage.options(), |providers| {
-        let threads = script::threads(&["hel…"])(providers);
+    let server = Server::open(stage.options(), |ground| {
+        let threads = script::threads(&["hel…"])(ground);
         kept = Some(threads.clone());
         threads
     });
@@ -56,6 +56,7 @@ async fn wants(threads: &Threads, thread: ThreadId) {
             }),
             expires_at: None,
         },
+        ruling: None,
     };
     let (reply, answer) = oneshot::channel();
     let command = Command::CallTool(Box::new(call));
@@ -66,10 +67,10 @@ async fn wants(threads: &Threads, thread: ThreadId) {
 
 /// Hears a question, and returns it.
 async fn asked(client: &mut Client) -> Value {
-    assert_eq!(client.next().await["params"]["item"]["id"], "i1");
     let status = client.next().await;
     let flags = json!(["waitingOnApproval"]);
     assert_eq!(status["params"]["status"]["activeFlags"], flags);
+    assert_eq!(client.next().await["params"]["item"]["id"], "i1");
     client.next().await
 }
 
@@ -85,8 +86,8 @@ fn in_words(heard: &Value) -> String {
 #[tokio::test]
 async fn an_answer_counts_by_what_it_says() {
     const NO: [&str; 3] = [
-        "thread/status/changed",
         "serverRequest/resolved",
+        "thread/status/changed",
         "item/completed declined",
     ];
     const FAILED: [&str; 3] = [NO[0], NO[1], "item/completed failed"];
@@ -163,10 +164,10 @@ async fn an_answer_from_elsewhere_does_not_count() {
         assert_eq!(open, Ok(1));
     }
     client.send(&yes);
-    assert_eq!(client.next().await["method"], "thread/status/changed");
     let resolved = client.next().await;
     assert_eq!(resolved["method"], "serverRequest/resolved");
     assert_eq!(resolved["params"]["requestId"], question["id"]);
+    assert_eq!(client.next().await["method"], "thread/status/changed");
 }
 
 /// A question outlives who was asked: whoever comes next gets it under the same id.
@@ -196,6 +197,6 @@ async fn whoever_comes_later_is_asked_too() {
     let again = other.next().await;
     assert_eq!(again, question);
     other.send(&json!({"id": again["id"], "result": {"decision": "accept"}}));
-    assert_eq!(other.next().await["method"], "thread/status/changed");
     assert_eq!(other.next().await["method"], "serverRequest/resolved");
+    assert_eq!(other.next().await["method"], "thread/status/changed");
 }

@@ -10,13 +10,13 @@ use raddle_core::{
     AgentMessage, Call, Entry, Failure, FailureKind, Image, Input, ItemBody, ItemId, ModelEnd,
     Part, Piece, Timestamp, Usage,
 };
-use raddle_server::Providers;
+use raddle_server::Ground;
 use raddle_store::MemoryJournal;
 
 /// Live threads in memory, whose model says these messages, one in each call, and then fails. A message
 /// that ends in `…` is only begun: the call says no more and does not end. `calls NAME ARGUMENTS`, on a line
 /// for each, calls tools, and `heard` says what the model was given for its calls, and which images it saw.
-pub fn threads(says: &[&str]) -> impl FnOnce(Providers) -> Threads + use<> {
+pub fn threads(says: &[&str]) -> impl FnOnce(Ground) -> Threads + use<> {
     threads_of(Arc::new(MemoryJournal::new()), says)
 }
 
@@ -24,7 +24,7 @@ pub fn threads(says: &[&str]) -> impl FnOnce(Providers) -> Threads + use<> {
 pub fn threads_of(
     journal: Arc<MemoryJournal>,
     says: &[&str],
-) -> impl FnOnce(Providers) -> Threads + use<> {
+) -> impl FnOnce(Ground) -> Threads + use<> {
     with(journal.clone(), journal.clone(), journal, says)
 }
 
@@ -33,7 +33,7 @@ pub fn threads_of(
 pub fn threads_in(
     journal: Arc<dyn Journal>,
     says: &[&str],
-) -> impl FnOnce(Providers) -> Threads + use<> {
+) -> impl FnOnce(Ground) -> Threads + use<> {
     with_pages(journal, Arc::new(MemoryJournal::new()), says)
 }
 
@@ -42,7 +42,7 @@ pub fn with_pages(
     journal: Arc<dyn Journal>,
     pages: Arc<dyn Pages>,
     says: &[&str],
-) -> impl FnOnce(Providers) -> Threads + use<> {
+) -> impl FnOnce(Ground) -> Threads + use<> {
     with(journal, pages, Arc::new(MemoryJournal::new()), says)
 }
 
@@ -51,7 +51,7 @@ fn with(
     pages: Arc<dyn Pages>,
     blobs: Arc<dyn Blobs>,
     says: &[&str],
-) -> impl FnOnce(Providers) -> Threads + use<> {
+) -> impl FnOnce(Ground) -> Threads + use<> {
     let says = says.iter().map(|it| (*it).to_owned()).collect();
     move |_| {
         let memory = Arc::new(MemoryJournal::new());
@@ -63,6 +63,8 @@ fn with(
             memory_pages: memory.clone(),
             memory_blobs: memory,
             model: Arc::new(Script(Mutex::new(says))),
+            tools: Arc::new(raddle_agent::NoTools),
+            policy: raddle_core::policy::Policy::default(),
             clock: || Timestamp(1_700_000_000_000),
             node: "test".to_owned(),
             nodes: Arc::new(raddle_agent::Alone),

@@ -183,6 +183,7 @@ pub fn item_started(turn: &str, id: &str) -> Body {
         turn: turn.into(),
         item: item(id, message(""), ItemStatus::InProgress),
         gate: None,
+        ruling: None,
     })
     .into()
 }

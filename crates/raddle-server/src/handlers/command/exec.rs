@@ -11,13 +11,13 @@ use raddle_protocol::{
     CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams,
     CommandExecResponse, CommandExecTerminalSize, SandboxPolicy,
 };
-use raddle_sandbox::{Launch, Size, Stdio, environment};
+use raddle_sandbox::{Inside, Launch, Size, Stdio, environment};
 
 use crate::call::{Call, Reply};
 use crate::rooms::Rooms;
 use crate::rooms::files;
 use crate::rooms::processes::{
-    self, Delta, Inside, KEPT_BYTES_MAX, Name, OUTPUT_BYTES, Plan, Processes, Run, Stream, TIME_MS,
+    self, Delta, KEPT_BYTES_MAX, Name, OUTPUT_BYTES, Plan, Processes, Run, Stream, TIME_MS,
 };
 use crate::session::Session;
 use crate::wire_error::WireError;
@@ -74,7 +74,7 @@ async fn fence(
     let config = rooms.config_now().await?;
     let own = rooms.options.paths.own();
     let policy = processes::policy(wished.as_ref(), &config, &launch.cwd, &own)?;
-    rooms.fences.wrap(session, launch, policy).await
+    processes::wrap(&rooms.fences, session, launch, policy).await
 }
 
 /// What a client wants.

@@ -1,177 +1,50 @@
 //! The fence around what a client runs.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use raddle_protocol::{
     ReadOnlySandboxPolicy, SandboxInfo, SandboxPolicy, WorkspaceWriteSandboxPolicy,
 };
-use raddle_sandbox::egress::{self, Noted, Proxy, System, WayOut};
-use raddle_sandbox::{Fence, Fenced, Launch, Measured, Network, Policy, Refused, Rules, Tier};
-use tokio::sync::watch;
-use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use raddle_sandbox::{Fences, Held, Inside, Launch, Policy, Rules, egress};
 
 use crate::rooms::config::State;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
-/// Finds out how strong the fence of this machine is. It may take a while.
-#[derive(Clone)]
-pub struct Measure(Arc<dyn Fn() -> Measured + Send + Sync>);
-
-impl Measure {
-    /// What `measure` finds.
-    pub fn new(measure: impl Fn() -> Measured + Send + Sync + 'static) -> Self {
-        Self(Arc::new(measure))
-    }
-}
-
-impl fmt::Debug for Measure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Measure")
-    }
-}
-
-/// How long a command waits for the fence to be measured, which takes a part of a second.
-const MEASURED: Duration = Duration::from_secs(10);
-
-/// The fence of this machine. It is measured in the background: start-up does not wait for it, commands do.
-#[derive(Debug)]
-pub(crate) struct Fences {
-    /// A folder that no fenced command sees.
-    folder: PathBuf,
-    measured: watch::Receiver<Option<Arc<Measured>>>,
-}
-
-impl Fences {
-    /// Begins to measure. Without anything to measure with there is no fence, and nothing is run in one.
-    pub(crate) fn measure(measure: Option<Measure>, folder: PathBuf) -> Self {
-        let (found, measured) = watch::channel(None);
-        if let Some(Measure(measure)) = measure {
-            let work = move || {
-                let it = measure();
-                let (tier, short_of) = (it.fence.tier().name(), &it.short_of);
-                tracing::info!(tier, cached = it.cached, ?short_of, "the fence is measured");
-                found.send_replace(Some(Arc::new(it)));
-            };
-            if let Err(error) = std::thread::Builder::new()
-                .name("fence".to_owned())
-                .spawn(work)
-            {
-                tracing::error!(%error, "the fence cannot be measured");
+/// What clients are told of the fence of this machine.
+pub(crate) fn info(fences: &Fences) -> SandboxInfo {
+    match fences.measured() {
+        Some(it) => {
+            let open = it.findings.iter().filter(|finding| !finding.held);
+            SandboxInfo {
+                kind: it.fence.tier().name().to_owned(),
+                not_held: open.map(|it| it.attempt.shows.to_owned()).collect(),
             }
         }
-        Self { folder, measured }
-    }
-
-    /// What clients are told of it.
-    pub(crate) fn info(&self) -> SandboxInfo {
-        let is_pending = self.measured.has_changed().is_ok();
-        match &*self.measured.borrow() {
-            Some(it) => {
-                let open = it.findings.iter().filter(|finding| !finding.held);
-                SandboxInfo {
-                    kind: it.fence.tier().name().to_owned(),
-                    not_held: open.map(|it| it.attempt.shows.to_owned()).collect(),
-                }
+        None => SandboxInfo {
+            kind: if fences.is_pending() {
+                "pending"
+            } else {
+                "none"
             }
-            None => SandboxInfo {
-                kind: if is_pending { "pending" } else { "none" }.to_owned(),
-                not_held: Vec::new(),
-            },
-        }
-    }
-
-    /// How a launch is started inside a policy. Keep what this returns until the command is over.
-    pub(crate) async fn wrap(
-        &self,
-        session: &Session,
-        mut launch: Launch,
-        Held {
-            mut policy,
-            network,
-        }: Held,
-    ) -> Result<Inside, WireError> {
-        let Policy::Fenced(rules) = &mut policy else {
-            let none = Fence::new(Tier::C, PathBuf::new(), PathBuf::new());
-            return Ok(Inside {
-                fenced: none.wrap(launch, &policy)?,
-                _way_out: None,
-            });
-        };
-        let mut measured = self.measured.clone();
-        let measured = timeout(MEASURED, measured.wait_for(Option::is_some)).await;
-        let measured = measured.map_err(|_| WireError::Overloaded)?;
-        let Some(measured) = measured.ok().and_then(|it| it.clone()) else {
-            return Err(Refused::NoFence.into());
-        };
-        if measured.fence.tier() != Tier::A {
-            // Only a view of the disk of its own hides anything, and clients are told what the second tier
-            // does not hold.
-            rules.hidden.clear();
-        }
-        let mut way_out = None;
-        if let Some(network) = network {
-            let way = WayOut::open(&self.folder, &way_name())?;
-            rules.network = Network::Proxy(way.socket());
-            for (name, value) in egress::variables() {
-                if !launch.env.iter().any(|(set, _)| *set == *name) {
-                    launch.env.push((name.into(), value.into()));
-                }
-            }
-            let proxy = Proxy::new(network, Arc::new(System), noted);
-            let serving = tokio::spawn(way.serve(proxy));
-            way_out = Some(Serving(serving.abort_handle()));
-        }
-        let wrap = move || measured.fence.wrap(launch, &policy);
-        Ok(Inside {
-            fenced: session.disk.run(&session.outgoing, wrap).await??,
-            _way_out: way_out,
-        })
+            .to_owned(),
+            not_held: Vec::new(),
+        },
     }
 }
 
-/// A command inside its fence.
-pub(crate) struct Inside {
-    pub(crate) fenced: Fenced,
-    _way_out: Option<Serving>,
-}
-
-/// The proxy for one command.
-struct Serving(AbortHandle);
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// What a command is held by.
-pub(crate) struct Held {
-    policy: Policy,
-    /// Whom it may reach through the proxy, if anyone.
-    network: Option<egress::Rules>,
-}
-
-/// A name for the folder of one command's way out.
-fn way_name() -> String {
-    static NUMBERS: AtomicU64 = AtomicU64::new(1);
-    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    format!("raddle-out-{}-{number}", std::process::id())
-}
-
-/// Where a command wanted to go is worth a line; what it said there is not ours to know.
-fn noted(it: Noted) {
-    let Noted {
-        target,
-        allowed,
-        why,
-    } = it;
-    tracing::info!(%target, allowed, why, "a command asked for the network");
+/// How a launch is started inside a policy. Keep what this returns until the command is over.
+pub(crate) async fn wrap(
+    fences: &Fences,
+    session: &Session,
+    launch: Launch,
+    held: Held,
+) -> Result<Inside, WireError> {
+    let ready = fences.ready(launch, held).await?;
+    Ok(session
+        .disk
+        .run(&session.outgoing, || ready.wrap())
+        .await??)
 }
 
 /// What a command may do: what its client says, else what the configuration says, else read.
@@ -217,7 +90,7 @@ pub(crate) fn policy(
 }
 
 /// Whom commands that may use the network can reach: those that `sandbox_network` lists, else all that is public.
-fn hosts(config: &State) -> Result<egress::Rules, WireError> {
+pub(crate) fn hosts(config: &State) -> Result<egress::Rules, WireError> {
     let bad = |what: String| {
         WireError::Refused(format!("sandbox_network in the configuration: {what}").into())
     };

@@ -143,7 +143,12 @@ async fn every_place_that_can_name_a_blob(journal: impl Journal + Blobs) {
         &|blob| {
             let item = made(blob);
             let (turn, gate) = ("t".into(), None);
-            Event::ItemStarted(ItemStarted { turn, item, gate })
+            Event::ItemStarted(ItemStarted {
+                turn,
+                item,
+                gate,
+                ruling: None,
+            })
         },
         &|blob| {
             Event::DiffUpdated(DiffUpdated {

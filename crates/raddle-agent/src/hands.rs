@@ -1,0 +1,208 @@
+//! The agent's own tools: what a call of the model means, whether it may be, and how it is carried out.
+
+use std::collections::BTreeSet;
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use raddle_core::policy::{Act, Policy, Ruling, Verdict};
+use raddle_core::ports::{Job, Meant, Ran, Reports, Terminal, ToolSpec, Tools, Waiting};
+use raddle_core::{
+    Admission, Ask, AskCommand, AskPatch, Call, Command, EndTool, ItemBody, ItemStatus, Output,
+    Settings, ThreadId, Tool, TurnId, UpdatePlan,
+};
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
+
+/// How long a tool may take to come to its end once it was told to.
+const STOPPING: Duration = Duration::from_secs(2);
+
+/// What the model is told of a tool that did not.
+const GIVEN_UP: &str = "This call was ended by the user's interrupt before it was done. It may have taken \
+                        effect in part; check before you repeat it.";
+
+/// What it is told of one that failed inside.
+const FELL: &str = "The tool failed inside; the server's log says more. It may have taken effect in part; check \
+                    before you repeat the call.";
+
+/// What becomes of a call, and what policy said of it.
+pub(crate) struct Judged {
+    pub(crate) body: ItemBody,
+    pub(crate) admission: Admission,
+    pub(crate) ruling: Option<Ruling>,
+}
+
+/// The tools, and the rules for using them.
+pub(crate) struct Hands {
+    pub(crate) tools: Arc<dyn Tools>,
+    pub(crate) policy: Policy,
+}
+
+impl Hands {
+    /// What a call means in a thread with these settings, in which these acts have a yes for the session.
+    pub(crate) async fn judge(
+        &self,
+        thread: ThreadId,
+        settings: &Settings,
+        granted: &BTreeSet<String>,
+        call: &Call,
+    ) -> Judged {
+        let name = &call.tool;
+        let Some((body, meant)) = self.tools.meant(thread, settings, call).await else {
+            return Judged {
+                body: ItemBody::Tool(Tool { name: name.clone() }),
+                admission: Admission::Deny(format!("There is no tool named {name}.")),
+                ruling: None,
+            };
+        };
+        let (admission, ruling) = match meant {
+            Meant::Harmless => (Admission::Run, None),
+            Meant::Refused(why) => (Admission::Deny(why), None),
+            Meant::Plan { explanation, steps } => {
+                (Admission::Plan(UpdatePlan { explanation, steps }), None)
+            }
+            Meant::Ask(ask) => {
+                let expires_at = None;
+                (Admission::Ask { ask, expires_at }, None)
+            }
+            Meant::Act(act) => {
+                let ruling = self.policy.judge(&act, settings, granted);
+                (admission(&act, &ruling, &body), Some(ruling))
+            }
+        };
+        Judged {
+            body,
+            admission,
+            ruling,
+        }
+    }
+}
+
+fn admission(act: &Act, ruling: &Ruling, body: &ItemBody) -> Admission {
+    let reason = act.why.as_ref().unwrap_or(&ruling.reason);
+    match ruling.verdict {
+        Verdict::Allow => Admission::Run,
+        Verdict::Deny => Admission::Deny(format!(
+            "This was not done, because a rule forbids it ({}). {} Find another way, or ask the user.",
+            ruling.rule, ruling.reason
+        )),
+        Verdict::Ask => Admission::Ask {
+            ask: question(reason, body),
+            expires_at: None,
+        },
+    }
+}
+
+/// May this be?
+fn question(reason: &str, body: &ItemBody) -> Ask {
+    let reason = Some(reason.to_owned());
+    match body {
+        ItemBody::Command(it) => Ask::Command(AskCommand {
+            command: it.command.clone(),
+            cwd: it.cwd.clone(),
+            reason,
+            actions: it.actions.clone(),
+            rule: Vec::new(),
+        }),
+        _ => Ask::Patch(AskPatch { reason, root: None }),
+    }
+}
+
+/// Takes the reports of a tool to the task of its thread.
+pub(crate) struct ToTask(pub(crate) mpsc::Sender<Command>);
+
+impl Reports for ToTask {
+    fn report(&self, command: Command) -> Waiting<'_, bool> {
+        Box::pin(async move { self.0.send(command).await.is_ok() })
+    }
+}
+
+/// Carries out a job and reports its end. A tool that does not end although it was stopped is given up.
+pub(crate) async fn carry_out(
+    tools: Arc<dyn Tools>,
+    job: Job,
+    mut stop: watch::Receiver<()>,
+    reports: mpsc::Sender<Command>,
+) {
+    let (item, body) = (job.item.id.clone(), job.item.body.clone());
+    let given_up = async {
+        while stop.changed().await.is_ok() {}
+        sleep(STOPPING).await;
+    };
+    let ran = tokio::select! {
+        biased;
+        ran = tools.run(job) => ran,
+        () = given_up => Ran {
+            status: ItemStatus::Interrupted,
+            body,
+            output: Output::failure(GIVEN_UP),
+            diff: None,
+        },
+    };
+    let diff = ran.diff.map(Command::UpdateDiff);
+    let stopped = ran.status == ItemStatus::Interrupted;
+    let end = Command::EndTool(Box::new(EndTool {
+        item,
+        status: ran.status,
+        body: ran.body,
+        output: ran.output,
+    }));
+    // Once its last tool has ended, a turn that is to stop is over and takes no more.
+    let (first, second) = match stopped {
+        true => (diff, Some(end)),
+        false => (Some(end), diff),
+    };
+    for command in first.into_iter().chain(second) {
+        let _ = reports.send(command).await;
+    }
+}
+
+/// The end of a tool that failed inside.
+pub(crate) fn fell(item: raddle_core::ItemId, body: ItemBody) -> Command {
+    Command::EndTool(Box::new(EndTool {
+        item,
+        status: ItemStatus::Failed,
+        body,
+        output: Output::failure(FELL),
+    }))
+}
+
+/// No tools: whatever the model calls, it is told that there is nothing of that name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTools;
+
+impl Tools for NoTools {
+    fn specs(&self, _: &Settings) -> Vec<ToolSpec> {
+        Vec::new()
+    }
+
+    fn meant<'a>(
+        &'a self,
+        _: ThreadId,
+        _: &'a Settings,
+        _: &'a Call,
+    ) -> Waiting<'a, Option<(ItemBody, Meant)>> {
+        Box::pin(ready(None))
+    }
+
+    fn run(&self, job: Job) -> Waiting<'static, Ran> {
+        Box::pin(ready(Ran {
+            status: ItemStatus::Failed,
+            body: job.item.body,
+            output: Output::failure("No tool can be run here."),
+            diff: None,
+        }))
+    }
+
+    fn end_turn(&self, _: ThreadId, _: TurnId) -> Waiting<'static, Vec<String>> {
+        Box::pin(ready(Vec::new()))
+    }
+
+    fn terminals(&self, _: ThreadId) -> Vec<Terminal> {
+        Vec::new()
+    }
+
+    fn end_terminal(&self, _: ThreadId, _: Option<&str>) -> bool {
+        false
+    }
+}

@@ -1,0 +1,206 @@
+//! The fence of this machine, for everyone in the process who starts commands.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::egress::{self, Noted, Proxy, System, WayOut};
+use crate::{Fence, Fenced, Launch, Measured, Network, Policy, Refused, Tier};
+
+/// Finds out how strong the fence of this machine is. It may take a while.
+#[derive(Clone)]
+pub struct Measure(Arc<dyn Fn() -> Measured + Send + Sync>);
+
+impl Measure {
+    /// What `measure` finds.
+    pub fn new(measure: impl Fn() -> Measured + Send + Sync + 'static) -> Self {
+        Self(Arc::new(measure))
+    }
+}
+
+impl fmt::Debug for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Measure")
+    }
+}
+
+/// How long a command waits for the fence to be measured, which takes a part of a second.
+const MEASURED: Duration = Duration::from_secs(10);
+
+/// The fence of this machine. It is measured in the background: start-up does not wait for it, commands do.
+#[derive(Clone, Debug)]
+pub struct Fences {
+    /// A folder that no fenced command sees.
+    folder: PathBuf,
+    measured: watch::Receiver<Option<Arc<Measured>>>,
+}
+
+/// What a command is held by.
+#[derive(Debug)]
+pub struct Held {
+    /// What it may do.
+    pub policy: Policy,
+    /// Whom it may reach through the proxy, if anyone.
+    pub network: Option<egress::Rules>,
+}
+
+/// Why a command is not fenced, and so not started.
+#[derive(Debug, thiserror::Error)]
+pub enum FenceError {
+    /// It is not known yet how strong the fence is.
+    #[error("the fence of this machine is still being measured; try again")]
+    NotMeasured,
+    /// The fence refuses.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// There is no way out to the network.
+    #[error("the way to the network cannot be made: {0}")]
+    WayOut(#[from] io::Error),
+}
+
+impl Fences {
+    /// Begins to measure. Without anything to measure with there is no fence, and nothing is run in one.
+    pub fn measure(measure: Option<Measure>, folder: PathBuf) -> Self {
+        let (found, measured) = watch::channel(None);
+        if let Some(Measure(measure)) = measure {
+            let work = move || {
+                let it = measure();
+                let (tier, short_of) = (it.fence.tier().name(), &it.short_of);
+                tracing::info!(tier, cached = it.cached, ?short_of, "the fence is measured");
+                found.send_replace(Some(Arc::new(it)));
+            };
+            if let Err(error) = std::thread::Builder::new()
+                .name("fence".to_owned())
+                .spawn(work)
+            {
+                tracing::error!(%error, "the fence cannot be measured");
+            }
+        }
+        Self { folder, measured }
+    }
+
+    /// What was measured, if it was.
+    pub fn measured(&self) -> Option<Arc<Measured>> {
+        self.measured.borrow().clone()
+    }
+
+    /// Whether it is still being measured.
+    pub fn is_pending(&self) -> bool {
+        self.measured.has_changed().is_ok() && self.measured.borrow().is_none()
+    }
+
+    /// Waits until the fence is measured, and opens the way out if there is to be one.
+    pub async fn ready(&self, mut launch: Launch, held: Held) -> Result<Ready, FenceError> {
+        let Held {
+            mut policy,
+            network,
+        } = held;
+        let Policy::Fenced(rules) = &mut policy else {
+            return Ok(Ready {
+                measured: None,
+                launch,
+                policy,
+                way_out: None,
+            });
+        };
+        let mut measured = self.measured.clone();
+        let measured = timeout(MEASURED, measured.wait_for(Option::is_some)).await;
+        let measured = measured.map_err(|_| FenceError::NotMeasured)?;
+        let Some(measured) = measured.ok().and_then(|it| it.clone()) else {
+            return Err(Refused::NoFence.into());
+        };
+        if measured.fence.tier() != Tier::A {
+            // Only a view of the disk of its own hides anything, and clients are told what the second tier
+            // does not hold.
+            rules.hidden.clear();
+        }
+        let mut way_out = None;
+        if let Some(network) = network {
+            let way = WayOut::open(&self.folder, &way_name())?;
+            rules.network = Network::Proxy(way.socket());
+            for (name, value) in egress::variables() {
+                if !launch.env.iter().any(|(set, _)| *set == *name) {
+                    launch.env.push((name.into(), value.into()));
+                }
+            }
+            let proxy = Proxy::new(network, Arc::new(System), noted);
+            let serving = tokio::spawn(way.serve(proxy));
+            way_out = Some(Serving(serving.abort_handle()));
+        }
+        Ok(Ready {
+            measured: Some(measured),
+            launch,
+            policy,
+            way_out,
+        })
+    }
+}
+
+/// A command of which it is known what holds it.
+#[derive(Debug)]
+pub struct Ready {
+    measured: Option<Arc<Measured>>,
+    launch: Launch,
+    policy: Policy,
+    way_out: Option<Serving>,
+}
+
+impl Ready {
+    /// How it is started. This looks at the disk, and may wait for it. Keep what it returns until the command
+    /// is over.
+    pub fn wrap(self) -> Result<Inside, Refused> {
+        let fenced = match self.measured {
+            Some(measured) => measured.fence.wrap(self.launch, &self.policy)?,
+            None => {
+                let none = Fence::new(Tier::C, PathBuf::new(), PathBuf::new());
+                none.wrap(self.launch, &self.policy)?
+            }
+        };
+        Ok(Inside {
+            fenced,
+            _way_out: self.way_out,
+        })
+    }
+}
+
+/// A command inside its fence.
+#[derive(Debug)]
+pub struct Inside {
+    /// How it is started.
+    pub fenced: Fenced,
+    _way_out: Option<Serving>,
+}
+
+/// The proxy for one command.
+#[derive(Debug)]
+struct Serving(AbortHandle);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A name for the folder of one command's way out.
+fn way_name() -> String {
+    static NUMBERS: AtomicU64 = AtomicU64::new(1);
+    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    format!("raddle-out-{}-{number}", std::process::id())
+}
+
+/// Where a command wanted to go is worth a line; what it said there is not ours to know.
+fn noted(it: Noted) {
+    let Noted {
+        target,
+        allowed,
+        why,
+    } = it;
+    tracing::info!(%target, allowed, why, "a command asked for the network");
+}

@@ -1,0 +1,14 @@
+//! Commands: how a call asks for one, how it runs in the thread's fence, and what it leaves running.
+
+mod fence;
+mod listen;
+mod run;
+mod running;
+mod spec;
+mod typed;
+mod wish;
+
+pub(crate) use self::running::Terminals;
+pub(crate) use self::spec::{exec_command, write_stdin};
+pub(crate) use self::typed::{meant_typed, typed};
+pub(crate) use self::wish::{meant, wish};

@@ -1,0 +1,340 @@
+//! Commands that run, each until it is over or its turn is.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use raddle_core::ports::Terminal;
+use raddle_core::{ItemId, ThreadId, TurnId};
+use raddle_sandbox::{Input, Inside, Leash, Life, Output};
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+
+/// How many commands may run for one thread.
+const RUNNING_MAX: usize = 64;
+
+/// How much is read at once.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// How much output waits for a call that listens, and for the next one that will.
+const UNHEARD_BYTES_MAX: usize = 256 << 10;
+
+/// How long output is waited for when nobody should be left to write any.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// How long the end of commands that are ended is waited for.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// The commands that run, of all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Terminals {
+    all: Mutex<BTreeMap<u64, Arc<Running>>>,
+    numbers: AtomicU64,
+}
+
+/// Whose a command is, and what it is.
+#[derive(Clone, Debug)]
+pub(super) struct Whose {
+    pub(super) thread: ThreadId,
+    pub(super) turn: TurnId,
+    pub(super) item: ItemId,
+    pub(super) command: String,
+    pub(super) cwd: String,
+    /// Whether it runs outside the fence.
+    pub(super) beyond: bool,
+}
+
+/// A command that runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) id: u64,
+    pub(super) whose: Whose,
+    pub(super) input: Option<Input>,
+    pub(super) leash: Leash,
+    pid: Mutex<Option<u32>>,
+    heard: Mutex<Heard>,
+    /// Something was heard, or it is over.
+    pub(super) news: Notify,
+    /// There is room to hear more.
+    room: Notify,
+    is_over: watch::Sender<bool>,
+}
+
+/// What was printed and read by no call, and how it ended.
+#[derive(Debug, Default)]
+struct Heard {
+    text: String,
+    /// How many bytes in front of it were dropped.
+    lost: usize,
+    /// Whether a call listens. If one does the command waits for room; else the oldest is dropped.
+    listened_to: bool,
+    over: Option<Option<i32>>,
+}
+
+/// The next of what was printed.
+pub(super) struct Piece {
+    pub(super) text: String,
+    pub(super) lost: usize,
+    /// Set once there is no more: how it ended, if that is known.
+    pub(super) over: Option<Option<i32>>,
+}
+
+impl Terminals {
+    /// Makes room for one more, under a number of its own.
+    pub(super) fn add(
+        &self,
+        whose: Whose,
+        input: Option<Input>,
+        leash: Leash,
+    ) -> Result<Arc<Running>, String> {
+        let mut all = self.all();
+        let theirs = all.values().filter(|it| it.whose.thread == whose.thread);
+        if theirs.count() >= RUNNING_MAX {
+            return Err(format!(
+                "{RUNNING_MAX} commands of this thread still run; end some before you start more."
+            ));
+        }
+        let id = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+        let running = Arc::new(Running {
+            id,
+            whose,
+            input,
+            leash,
+            pid: Mutex::default(),
+            heard: Mutex::default(),
+            news: Notify::new(),
+            room: Notify::new(),
+            is_over: watch::Sender::new(false),
+        });
+        all.insert(id, running.clone());
+        Ok(running)
+    }
+
+    /// One that a call of this thread may listen to.
+    pub(super) fn get(&self, thread: ThreadId, id: u64) -> Option<Arc<Running>> {
+        let all = self.all();
+        all.get(&id).filter(|it| it.whose.thread == thread).cloned()
+    }
+
+    pub(super) fn remove(&self, id: u64) {
+        self.all().remove(&id);
+    }
+
+    /// Those of a thread that no call listens to, oldest first.
+    pub(crate) fn list(&self, thread: ThreadId) -> Vec<Terminal> {
+        let all = self.all();
+        let theirs = all.values().filter(|it| it.whose.thread == thread);
+        let left = theirs.filter(|it| {
+            let heard = it.heard();
+            !heard.listened_to && heard.over.is_none()
+        });
+        let shown = left.map(|it| Terminal {
+            id: it.id.to_string(),
+            item: it.whose.item.clone(),
+            command: it.whose.command.clone(),
+            cwd: it.whose.cwd.clone(),
+            pid: *it.pid.lock().unwrap_or_else(PoisonError::into_inner),
+        });
+        shown.collect()
+    }
+
+    /// Ends one of a thread's, or all. Whether there was one.
+    pub(crate) fn end(&self, thread: ThreadId, id: Option<&str>) -> bool {
+        let shown = self.list(thread);
+        let meant = shown.iter().filter(|it| id.is_none_or(|id| it.id == id));
+        let mut found = false;
+        for terminal in meant {
+            let running = terminal.id.parse().ok().and_then(|id| self.get(thread, id));
+            running.iter().for_each(|it| it.leash.end());
+            found |= running.is_some();
+        }
+        found
+    }
+
+    /// Ends all of a turn's, waits for that, and names those that still ran.
+    pub(crate) async fn end_turn(&self, thread: ThreadId, turn: &TurnId) -> Vec<String> {
+        let mut left = Vec::new();
+        self.all().retain(|_, it| {
+            let is_its = it.whose.thread == thread && it.whose.turn == *turn;
+            if is_its {
+                left.push(it.clone());
+            }
+            !is_its
+        });
+        left.retain(|it| it.heard().over.is_none());
+        left.iter().for_each(|it| it.leash.end());
+        let all_over = async {
+            for it in &left {
+                it.over().await;
+            }
+        };
+        if timeout(ENDING, all_over).await.is_err() {
+            tracing::error!(%thread, "commands did not end with their turn in time");
+        }
+        let names = left.iter().map(|it| it.whose.command.clone());
+        names.collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Running>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Running {
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_process(&self, pid: u32) {
+        *self.pid.lock().unwrap_or_else(PoisonError::into_inner) = Some(pid);
+    }
+
+    /// Waits until nothing of it is left.
+    pub(super) async fn over(&self) {
+        let mut is_over = self.is_over.subscribe();
+        let _ = is_over.wait_for(|is_over| *is_over).await;
+    }
+
+    /// From now on a call listens; false if another one does.
+    pub(super) fn begin_to_listen(&self) -> bool {
+        !std::mem::replace(&mut self.heard().listened_to, true)
+    }
+
+    pub(super) fn stop_listening(&self) {
+        self.heard().listened_to = false;
+        self.room.notify_one();
+    }
+
+    /// What was printed since this was last asked.
+    pub(super) fn next(&self) -> Piece {
+        let mut heard = self.heard();
+        let piece = Piece {
+            text: std::mem::take(&mut heard.text),
+            lost: std::mem::take(&mut heard.lost),
+            over: heard.over,
+        };
+        drop(heard);
+        self.room.notify_one();
+        piece
+    }
+
+    /// Listens to what it prints, also while no call wants to know, until nothing of it is left.
+    pub(super) async fn watch(
+        self: Arc<Self>,
+        mut life: Life,
+        stdout: Output,
+        stderr: Option<Output>,
+        inside: Inside,
+    ) {
+        let (ended, is_ended) = watch::channel(false);
+        let end = async {
+            let it = life.ended().await;
+            ended.send_replace(true);
+            it.over.map(raddle_sandbox::Over::code)
+        };
+        let all_stderr = async {
+            if let Some(stderr) = &stderr {
+                self.pump(stderr, is_ended.clone()).await;
+            }
+        };
+        let all_stdout = self.pump(&stdout, is_ended.clone());
+        let (code, (), ()) = tokio::join!(end, all_stdout, all_stderr);
+        drop(inside);
+        self.heard().over = Some(code);
+        self.is_over.send_replace(true);
+        self.news.notify_one();
+    }
+
+    async fn pump(&self, output: &Output, mut is_ended: watch::Receiver<bool>) {
+        let mut buffer = vec![0; PIECE_BYTES];
+        // The beginning of a letter whose end is still to come.
+        let mut begun: Vec<u8> = Vec::new();
+        loop {
+            let count = tokio::select! {
+                biased;
+                read = output.read(&mut buffer) => read.unwrap_or(0),
+                () = overdue(&mut is_ended) => 0,
+            };
+            if count == 0 {
+                break self.hear(&String::from_utf8_lossy(&begun)).await;
+            }
+            begun.extend_from_slice(&buffer[..count]);
+            let whole = whole_letters(&begun);
+            let text = String::from_utf8_lossy(&begun[..whole]).into_owned();
+            begun.drain(..whole);
+            self.hear(&text).await;
+        }
+    }
+
+    async fn hear(&self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        while !self.heard().take(text) {
+            self.room.notified().await;
+        }
+        self.news.notify_one();
+    }
+}
+
+impl Heard {
+    /// Takes more, if there is room for it or nobody whom it could wait for.
+    fn take(&mut self, text: &str) -> bool {
+        let is_full = self.text.len() + text.len() > UNHEARD_BYTES_MAX;
+        if is_full && self.listened_to {
+            return false;
+        }
+        self.text.push_str(text);
+        let over = self.text.len().saturating_sub(UNHEARD_BYTES_MAX);
+        let over = self.text.ceil_char_boundary(over);
+        self.text.drain(..over);
+        self.lost += over;
+        true
+    }
+}
+
+/// How many of these bytes are not the beginning of a letter that goes on behind them.
+fn whole_letters(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        _ => {
+            // What is no text at all may still end in the beginning of a letter.
+            let from = bytes.len().saturating_sub(3);
+            let begins = bytes[from..].iter().rposition(|byte| *byte >= 0xC0);
+            let cut = begins.map(|at| from + at).filter(|at| {
+                let rest = std::str::from_utf8(&bytes[*at..]);
+                rest.is_err_and(|error| error.error_len().is_none())
+            });
+            cut.unwrap_or(bytes.len())
+        }
+    }
+}
+
+/// Resolves when the command has been over for so long that no output should be left.
+async fn overdue(is_ended: &mut watch::Receiver<bool>) {
+    if is_ended.wait_for(|is_ended| *is_ended).await.is_err() {
+        return std::future::pending().await;
+    }
+    sleep(DRAIN).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_kept_whole() {
+        for (bytes, whole) in [
+            (&b"abc"[..], 3),
+            ("ab\u{e4}".as_bytes(), 4),
+            (&"ab\u{e4}".as_bytes()[..3], 2),
+            (&"\u{1f600}".as_bytes()[..3], 0),
+            (b"\xff\xfe", 2),
+            (b"\xffab\xc3", 3),
+            (b"\xc3\xff", 2),
+        ] {
+            assert_eq!(whole_letters(bytes), whole, "{bytes:?}");
+        }
+    }
+}

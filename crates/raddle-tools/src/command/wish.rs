@@ -1,0 +1,245 @@
+//! What a call wants to run.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use raddle_core::policy::{Act, ActKind, Script};
+use raddle_core::ports::Meant;
+use raddle_core::{Action, Call, CommandRun, ItemBody, Sandbox, Settings};
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::arguments;
+
+/// How long a command is waited for if its call does not say, and the shortest and longest wait.
+const YIELD_MS: u64 = 10_000;
+const YIELD_MS_MIN: u64 = 250;
+const YIELD_MS_MAX: u64 = 30_000;
+
+/// How long a command may run that is not to go on in the background.
+const TIME_MS: u64 = 10_000;
+const TIME_MS_MAX: u64 = 60 * 60 * 1000;
+
+/// How much of the output the model reads if its call does not say, and at most.
+pub(super) const TOKENS: usize = 10_000;
+pub(super) const TOKENS_MAX: usize = 50_000;
+
+/// The shell that reads a command line.
+const SHELL: &str = "/bin/bash";
+
+/// A command that a call wants to run.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Wish {
+    /// The program and its arguments.
+    pub(super) words: Vec<String>,
+    /// What the model wrote.
+    line: String,
+    pub(super) cwd: PathBuf,
+    pub(super) tty: bool,
+    pub(super) time: Time,
+    pub(super) tokens: usize,
+    /// Whether it is to run outside the fence.
+    pub(super) beyond: bool,
+    why: Option<String>,
+}
+
+/// How long a command is waited for, and what then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    /// It goes on in the background.
+    Yields(Duration),
+    /// It is ended.
+    Ends(Duration),
+}
+
+#[derive(Deserialize)]
+struct ExecCommand {
+    cmd: String,
+    workdir: Option<String>,
+    shell: Option<String>,
+    login: Option<bool>,
+    tty: Option<bool>,
+    yield_time_ms: Option<u64>,
+    max_output_tokens: Option<usize>,
+    sandbox_permissions: Option<String>,
+    justification: Option<String>,
+}
+
+/// The forms of the same that models of one family were taught before.
+#[derive(Deserialize)]
+struct Shell {
+    command: Line,
+    #[serde(alias = "working_directory")]
+    workdir: Option<String>,
+    timeout_ms: Option<u64>,
+    login: Option<bool>,
+    sandbox_permissions: Option<String>,
+    with_escalated_permissions: Option<bool>,
+    justification: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Text(String),
+    Words(Vec<String>),
+}
+
+/// What a call wants to run; nothing if it is no call of such a tool.
+pub(crate) fn wish(settings: &Settings, call: &Call) -> Option<Result<Wish, String>> {
+    Some(match call.tool.as_str() {
+        "exec_command" => exec_command(settings, call),
+        "shell" | "shell_command" | "local_shell" | "container.exec" => shell(settings, call),
+        _ => return None,
+    })
+}
+
+fn exec_command(settings: &Settings, call: &Call) -> Result<Wish, String> {
+    let it: ExecCommand = arguments::read(call)?;
+    let shell = it.shell.unwrap_or_else(|| SHELL.to_owned());
+    let waits = it.yield_time_ms.unwrap_or(YIELD_MS);
+    Ok(Wish {
+        words: in_shell(shell, it.login, &it.cmd),
+        line: it.cmd,
+        cwd: folder(settings, it.workdir.as_deref())?,
+        tty: it.tty.unwrap_or_default(),
+        time: Time::Yields(Duration::from_millis(
+            waits.clamp(YIELD_MS_MIN, YIELD_MS_MAX),
+        )),
+        tokens: it.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX),
+        beyond: is_escalated(it.sandbox_permissions.as_deref())? && is_fenced(settings),
+        why: it.justification,
+    })
+}
+
+fn shell(settings: &Settings, call: &Call) -> Result<Wish, String> {
+    let it: Shell = arguments::read(call)?;
+    let (words, line) = match it.command {
+        Line::Text(line) => (in_shell(SHELL.to_owned(), it.login, &line), line),
+        Line::Words(words) if words.is_empty() => {
+            return Err("The command must not be empty.".to_owned());
+        }
+        Line::Words(words) => {
+            let line = quoted(&words);
+            (words, line)
+        }
+    };
+    let escalated = is_escalated(it.sandbox_permissions.as_deref())?
+        || it.with_escalated_permissions.unwrap_or_default();
+    let time = it.timeout_ms.unwrap_or(TIME_MS).min(TIME_MS_MAX);
+    Ok(Wish {
+        words,
+        line,
+        cwd: folder(settings, it.workdir.as_deref())?,
+        tty: false,
+        time: Time::Ends(Duration::from_millis(time)),
+        tokens: TOKENS,
+        beyond: escalated && is_fenced(settings),
+        why: it.justification,
+    })
+}
+
+fn in_shell(shell: String, login: Option<bool>, line: &str) -> Vec<String> {
+    let flag = if login.unwrap_or(true) { "-lc" } else { "-c" };
+    vec![shell, flag.to_owned(), line.to_owned()]
+}
+
+fn is_escalated(permissions: Option<&str>) -> Result<bool, String> {
+    match permissions {
+        None | Some("use_default") => Ok(false),
+        Some("require_escalated") => Ok(true),
+        Some(other) => Err(format!(
+            "sandbox_permissions must be use_default or require_escalated, and not {other}."
+        )),
+    }
+}
+
+/// Whether commands run in a fence of ours.
+pub(super) fn is_fenced(settings: &Settings) -> bool {
+    match settings.sandbox {
+        Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. } => true,
+        Sandbox::FullAccess | Sandbox::External { .. } => false,
+    }
+}
+
+/// The folder that a call names: where the command starts, and nothing more than that.
+fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
+    let own = PathBuf::from(&settings.cwd);
+    let folder = match named.filter(|named| !named.is_empty()) {
+        Some(named) => own.join(named),
+        None => own,
+    };
+    match folder.is_absolute() {
+        true => Ok(folder),
+        false => Err("The thread has no working folder; name an absolute workdir.".to_owned()),
+    }
+}
+
+/// Words as one line that a shell reads as these words.
+fn quoted(words: &[String]) -> String {
+    let words = words.iter().map(|word| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&byte);
+        match !word.is_empty() && word.bytes().all(is_plain) {
+            true => word.clone(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// What a call would do.
+pub(crate) fn meant(settings: &Settings, wish: Wish) -> (ItemBody, Meant) {
+    let body = ItemBody::Command(wish.item());
+    let act = Act {
+        digest: wish.digest(settings),
+        why: wish.why.clone(),
+        kind: ActKind::Command {
+            script: Script {
+                line: wish.line,
+                commands: vec![wish.words],
+                plain: false,
+            },
+            cwd: wish.cwd.display().to_string(),
+            beyond: wish.beyond,
+        },
+    };
+    (body, Meant::Act(act))
+}
+
+impl Wish {
+    /// How it is shown.
+    pub(super) fn item(&self) -> CommandRun {
+        CommandRun {
+            command: quoted(&self.words),
+            cwd: self.cwd.display().to_string(),
+            actions: vec![Action::Other {
+                command: self.line.clone(),
+            }],
+            ..CommandRun::default()
+        }
+    }
+
+    /// What makes this act this one and no other.
+    pub(super) fn digest(&self, settings: &Settings) -> String {
+        let Self {
+            words,
+            cwd,
+            tty,
+            beyond,
+            ..
+        } = self;
+        let whole = json!([
+            "command",
+            words,
+            cwd,
+            tty,
+            beyond,
+            settings.sandbox,
+            settings.cwd,
+            settings.roots
+        ]);
+        let digest = Sha256::digest(whole.to_string());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

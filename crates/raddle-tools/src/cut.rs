@@ -1,0 +1,91 @@
+//! Output cut to what a model should read: its beginning and its end, with a word on what is missing.
+
+/// About how many bytes of text make a token.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// Output as it grows, of which only so much is kept.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    head: String,
+    tail: String,
+    half: usize,
+    bytes: usize,
+}
+
+impl Cut {
+    /// Keeps about so many tokens.
+    pub(crate) fn new(tokens: usize) -> Self {
+        Self {
+            head: String::new(),
+            tail: String::new(),
+            half: tokens.saturating_mul(BYTES_PER_TOKEN) / 2,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn add(&mut self, text: &str) {
+        self.bytes += text.len();
+        let room = self.half - self.head.len();
+        let (head, tail) = match self.tail.is_empty() {
+            true => text.split_at(text.floor_char_boundary(room)),
+            false => ("", text),
+        };
+        self.head.push_str(head);
+        self.tail.push_str(tail);
+        // Trimmed now and then, so that each byte is moved a few times at most.
+        if self.tail.len() > 2 * self.half {
+            self.trim();
+        }
+    }
+
+    fn trim(&mut self) {
+        let over = self.tail.len().saturating_sub(self.half);
+        let from = self.tail.ceil_char_boundary(over);
+        self.tail.drain(..from);
+    }
+
+    /// About how many tokens there were.
+    pub(crate) fn tokens(&self) -> usize {
+        self.bytes.div_ceil(BYTES_PER_TOKEN)
+    }
+
+    /// What is kept, and where something is missing a line that says so.
+    pub(crate) fn text(mut self) -> String {
+        if self.head.len() + self.tail.len() < self.bytes || self.tail.len() > self.half {
+            self.trim();
+        }
+        let missing = self.bytes - self.head.len() - self.tail.len();
+        let Self { head, tail, .. } = self;
+        match missing {
+            0 => head + &tail,
+            _ => format!("{head}\n[… {missing} bytes are left out here …]\n{tail}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_and_the_end_are_kept() {
+        let check = |pieces: &[&str], tokens: usize, wanted: &str| {
+            let mut cut = Cut::new(tokens);
+            pieces.iter().for_each(|piece| cut.add(piece));
+            assert_eq!(cut.text(), wanted, "{pieces:?}");
+        };
+        check(&[], 2, "");
+        check(&["abcdefgh"], 2, "abcdefgh");
+        check(&["abc", "def", "gh"], 2, "abcdefgh");
+        let mark = |bytes| format!("\n[… {bytes} bytes are left out here …]\n");
+        check(&["abcdefghi"], 2, &format!("abcd{}fghi", mark(1)));
+        check(
+            &["abcdef", "ghijk", "lmnop"],
+            2,
+            &format!("abcd{}mnop", mark(8)),
+        );
+        // A letter is never cut in two.
+        check(&["ääää", "öööö"], 2, &format!("ää{}öö", mark(8)));
+        check(&["aää", "ööb"], 2, &format!("aä{}öb", mark(4)));
+    }
+}

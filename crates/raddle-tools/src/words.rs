@@ -1,0 +1,150 @@
+//! Tools that do nothing but say something: to the user, or about the plan.
+
+use raddle_core::ports::{Meant, ToolSpec};
+use raddle_core::{Ask, AskQuestions, Call, Choice, PlanStep, Question, StepStatus};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::arguments;
+
+/// How many questions may be asked at once.
+const QUESTIONS_MAX: usize = 10;
+
+#[derive(Deserialize)]
+struct UpdatePlan {
+    explanation: Option<String>,
+    plan: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    step: String,
+    status: Stage,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    Pending,
+    InProgress,
+    Completed,
+}
+
+pub(crate) fn update_plan_spec(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description:
+            "Shows the user your plan. Give all steps every time, with at most one in progress."
+                .to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": {
+                "explanation": { "type": "string", "description": "Why the plan changes." },
+                "plan": { "type": "array", "items": {
+                    "type": "object",
+                    "properties": {
+                        "step": { "type": "string" },
+                        "status": { "type": "string", "enum": ["pending", "in_progress", "completed"] },
+                    },
+                    "required": ["step", "status"], "additionalProperties": false,
+                } },
+            },
+            "required": ["plan"], "additionalProperties": false,
+        }),
+    }
+}
+
+pub(crate) fn update_plan(call: &Call) -> Meant {
+    match arguments::read(call) {
+        Ok(UpdatePlan { explanation, plan }) => Meant::Plan {
+            explanation,
+            steps: plan
+                .into_iter()
+                .map(|it| PlanStep {
+                    step: it.step,
+                    status: match it.status {
+                        Stage::Pending => StepStatus::Pending,
+                        Stage::InProgress => StepStatus::InProgress,
+                        Stage::Completed => StepStatus::Completed,
+                    },
+                })
+                .collect(),
+        },
+        Err(why) => Meant::Refused(why),
+    }
+}
+
+#[derive(Deserialize)]
+struct AskUser {
+    questions: Vec<Asked>,
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    id: Option<String>,
+    header: Option<String>,
+    question: String,
+    options: Option<Vec<Offered>>,
+}
+
+#[derive(Deserialize)]
+struct Offered {
+    label: String,
+    #[serde(default)]
+    description: String,
+}
+
+pub(crate) fn ask_user_spec(name: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: "Asks the user something and waits for the answer. Use it only for what you cannot find out \
+                      or decide yourself."
+            .to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": { "questions": { "type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "id": { "type": "string", "description": "A name for the answer." },
+                    "header": { "type": "string", "description": "A few words above the question." },
+                    "question": { "type": "string" },
+                    "options": { "type": "array", "description": "Answers to choose from; without them, free text.",
+                        "items": {
+                            "type": "object",
+                            "properties": { "label": { "type": "string" }, "description": { "type": "string" } },
+                            "required": ["label"], "additionalProperties": false,
+                        } },
+                },
+                "required": ["question"], "additionalProperties": false,
+            } } },
+            "required": ["questions"], "additionalProperties": false,
+        }),
+    }
+}
+
+pub(crate) fn ask_user(call: &Call) -> Meant {
+    let questions = match arguments::read(call) {
+        Ok(AskUser { questions }) => questions,
+        Err(why) => return Meant::Refused(why),
+    };
+    if questions.is_empty() || questions.len() > QUESTIONS_MAX {
+        return Meant::Refused(format!("Ask 1 to {QUESTIONS_MAX} questions at once."));
+    }
+    let questions = questions.into_iter().enumerate().map(|(at, it)| Question {
+        id: it.id.unwrap_or_else(|| format!("q{}", at + 1)),
+        header: it.header.unwrap_or_default(),
+        question: it.question,
+        other: it.options.is_some(),
+        options: it.options.map(|options| {
+            let options = options.into_iter().map(|it| Choice {
+                label: it.label,
+                description: it.description,
+            });
+            options.collect()
+        }),
+        secret: false,
+    });
+    Meant::Ask(Ask::Questions(AskQuestions {
+        questions: questions.collect(),
+    }))
+}
