@@ -1,1 +1,55 @@
 //! Files of a workspace: reading, listing, searching, writing, never outside the folders they are given.
+//!
+//! [`Roots`] says which folders these are. A path is first followed to the plain path that it means, link by
+//! link; that plain path is judged; and exactly that is opened, below a descriptor, with no link followed.
+//! So what was judged is what is opened, whatever happens to the disk in between.
+//!
+//! Every tool that writes gives a [`Planned`] first: what would be written, as an item shows it, with a digest
+//! of it. Applying it writes all of it or nothing, and nothing if a file is no longer what was looked at.
+
+mod change;
+mod diff;
+mod edit;
+mod error;
+mod image;
+mod list;
+mod open;
+mod place;
+mod read;
+mod search;
+mod swap;
+mod tree;
+mod turn;
+mod walk;
+mod write;
+
+pub use change::{Applied, ApplyError, Contents, Planned, PlannedFile};
+pub use diff::unified;
+pub use edit::EditFile;
+pub use error::ToolError;
+pub use image::{Picture, ViewImage};
+pub use list::ListFiles;
+pub use place::{Place, Roots, Spot};
+pub use read::ReadFile;
+pub use search::SearchFiles;
+pub use turn::TurnDiff;
+pub use write::WriteFile;
+
+pub(crate) use change::Draft;
+pub(crate) use walk::Last;
+
+use raddle_core::ports::ToolSpec;
+
+/// What the model is told of the tools in this module. Those that write are among them if `write` says so.
+pub fn specs(write: bool) -> Vec<ToolSpec> {
+    let mut specs = vec![
+        ReadFile::spec(),
+        ListFiles::spec(),
+        SearchFiles::spec(),
+        ViewImage::spec(),
+    ];
+    if write {
+        specs.extend([WriteFile::spec(), EditFile::spec()]);
+    }
+    specs
+}

@@ -1,0 +1,339 @@
+//! What would be written, and writing it.
+
+use std::path::{Path, PathBuf};
+
+use raddle_core::{ChangeKind, FileChange};
+use sha2::{Digest, Sha256};
+
+use super::diff::unified;
+use super::error::ToolError;
+use super::place::{Place, Roots, Spot};
+use super::swap;
+use super::walk::{Kind, Last};
+
+/// An item shows no more than this of one file.
+const SHOWN_BYTES_MAX: usize = 1 << 20;
+
+/// What is in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// Who may do what with it.
+    pub mode: u32,
+}
+
+impl Contents {
+    /// For a file that is made.
+    pub(crate) fn new(text: String) -> Self {
+        let bytes = text.into_bytes();
+        Self { bytes, mode: 0o644 }
+    }
+
+    /// As text, if that is what it is.
+    pub fn text(&self) -> Option<&str> {
+        let text = std::str::from_utf8(&self.bytes).ok()?;
+        (!text.contains('\0')).then_some(text)
+    }
+}
+
+/// What would be written. It is looked at and judged before it is applied.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Every file that would be another, in the order in which they were named.
+    pub files: Vec<PlannedFile>,
+}
+
+/// What would become of one file.
+#[derive(Clone, Debug)]
+pub struct PlannedFile {
+    /// Which.
+    pub spot: Spot,
+    /// What was there.
+    pub base: Option<Contents>,
+    /// What would be there.
+    pub now: Option<Contents>,
+    /// If it is moved as a whole: to which of the files.
+    pub moved_to: Option<usize>,
+    /// If it is moved as a whole: from which of the files.
+    pub moved_from: Option<usize>,
+}
+
+/// What was written.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// As an item shows it.
+    pub changes: Vec<FileChange>,
+    /// What the model is told.
+    pub summary: String,
+}
+
+/// Why nothing was written, or what stands nevertheless.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// A file is not what it was when it was looked at.
+    #[error("nothing was written, because {} changed after it was read; read it again", .0.display())]
+    Changed(PathBuf),
+    /// A file could not be written.
+    #[error("{why}; {}", what_stands(.stands))]
+    Failed {
+        /// Which, and why.
+        why: ToolError,
+        /// What was written before and could not be undone.
+        stands: Vec<PathBuf>,
+    },
+}
+
+fn what_stands(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        return "nothing was written".to_owned();
+    }
+    let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+    format!(
+        "what was written to {} could not be undone and stands",
+        paths.join(", ")
+    )
+}
+
+impl Planned {
+    /// What would happen, as an item shows it.
+    pub fn changes(&self) -> Vec<FileChange> {
+        self.files.iter().filter_map(|it| self.change(it)).collect()
+    }
+
+    fn change(&self, file: &PlannedFile) -> Option<FileChange> {
+        let path = said(&file.spot.shown);
+        let (kind, diff) = match (&file.base, &file.now, file.moved_to) {
+            (Some(base), None, Some(to)) => {
+                let to = &self.files[to];
+                let moved_to = Some(said(&to.spot.shown));
+                let diff = between(base, to.now.as_ref()?);
+                (ChangeKind::Update { moved_to }, diff)
+            }
+            (None, Some(_), _) if file.moved_from.is_some() => return None,
+            (None, Some(now), _) => (ChangeKind::Add {}, shown(now)),
+            (Some(base), None, None) => (ChangeKind::Delete {}, shown(base)),
+            (Some(base), Some(now), _) => {
+                let moved_to = None;
+                (ChangeKind::Update { moved_to }, between(base, now))
+            }
+            (None, None, _) => return None,
+        };
+        Some(FileChange { path, kind, diff })
+    }
+
+    /// Every file that would be made, changed, moved or removed.
+    pub fn paths(&self) -> Vec<String> {
+        self.files.iter().map(|it| said(&it.spot.shown)).collect()
+    }
+
+    /// Whether one of them is outside what may be written.
+    pub fn is_beyond(&self) -> bool {
+        self.files.iter().any(|it| it.spot.place == Place::Beyond)
+    }
+
+    /// A SHA-256 in hex over every file, what it was and what it would be.
+    pub fn digest(&self) -> String {
+        let mut whole = Sha256::new();
+        whole.update(b"raddle files 1\0");
+        for file in &self.files {
+            // Each part has a fixed length, so that no two plans are spelled alike.
+            whole.update(Sha256::digest(
+                file.spot.plain.as_os_str().as_encoded_bytes(),
+            ));
+            for side in [&file.base, &file.now] {
+                match side {
+                    None => whole.update([0]),
+                    Some(it) => {
+                        whole.update([1]);
+                        whole.update(it.mode.to_be_bytes());
+                        whole.update(Sha256::digest(&it.bytes));
+                    }
+                }
+            }
+        }
+        hex(&whole.finalize())
+    }
+
+    /// What the model is told once it is done.
+    pub fn summary(&self) -> String {
+        let mut lines = Vec::new();
+        for change in self.changes() {
+            lines.push(match change.kind {
+                ChangeKind::Add {} => format!("A {}", change.path),
+                ChangeKind::Delete {} => format!("D {}", change.path),
+                ChangeKind::Update { moved_to: None } => format!("M {}", change.path),
+                ChangeKind::Update { moved_to: Some(to) } => format!("R {} -> {to}", change.path),
+            });
+        }
+        if lines.is_empty() {
+            return "Nothing was changed: the files are already like this.\n".to_owned();
+        }
+        format!(
+            "Success. Updated the following files:\n{}\n",
+            lines.join("\n")
+        )
+    }
+
+    /// Writes all of it, or nothing if a file is no longer what was looked at. If the disk fails half-way,
+    /// what was written is undone.
+    pub fn apply(&self, roots: &Roots) -> Result<Applied, ApplyError> {
+        swap::run(roots, &self.files)?;
+        Ok(Applied {
+            changes: self.changes(),
+            summary: self.summary(),
+        })
+    }
+}
+
+fn said(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn between(base: &Contents, now: &Contents) -> String {
+    match (base.text(), now.text()) {
+        (Some(base), Some(now)) => cut(unified(base, now)),
+        _ => String::new(),
+    }
+}
+
+fn shown(contents: &Contents) -> String {
+    match contents.text() {
+        Some(text) => cut(text.to_owned()),
+        None => format!("(binary, {} bytes)\n", contents.bytes.len()),
+    }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > SHOWN_BYTES_MAX {
+        let whole = text.len();
+        text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
+        text.truncate(text.rfind('\n').map_or(text.len(), |at| at + 1));
+        text.push_str(&format!("… of {whole} bytes\n"));
+    }
+    text
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().map(|it| format!("{it:02x}"));
+    digits.collect()
+}
+
+/// A plan in the making. What one step writes, the next one reads.
+pub(crate) struct Draft<'a> {
+    roots: &'a Roots,
+    files: Vec<PlannedFile>,
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn new(roots: &'a Roots) -> Self {
+        Self {
+            roots,
+            files: Vec::new(),
+        }
+    }
+
+    /// Looks at a file that may change. A file that is not there is nothing to complain of yet.
+    pub(crate) fn look(&mut self, path: &Path, last: Last) -> Result<usize, ToolError> {
+        let spot = self.roots.spot(path, last)?;
+        if let Some(index) = self.files.iter().position(|it| it.spot.plain == spot.plain) {
+            return Ok(index);
+        }
+        if spot.place == Place::Protected {
+            return Err(ToolError::Protected(spot.shown));
+        }
+        let base = match spot.kind {
+            Kind::Missing => None,
+            _ => Some(self.roots.read(&spot)?),
+        };
+        if base.as_ref().is_some_and(|it| it.mode & 0o222 == 0) {
+            return Err(ToolError::ReadOnly(spot.shown));
+        }
+        self.files.push(PlannedFile {
+            spot,
+            now: base.clone(),
+            base,
+            moved_to: None,
+            moved_from: None,
+        });
+        Ok(self.files.len() - 1)
+    }
+
+    pub(crate) fn shown(&self, index: usize) -> &Path {
+        &self.files[index].spot.shown
+    }
+
+    /// What is there by now.
+    pub(crate) fn now(&self, index: usize) -> Result<&Contents, ToolError> {
+        let file = &self.files[index];
+        let missing = || ToolError::Missing(file.spot.shown.clone());
+        file.now.as_ref().ok_or_else(missing)
+    }
+
+    /// What is there by now, as text.
+    pub(crate) fn text(&self, index: usize) -> Result<&str, ToolError> {
+        let binary = || ToolError::Binary(self.shown(index).to_owned());
+        self.now(index)?.text().ok_or_else(binary)
+    }
+
+    /// Puts a text there; who may do what with the file stays.
+    pub(crate) fn put(&mut self, index: usize, text: String) {
+        let file = &mut self.files[index];
+        let mode = file.now.as_ref().or(file.base.as_ref()).map(|it| it.mode);
+        let mut now = Contents::new(text);
+        now.mode = mode.unwrap_or(now.mode);
+        file.now = Some(now);
+    }
+
+    pub(crate) fn remove(&mut self, index: usize) {
+        self.files[index].now = None;
+    }
+
+    /// Moves what is there by now to another place. What was there before is gone.
+    pub(crate) fn rename(&mut self, from: usize, to: usize) {
+        if from == to {
+            return;
+        }
+        let contents = self.files[from].now.take();
+        let first = self.files[from].moved_from.take().unwrap_or(from);
+        self.files[to].now = contents;
+        self.files[to].moved_from = Some(first);
+        self.files[first].moved_to = Some(to);
+    }
+
+    /// The plan: without files that would be as they were.
+    pub(crate) fn finish(mut self) -> Planned {
+        for index in 0..self.files.len() {
+            let Some(to) = self.files[index].moved_to else {
+                continue;
+            };
+            // Shown as one move only if nothing was at its end, and nothing is at its beginning.
+            let (from, end) = (&self.files[index], &self.files[to]);
+            let is_move = from.base.is_some()
+                && from.now.is_none()
+                && end.base.is_none()
+                && end.now.is_some()
+                && end.moved_from == Some(index);
+            if !is_move {
+                self.files[index].moved_to = None;
+                if self.files[to].moved_from == Some(index) {
+                    self.files[to].moved_from = None;
+                }
+            }
+        }
+        let is_changed = |it: &PlannedFile| it.base != it.now;
+        let kept: Vec<usize> = (0..self.files.len())
+            .filter(|it| is_changed(&self.files[*it]))
+            .collect();
+        let place = |index: Option<usize>| kept.iter().position(|it| Some(*it) == index);
+        let files = self.files.iter().filter(|it| is_changed(it));
+        let files = files.cloned().map(|it| PlannedFile {
+            moved_to: place(it.moved_to),
+            moved_from: place(it.moved_from),
+            ..it
+        });
+        Planned {
+            files: files.collect(),
+        }
+    }
+}

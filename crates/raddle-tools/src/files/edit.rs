@@ -1,0 +1,87 @@
+//! `edit_file`: one text in place of another.
+
+use std::path::Path;
+
+use raddle_core::ports::ToolSpec;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::change::{Draft, Planned};
+use super::error::ToolError;
+use super::place::Roots;
+use super::walk::Last;
+
+/// What it is asked for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EditFile {
+    /// Which file.
+    pub path: String,
+    /// The text that goes.
+    pub old: String,
+    /// The text that comes.
+    pub new: String,
+    /// Whether it goes wherever it stands.
+    #[serde(default)]
+    pub all: bool,
+}
+
+impl EditFile {
+    /// What a model is told of it.
+    pub fn spec() -> ToolSpec {
+        ToolSpec {
+            name: "edit_file".to_owned(),
+            description: "Puts one text in place of another in a file. The old text must stand there exactly, and only once unless `all` is set.".to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "Relative to the working directory, or absolute."},
+                    "old": {"type": "string", "description": "The text to replace, exactly, with enough around it to be unique."},
+                    "new": {"type": "string", "description": "The text to put there."},
+                    "all": {"type": "boolean", "description": "Replaces it wherever it stands."}
+                },
+                "required": ["path", "old", "new"],
+                "additionalProperties": false
+            }),
+        }
+    }
+
+    /// What would be written.
+    pub fn plan(&self, roots: &Roots) -> Result<Planned, ToolError> {
+        let refuse = |why: String| Err(ToolError::Arguments(why));
+        if self.old.is_empty() {
+            return refuse("`old` is empty; use write_file for a new file".to_owned());
+        }
+        let mut draft = Draft::new(roots);
+        let index = draft.look(Path::new(&self.path), Last::Follow)?;
+        let text = draft.text(index)?;
+        let (mut old, mut new) = (self.old.clone(), self.new.clone());
+        // A model writes plain newlines, whatever the file has.
+        if !text.contains(&old) && text.contains("\r\n") {
+            old = with_returns(&old);
+            new = with_returns(&new);
+        }
+        let path = draft.shown(index).display();
+        match text.matches(&old).count() {
+            0 => {
+                return refuse(format!(
+                    "the old text is not in {path}; read the file and copy it exactly"
+                ));
+            }
+            1 => {}
+            _ if self.all => {}
+            count => {
+                return refuse(format!(
+                    "the old text stands {count} times in {path}; give more of what is around it, or set `all`"
+                ));
+            }
+        }
+        let text = text.replace(&old, &new);
+        draft.put(index, text);
+        Ok(draft.finish())
+    }
+}
+
+fn with_returns(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}

@@ -1,0 +1,109 @@
+//! `list_files`: what is in a folder.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use globset::{Glob, GlobMatcher};
+use raddle_core::ports::ToolSpec;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::error::ToolError;
+use super::place::Roots;
+use super::tree::{self, Ended, Reach};
+use super::walk::{Kind, Last};
+
+const ENTRIES_MAX: usize = 1_000;
+const BYTES_MAX: usize = 50_000;
+const DEPTH_MAX: usize = 64;
+const TIME_MAX: Duration = Duration::from_secs(10);
+
+/// What it is asked for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListFiles {
+    /// Which folder; the thread's own if none is named.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// How many levels.
+    #[serde(default)]
+    pub depth: Option<usize>,
+    /// A glob that the paths must match.
+    #[serde(default)]
+    pub pattern: Option<String>,
+}
+
+impl ListFiles {
+    /// What a model is told of it.
+    pub fn spec() -> ToolSpec {
+        ToolSpec {
+            name: "list_files".to_owned(),
+            description: "Lists what is in a folder and below it, without what .gitignore leaves out. Folders end with a slash. At most 1000 entries come at once.".to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "The folder; the working directory if left out."},
+                    "depth": {"type": "integer", "minimum": 1, "maximum": DEPTH_MAX, "description": "How many levels; 2 if left out, all with a pattern."},
+                    "pattern": {"type": "string", "description": "Lists only files whose path below the folder matches this glob, such as `**/*.rs`."}
+                },
+                "additionalProperties": false
+            }),
+        }
+    }
+
+    /// The entries, one on a line, and whether there are more.
+    pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
+        let path = self.path.as_deref().unwrap_or(".");
+        let spot = roots.spot(Path::new(path), Last::Follow)?;
+        roots.readable(&spot)?;
+        match spot.kind {
+            Kind::Folder => {}
+            Kind::Missing => return Err(ToolError::Missing(spot.shown)),
+            _ => return Err(ToolError::NotFolder(spot.shown)),
+        }
+        let glob = self.pattern.as_deref().map(glob).transpose()?;
+        let depth = if glob.is_some() { DEPTH_MAX } else { 2 };
+        let reach = Reach {
+            depth: self.depth.unwrap_or(depth).clamp(1, DEPTH_MAX),
+            until: Instant::now() + TIME_MAX,
+        };
+        let (mut text, mut count) = (String::new(), 0);
+        let ended = tree::walk(roots, &spot, &reach, &mut |entry| {
+            let is_asked = match &glob {
+                None => true,
+                Some(glob) => !entry.is_folder && glob.is_match(&entry.path),
+            };
+            if !is_asked {
+                return true;
+            }
+            if count == ENTRIES_MAX || text.len() > BYTES_MAX {
+                return false;
+            }
+            count += 1;
+            text.push_str(&roots.brief(&spot.shown.join(&entry.path)));
+            text.push_str(if entry.is_folder { "/\n" } else { "\n" });
+            true
+        });
+        match ended {
+            Ended::Everything if count == 0 => text.push_str("[nothing]\n"),
+            Ended::Everything => {}
+            Ended::Enough | Ended::Limit => text.push_str(
+                "[more was left out; name a deeper folder, or a pattern that matches less]\n",
+            ),
+        }
+        Ok(text)
+    }
+}
+
+/// Reads a glob. One without a slash is about names, wherever they are.
+pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
+    let anywhere = format!("**/{pattern}");
+    let pattern = match pattern.contains('/') {
+        true => pattern.strip_prefix("./").unwrap_or(pattern),
+        false => &anywhere,
+    };
+    let glob = Glob::new(pattern).map_err(|error| {
+        ToolError::Arguments(format!("`{pattern}` is no glob: {}", error.kind()))
+    })?;
+    Ok(glob.compile_matcher())
+}

@@ -1,0 +1,335 @@
+//! The folders that the tools of a thread may read and write.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use raddle_sandbox::{Policy, Read, Rules};
+use rustix::fs::{Mode, OFlags, Stat, open};
+use rustix::io::Errno;
+
+use super::change::Contents;
+use super::error::ToolError;
+use super::open::{contents, disk, open_file, refuse_unless_file};
+use super::walk::{self, Found, Id, Kind, Last, Way};
+
+/// What is never read by a tool that runs in our own process: what the kernel says of processes, and where
+/// sockets and secrets of services are.
+const NEVER_READ: [&str; 3] = ["/proc", "/run", "/var/run"];
+
+/// The folders that the tools of a thread may read and write, as descriptors.
+#[derive(Debug)]
+pub struct Roots {
+    cwd: PathBuf,
+    top: OwnedFd,
+    writable: Vec<Root>,
+    /// None: everything that is not hidden.
+    readable: Option<Vec<PathBuf>>,
+    hidden: Vec<(PathBuf, Option<Id>)>,
+    /// Folded.
+    protected: Vec<String>,
+    way: Way,
+}
+
+/// A path that may be written, with all that is in it.
+#[derive(Debug)]
+struct Root {
+    /// As the principal named it.
+    given: PathBuf,
+    plain: PathBuf,
+    /// It, or the folder around it if it is a file.
+    anchor: OwnedFd,
+    anchor_path: PathBuf,
+    /// Whether names in it are protected.
+    is_strict: bool,
+    /// What git keeps elsewhere in it.
+    apart: Vec<PathBuf>,
+}
+
+/// Whether a path may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It lies in what may be written.
+    Inside,
+    /// It does not; someone may allow it.
+    Beyond,
+    /// It lies there, but stays as it is.
+    Protected,
+}
+
+/// Where a path leads.
+#[derive(Clone, Debug)]
+pub struct Spot {
+    /// As it is shown: absolute, without `.` and `..`, below the name that its root was given by.
+    pub shown: PathBuf,
+    /// Absolute, without `.`, `..` and links.
+    pub plain: PathBuf,
+    /// Whether it may be written.
+    pub place: Place,
+    pub(crate) kind: Kind,
+    root: Option<usize>,
+    is_hidden: bool,
+}
+
+impl Spot {
+    /// Whether anything is there.
+    pub fn exists(&self) -> bool {
+        self.kind != Kind::Missing
+    }
+}
+
+impl Roots {
+    /// The folders that a policy gives, for paths that are relative to `cwd`. What does not exist gives
+    /// nothing.
+    pub fn new(cwd: &Path, policy: &Policy) -> io::Result<Self> {
+        let mut roots = Self {
+            cwd: cwd.to_owned(),
+            top: open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?,
+            writable: Vec::new(),
+            readable: None,
+            hidden: Vec::new(),
+            protected: Vec::new(),
+            way: Way::Kernel,
+        };
+        if !cwd.is_absolute() {
+            return Err(io::Error::other("the folder of a thread is absolute"));
+        }
+        match policy {
+            Policy::FullAccess => roots.grant(Path::new("/"), false),
+            Policy::Fenced(rules) => roots.fence(rules),
+        }
+        Ok(roots)
+    }
+
+    /// The same for a kernel without `openat2` and without renames that exchange.
+    #[must_use]
+    pub fn on_an_older_kernel(self) -> Self {
+        Self {
+            way: Way::Steps,
+            ..self
+        }
+    }
+
+    fn fence(&mut self, rules: &Rules) {
+        let fold = |name: &OsString| folded(name);
+        self.protected = rules.protected.iter().map(fold).collect();
+        for path in &rules.write {
+            self.grant(path, true);
+        }
+        for path in &rules.scratch {
+            self.grant(path, false);
+        }
+        if let Read::Listed(paths) = &rules.read {
+            let plain = |it: &PathBuf| Some(self.follow(it, Last::Follow).ok()?.plain);
+            self.readable = Some(paths.iter().filter_map(plain).collect());
+        }
+        let never = NEVER_READ.map(PathBuf::from);
+        for path in rules.hidden.iter().chain(&never) {
+            let found = self.follow(path, Last::Follow);
+            self.hidden.push(match found {
+                Ok(found) if found.kind != Kind::Missing => {
+                    (found.plain, found.ids.last().copied())
+                }
+                Ok(found) => (found.plain, None),
+                Err(_) => (path.clone(), None),
+            });
+        }
+    }
+
+    fn grant(&mut self, given: &Path, is_strict: bool) {
+        let Ok(found) = self.follow(given, Last::Follow) else {
+            return;
+        };
+        let anchor_path = match found.kind {
+            Kind::Folder => found.plain.clone(),
+            Kind::File => found.plain.parent().unwrap_or(Path::new("/")).to_owned(),
+            Kind::Missing | Kind::Link | Kind::Special(_) => return,
+        };
+        let below = anchor_path.strip_prefix("/").unwrap_or(&anchor_path);
+        let Ok(anchor) = walk::folder(&self.top, below, self.way) else {
+            return;
+        };
+        let apart = if is_strict {
+            self.kept_apart(&found.plain)
+        } else {
+            Vec::new()
+        };
+        self.writable.push(Root {
+            given: given.to_owned(),
+            plain: found.plain,
+            anchor,
+            anchor_path,
+            is_strict,
+            apart,
+        });
+    }
+
+    /// The `.git` of a worktree is a file that says where the repository is, which may say where its common
+    /// part is.
+    fn kept_apart(&self, root: &Path) -> Vec<PathBuf> {
+        let named = |file: PathBuf, prefix: &str, base: &Path| {
+            let found = self.follow(&file, Last::Follow).ok()?;
+            if found.kind != Kind::File {
+                return None;
+            }
+            let text = std::fs::read_to_string(&found.plain).ok()?;
+            let path = base.join(text.trim().strip_prefix(prefix)?.trim());
+            Some(self.follow(&path, Last::Follow).ok()?.plain)
+        };
+        let repository = named(root.join(".git"), "gitdir:", root);
+        let common = repository
+            .as_ref()
+            .and_then(|it| named(it.join("commondir"), "", it));
+        repository.into_iter().chain(common).collect()
+    }
+
+    /// Where paths of a model begin.
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// Whether a path may be written.
+    pub fn writable(&self, path: &Path) -> Result<Place, ToolError> {
+        Ok(self.spot(path, Last::Follow)?.place)
+    }
+
+    /// Where a path of a model leads: relative to the thread's folder or absolute. `~` is a name like any other.
+    pub(crate) fn spot(&self, path: &Path, last: Last) -> Result<Spot, ToolError> {
+        let bad = |why| ToolError::Path {
+            path: path.to_owned(),
+            why,
+        };
+        if path.as_os_str().is_empty() {
+            return Err(bad("it is empty"));
+        }
+        if path.as_os_str().as_encoded_bytes().contains(&0) {
+            return Err(bad("it has a NUL byte"));
+        }
+        let asked = self.cwd.join(path);
+        let found = self.follow(&asked, last).map_err(|error| match error {
+            Errno::LOOP => ToolError::Links(asked.clone()),
+            Errno::NAMETOOLONG => bad("a name in it is too long"),
+            Errno::NOENT => ToolError::Missing(asked.clone()),
+            Errno::NOTDIR => bad("a file stands where it needs a folder"),
+            error => disk(&asked, error),
+        })?;
+        Ok(self.judge(found))
+    }
+
+    fn follow(&self, path: &Path, last: Last) -> Result<Found, Errno> {
+        walk::follow(&self.top, path, last)
+    }
+
+    fn judge(&self, found: Found) -> Spot {
+        let Found { plain, kind, ids } = found;
+        let roots = self.writable.iter().enumerate();
+        let root = roots
+            .filter(|(_, root)| plain.starts_with(&root.plain))
+            .max_by_key(|(_, root)| depth(&root.plain));
+        let granted = root.map_or(0, |(_, root)| depth(&root.plain));
+        let is_hidden = self.hidden.iter().any(|(path, id)| {
+            let by_name = plain.starts_with(path) && (root.is_none() || depth(path) > granted);
+            by_name || (!plain.starts_with(path) && id.is_some_and(|it| ids.contains(&it)))
+        });
+        let place = match root {
+            _ if is_hidden => Place::Protected,
+            None => Place::Beyond,
+            Some((_, root)) if self.is_protected(root, &plain) => Place::Protected,
+            Some(_) => Place::Inside,
+        };
+        let shown = match root {
+            Some((_, root)) => match plain.strip_prefix(&root.plain) {
+                Ok(rest) if rest.as_os_str().is_empty() => root.given.clone(),
+                Ok(rest) => root.given.join(rest),
+                Err(_) => plain.clone(),
+            },
+            None => plain.clone(),
+        };
+        let is_listed = self
+            .readable
+            .as_ref()
+            .is_none_or(|listed| root.is_some() || listed.iter().any(|it| plain.starts_with(it)));
+        Spot {
+            shown,
+            place,
+            kind,
+            root: root.map(|(index, _)| index),
+            is_hidden: is_hidden || !is_listed,
+            plain,
+        }
+    }
+
+    fn is_protected(&self, root: &Root, plain: &Path) -> bool {
+        let below = plain.strip_prefix(&root.plain).unwrap_or(plain);
+        let is_named = |name: &OsStr| self.protected.contains(&folded(name));
+        let is_apart = |it: &PathBuf| plain.starts_with(it) && !root.plain.starts_with(it);
+        root.is_strict && (below.iter().any(is_named) || root.apart.iter().any(is_apart))
+    }
+
+    /// Refuses what may not be read in this thread.
+    pub(crate) fn readable(&self, spot: &Spot) -> Result<(), ToolError> {
+        match spot.is_hidden {
+            true => Err(ToolError::Hidden(spot.shown.clone())),
+            false => Ok(()),
+        }
+    }
+
+    /// A path as it is written for the model: relative if it is in the thread's folder.
+    pub(crate) fn brief(&self, shown: &Path) -> String {
+        let brief = match shown.strip_prefix(&self.cwd) {
+            Ok(rest) if rest.as_os_str().is_empty() => Path::new("."),
+            Ok(rest) => rest,
+            Err(_) => shown,
+        };
+        brief.to_string_lossy().into_owned()
+    }
+
+    /// The folder around a spot, and its name there.
+    pub(crate) fn around<'a>(&self, spot: &'a Spot) -> Result<(OwnedFd, &'a OsStr), ToolError> {
+        let name = spot.plain.file_name();
+        let name = name.ok_or_else(|| ToolError::Folder(spot.shown.clone()))?;
+        let folder = self.folder(spot, spot.plain.parent().unwrap_or(Path::new("/")));
+        Ok((folder.map_err(|it| disk(&spot.shown, it))?, name))
+    }
+
+    /// Opens a folder on the way to a spot, by its plain path, below the spot's root.
+    pub(crate) fn folder(&self, spot: &Spot, path: &Path) -> Result<OwnedFd, Errno> {
+        let (anchor, below) = match spot.root.map(|index| &self.writable[index]) {
+            Some(root) => (&root.anchor, path.strip_prefix(&root.anchor_path)),
+            None => (&self.top, path.strip_prefix("/")),
+        };
+        walk::folder(anchor, below.map_err(|_| Errno::XDEV)?, self.way)
+    }
+
+    pub(crate) fn way(&self) -> Way {
+        self.way
+    }
+
+    /// Opens an ordinary file that may be read.
+    pub(crate) fn open(&self, spot: &Spot) -> Result<(File, Stat), ToolError> {
+        self.readable(spot)?;
+        refuse_unless_file(spot.kind, &spot.shown)?;
+        let (folder, name) = self.around(spot)?;
+        let opened = open_file(&folder, name, &spot.shown)?;
+        opened.ok_or_else(|| ToolError::Missing(spot.shown.clone()))
+    }
+
+    /// All of a file that may be read.
+    pub(crate) fn read(&self, spot: &Spot) -> Result<Contents, ToolError> {
+        let (file, stat) = self.open(spot)?;
+        contents(file, &stat, &spot.shown)
+    }
+}
+
+fn depth(path: &Path) -> usize {
+    path.components().count()
+}
+
+/// A name as file systems that do not tell letter case apart see it, without marks that some leave out.
+fn folded(name: &OsStr) -> String {
+    let name = name.to_string_lossy().to_uppercase().to_lowercase();
+    let is_ignored = |it: &char| matches!(it, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    name.chars().filter(|it| !is_ignored(it)).collect()
+}

@@ -1,0 +1,120 @@
+//! `read_file`: some lines of a file.
+
+use std::io::{BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use raddle_core::ports::ToolSpec;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::error::ToolError;
+use super::place::Roots;
+use super::walk::Last;
+
+const LINES_MAX: usize = 2_000;
+const BYTES_MAX: usize = 50_000;
+
+/// Of a longer line only the beginning is shown.
+const LINE_BYTES_MAX: usize = 2_000;
+
+/// So far into a file a call looks.
+const LOOKED_BYTES_MAX: u64 = 64 << 20;
+
+/// What it is asked for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadFile {
+    /// Which file.
+    pub path: String,
+    /// The first line, counted from one.
+    #[serde(default)]
+    pub offset: Option<usize>,
+    /// How many lines.
+    #[serde(default)]
+    pub limit: Option<usize>,
+    /// Whether each line is shown with its number.
+    #[serde(default)]
+    pub numbers: bool,
+}
+
+impl ReadFile {
+    /// What a model is told of it.
+    pub fn spec() -> ToolSpec {
+        ToolSpec {
+            name: "read_file".to_owned(),
+            description: "Reads lines of a text file. At most 2000 lines and 50 KB come at once; where the rest begins is said at the end.".to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "Relative to the working directory, or absolute."},
+                    "offset": {"type": "integer", "minimum": 1, "description": "The first line to read, counted from 1."},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": LINES_MAX, "description": "How many lines to read."},
+                    "numbers": {"type": "boolean", "description": "Puts the number of each line in front of it."}
+                },
+                "required": ["path"],
+                "additionalProperties": false
+            }),
+        }
+    }
+
+    /// The lines, and what was left out.
+    pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
+        let spot = roots.spot(Path::new(&self.path), Last::Follow)?;
+        let (file, _) = roots.open(&spot)?;
+        let failed = |source| ToolError::Disk {
+            path: spot.shown.clone(),
+            source,
+        };
+        let first = self.offset.unwrap_or(1).max(1);
+        let count = self.limit.unwrap_or(LINES_MAX).clamp(1, LINES_MAX);
+        let mut reader = BufReader::new(file.take(LOOKED_BYTES_MAX));
+        let mut text = String::new();
+        let mut line = Vec::new();
+        let (mut number, mut is_cut) = (0, false);
+        loop {
+            line.clear();
+            if reader.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+                break;
+            }
+            if line.contains(&0) {
+                return Err(ToolError::Binary(spot.shown.clone()));
+            }
+            number += 1;
+            if number < first {
+                continue;
+            }
+            if number >= first + count || text.len() + line.len().min(LINE_BYTES_MAX) > BYTES_MAX {
+                text.push_str(&format!("[more follows; go on with offset {number}]\n"));
+                is_cut = true;
+                break;
+            }
+            if self.numbers {
+                text.push_str(&format!("{number:>6}\t"));
+            }
+            push(&mut text, &line);
+        }
+        if !is_cut && reader.get_ref().limit() == 0 {
+            text.push_str("[more follows than this tool looks at; use a command]\n");
+        } else if number < first && number > 0 {
+            let why = format!("{} has only {number} lines", spot.shown.display());
+            return Err(ToolError::Arguments(why));
+        } else if number == 0 {
+            text.push_str("[the file is empty]\n");
+        }
+        Ok(text)
+    }
+}
+
+/// Puts a line there, as far as it is shown.
+fn push(text: &mut String, line: &[u8]) {
+    if line.len() <= LINE_BYTES_MAX {
+        text.push_str(&String::from_utf8_lossy(line));
+    } else {
+        let shown = String::from_utf8_lossy(&line[..LINE_BYTES_MAX]);
+        text.push_str(shown.trim_end_matches(char::REPLACEMENT_CHARACTER));
+        text.push_str(&format!(" [… of {} bytes]\n", line.len()));
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+}

@@ -1,0 +1,201 @@
+//! `search_files`: the lines that match an expression.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::sinks::Lossy;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use raddle_core::ports::ToolSpec;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::error::ToolError;
+use super::list::glob;
+use super::place::{Roots, Spot};
+use super::tree::{self, Ended, Reach};
+use super::walk::{Kind, Last};
+
+const MATCHES_MAX: usize = 1_000;
+const MATCHES: usize = 200;
+const BYTES_MAX: usize = 50_000;
+const LINE_BYTES_MAX: usize = 400;
+const FILE_BYTES_MAX: u64 = 64 << 20;
+const HEAP_BYTES_MAX: usize = 8 << 20;
+const EXPRESSION_BYTES_MAX: usize = 4 << 20;
+const TIME_MAX: Duration = Duration::from_secs(20);
+
+/// What it is asked for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchFiles {
+    /// A regular expression.
+    pub pattern: String,
+    /// In which folder or file; the thread's own folder if none is named.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// A glob that the paths must match.
+    #[serde(default)]
+    pub glob: Option<String>,
+    /// How many matches.
+    #[serde(default)]
+    pub max: Option<usize>,
+    /// Whether capital and small letters are the same.
+    #[serde(default)]
+    pub ignore_case: bool,
+}
+
+impl SearchFiles {
+    /// What a model is told of it.
+    pub fn spec() -> ToolSpec {
+        ToolSpec {
+            name: "search_files".to_owned(),
+            description: "Finds the lines that match a regular expression, in all files of a folder that .gitignore does not leave out. Each comes as PATH:LINE:TEXT.".to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "pattern": {"type": "string", "description": "A regular expression, without look-around and back-references."},
+                    "path": {"type": "string", "description": "The folder or file to search; the working directory if left out."},
+                    "glob": {"type": "string", "description": "Searches only files whose path below the folder matches, such as `**/*.rs`."},
+                    "max": {"type": "integer", "minimum": 1, "maximum": MATCHES_MAX, "description": "How many lines to give; 200 if left out."},
+                    "ignore_case": {"type": "boolean", "description": "Takes capital and small letters for the same."}
+                },
+                "required": ["pattern"],
+                "additionalProperties": false
+            }),
+        }
+    }
+
+    /// The matches, one on a line, and whether there may be more.
+    pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
+        self.run_within(roots, TIME_MAX)
+    }
+
+    pub(crate) fn run_within(&self, roots: &Roots, time: Duration) -> Result<String, ToolError> {
+        let spot = roots.spot(Path::new(self.path.as_deref().unwrap_or(".")), Last::Follow)?;
+        roots.readable(&spot)?;
+        let glob = self.glob.as_deref().map(glob).transpose()?;
+        let mut search = Search {
+            matcher: self.matcher()?,
+            searcher: searcher(),
+            text: String::new(),
+            left: self.max.unwrap_or(MATCHES).clamp(1, MATCHES_MAX),
+            until: Instant::now() + time,
+            is_late: false,
+        };
+        let ended = match spot.kind {
+            Kind::Missing => return Err(ToolError::Missing(spot.shown)),
+            Kind::Folder => {
+                let reach = Reach {
+                    depth: usize::MAX,
+                    until: search.until,
+                };
+                tree::walk(roots, &spot, &reach, &mut |entry| {
+                    let is_asked = glob.as_ref().is_none_or(|it| it.is_match(&entry.path));
+                    if !entry.is_file || !is_asked {
+                        return true;
+                    }
+                    let inner = roots.spot(&spot.plain.join(&entry.path), Last::Keep);
+                    // What cannot be read is passed over, as a person would.
+                    let _ = inner.and_then(|it| search.file(roots, &it));
+                    search.goes_on()
+                })
+            }
+            _ => {
+                search.file(roots, &spot)?;
+                match search.goes_on() {
+                    true => Ended::Everything,
+                    false => Ended::Enough,
+                }
+            }
+        };
+        let mut text = search.text;
+        match ended {
+            Ended::Everything if text.is_empty() => text.push_str("[no line matches]\n"),
+            Ended::Everything => {}
+            Ended::Enough if !search.is_late => text
+                .push_str("[there may be more; search a deeper folder, or for something rarer]\n"),
+            Ended::Enough | Ended::Limit => text.push_str(
+                "[not all was searched, because it takes too long; search a deeper folder]\n",
+            ),
+        }
+        Ok(text)
+    }
+
+    fn matcher(&self) -> Result<RegexMatcher, ToolError> {
+        let mut builder = RegexMatcherBuilder::new();
+        builder
+            .case_insensitive(self.ignore_case)
+            .line_terminator(Some(b'\n'))
+            .size_limit(EXPRESSION_BYTES_MAX)
+            .dfa_size_limit(EXPRESSION_BYTES_MAX);
+        builder.build(&self.pattern).map_err(|error| {
+            let why = format!("the pattern is no usable regular expression: {error}");
+            ToolError::Arguments(why)
+        })
+    }
+}
+
+fn searcher() -> Searcher {
+    SearcherBuilder::new()
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(HEAP_BYTES_MAX))
+        .line_number(true)
+        .build()
+}
+
+struct Search {
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    text: String,
+    left: usize,
+    until: Instant,
+    is_late: bool,
+}
+
+impl Search {
+    fn file(&mut self, roots: &Roots, spot: &Spot) -> Result<(), ToolError> {
+        let (file, _) = roots.open(spot)?;
+        let name = roots.brief(&spot.shown);
+        let (text, left) = (&mut self.text, &mut self.left);
+        let sink = Lossy(|number, line| {
+            let line = line.trim_end_matches(['\r', '\n']);
+            let shown = &line[..line.floor_char_boundary(LINE_BYTES_MAX)];
+            let more = if shown.len() < line.len() { "…" } else { "" };
+            text.push_str(&format!("{name}:{number}:{shown}{more}\n"));
+            *left -= 1;
+            Ok(*left > 0 && text.len() < BYTES_MAX)
+        });
+        let reader = Timed {
+            inner: file.take(FILE_BYTES_MAX),
+            until: self.until,
+        };
+        self.searcher
+            .search_reader(&self.matcher, reader, sink)
+            .map_err(|source| ToolError::Disk {
+                path: spot.shown.clone(),
+                source,
+            })
+    }
+
+    fn goes_on(&mut self) -> bool {
+        self.is_late = Instant::now() > self.until;
+        !self.is_late && self.left > 0 && self.text.len() < BYTES_MAX
+    }
+}
+
+/// Gives up in the middle of a file once it is late.
+struct Timed<R> {
+    inner: R,
+    until: Instant,
+}
+
+impl<R: io::Read> io::Read for Timed<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if Instant::now() > self.until {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.inner.read(into)
+    }
+}

@@ -1,0 +1,181 @@
+//! What is in a folder and below it, without what the repository ignores.
+//!
+//! Folders are opened below a descriptor and ignore files are read like any other file here, so a link or
+//! a pipe that stands in their place is passed over.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Instant;
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
+
+use super::place::{Roots, Spot};
+use super::walk::Last;
+
+/// How many entries one walk looks at.
+const ENTRIES_MAX: usize = 200_000;
+
+/// Larger ones are not read.
+const IGNORE_BYTES_MAX: usize = 256 << 10;
+
+/// Something in a folder.
+pub(super) struct Entry {
+    /// Below the folder that is walked.
+    pub path: PathBuf,
+    pub is_folder: bool,
+    /// Whether it is an ordinary file.
+    pub is_file: bool,
+}
+
+/// Why a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Everything,
+    /// Whoever looked has seen enough.
+    Enough,
+    /// It took too long, or there was too much.
+    Limit,
+}
+
+/// How far a walk goes.
+pub(super) struct Reach {
+    /// One is the folder alone.
+    pub depth: usize,
+    pub until: Instant,
+}
+
+/// What is ignored in a folder, and around it.
+struct Ignores {
+    here: Vec<Gitignore>,
+    around: Option<Rc<Self>>,
+}
+
+impl Ignores {
+    fn ignores(&self, path: &Path, is_folder: bool) -> bool {
+        for rules in &self.here {
+            let matched = rules.matched(path, is_folder);
+            if !matched.is_none() {
+                return matched.is_ignore();
+            }
+        }
+        let around = self.around.as_ref();
+        around.is_some_and(|it| it.ignores(path, is_folder))
+    }
+}
+
+/// Shows everything below a folder, each folder before what is in it, by name.
+pub(super) fn walk(
+    roots: &Roots,
+    start: &Spot,
+    reach: &Reach,
+    see: &mut dyn FnMut(&Entry) -> bool,
+) -> Ended {
+    let mut seen = 0;
+    let mut ahead = vec![(PathBuf::new(), 1, around(roots, &start.plain))];
+    while let Some((below, depth, outer)) = ahead.pop() {
+        let folder = start.plain.join(&below);
+        let rules = Rc::new(Ignores {
+            here: ignore_files(roots, &folder),
+            around: outer,
+        });
+        let Some(mut entries) = entries(roots, start, &folder, ENTRIES_MAX - seen) else {
+            continue;
+        };
+        seen += entries.len();
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut inner = Vec::new();
+        for mut entry in entries {
+            let plain = folder.join(&entry.path);
+            let is_git = entry.path.as_os_str() == OsStr::new(".git");
+            if is_git || rules.ignores(&plain, entry.is_folder) {
+                continue;
+            }
+            entry.path = below.join(&entry.path);
+            if !see(&entry) {
+                return Ended::Enough;
+            }
+            if entry.is_folder && depth < reach.depth {
+                inner.push((entry.path, depth + 1, Some(rules.clone())));
+            }
+        }
+        if seen >= ENTRIES_MAX || Instant::now() > reach.until {
+            return Ended::Limit;
+        }
+        ahead.extend(inner.into_iter().rev());
+    }
+    Ended::Everything
+}
+
+/// What the folders around one ignore, up to the top of its repository.
+fn around(roots: &Roots, start: &Path) -> Option<Rc<Ignores>> {
+    let is_top = |it: &Path| {
+        roots
+            .spot(&it.join(".git"), Last::Keep)
+            .is_ok_and(|it| it.exists())
+    };
+    let above: Vec<&Path> = start.ancestors().skip(1).collect();
+    if is_top(start) {
+        return None;
+    }
+    let top = above.iter().position(|it| is_top(it))?;
+    let mut rules = None;
+    for folder in above[..=top].iter().rev() {
+        rules = Some(Rc::new(Ignores {
+            here: ignore_files(roots, folder),
+            around: rules,
+        }));
+    }
+    rules
+}
+
+fn ignore_files(roots: &Roots, folder: &Path) -> Vec<Gitignore> {
+    let read = |name: &str| {
+        let spot = roots.spot(&folder.join(name), Last::Keep).ok()?;
+        let contents = roots.read(&spot).ok()?;
+        if contents.bytes.len() > IGNORE_BYTES_MAX {
+            return None;
+        }
+        let mut rules = GitignoreBuilder::new(folder);
+        for line in contents.text()?.lines() {
+            // A line that is no pattern ignores nothing.
+            let _ = rules.add_line(None, line);
+        }
+        rules.build().ok()
+    };
+    [".ignore", ".gitignore"]
+        .into_iter()
+        .filter_map(read)
+        .collect()
+}
+
+/// What is in one folder; nothing if it may not be read.
+fn entries(roots: &Roots, start: &Spot, folder: &Path, max: usize) -> Option<Vec<Entry>> {
+    let spot = roots.spot(folder, Last::Keep).ok()?;
+    roots.readable(&spot).ok()?;
+    let opened = roots.folder(start, folder).ok()?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listed = openat(&opened, ".", flags, Mode::empty()).ok()?;
+    let mut found = Vec::new();
+    for entry in Dir::new(listed).ok()?.flatten().take(max) {
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == OsStr::new(".") || name == OsStr::new("..") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            FileType::Unknown => {
+                let stat = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+                FileType::from_raw_mode(stat.st_mode)
+            }
+            kind => kind,
+        };
+        found.push(Entry {
+            path: PathBuf::from(name),
+            is_folder: kind == FileType::Directory,
+            is_file: kind == FileType::RegularFile,
+        });
+    }
+    Some(found)
+}

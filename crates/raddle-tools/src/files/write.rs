@@ -1,0 +1,50 @@
+//! `write_file`: a file with this content.
+
+use std::path::Path;
+
+use raddle_core::ports::ToolSpec;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::change::{Draft, Planned};
+use super::error::ToolError;
+use super::place::Roots;
+use super::walk::Last;
+
+/// What it is asked for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WriteFile {
+    /// Which file.
+    pub path: String,
+    /// All of it.
+    pub content: String,
+}
+
+impl WriteFile {
+    /// What a model is told of it.
+    pub fn spec() -> ToolSpec {
+        ToolSpec {
+            name: "write_file".to_owned(),
+            description: "Writes a whole file, and makes the folders around it. What was in it before is replaced."
+                .to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "Relative to the working directory, or absolute."},
+                    "content": {"type": "string", "description": "The whole content."}
+                },
+                "required": ["path", "content"],
+                "additionalProperties": false
+            }),
+        }
+    }
+
+    /// What would be written.
+    pub fn plan(&self, roots: &Roots) -> Result<Planned, ToolError> {
+        let mut draft = Draft::new(roots);
+        let index = draft.look(Path::new(&self.path), Last::Follow)?;
+        draft.put(index, self.content.clone());
+        Ok(draft.finish())
+    }
+}

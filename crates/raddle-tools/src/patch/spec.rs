@@ -1,0 +1,67 @@
+//! What a model is told of patches.
+
+use raddle_core::ports::ToolSpec;
+use serde_json::json;
+
+/// What a patch may say, for models that are held to a grammar.
+pub const GRAMMAR: &str = r#"start: "*** Begin Patch" LF section+ "*** End Patch" LF?
+
+section: add | delete | update
+add: "*** Add File: " path LF added+
+delete: "*** Delete File: " path LF
+update: "*** Update File: " path LF move? chunk*
+move: "*** Move to: " path LF
+
+chunk: place* line+ end?
+place: ("@@" | "@@ " /(.+)/) LF
+line: (" " | "-" | "+") /(.*)/ LF
+added: "+" /(.*)/ LF
+end: "*** End of File" LF
+
+path: /(.+)/
+
+%import common.LF
+"#;
+
+/// For models that write the patch itself, and not as a string in JSON.
+pub fn freeform_description() -> String {
+    "Changes files by a patch. Write the patch itself, without JSON around it.".to_owned()
+}
+
+/// As a tool whose one argument is the patch.
+pub fn spec() -> ToolSpec {
+    ToolSpec {
+        name: "apply_patch".to_owned(),
+        description: DESCRIPTION.to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": {
+                "input": {"type": "string", "description": "The whole patch, from `*** Begin Patch` to `*** End Patch`."}
+            },
+            "required": ["input"],
+            "additionalProperties": false
+        }),
+    }
+}
+
+const DESCRIPTION: &str = "Makes, changes, moves and removes files by a patch. All of it is done, or nothing.
+
+A patch looks like this:
+
+*** Begin Patch
+*** Add File: notes/new.txt
++every line of a new file begins with a plus
+*** Update File: src/old.py
+*** Move to: src/new.py
+@@ class Greeter:
+@@     def greet(self):
+         name = self.name
+-        return 'hello ' + name
++        return f'good day, {name}'
+*** Delete File: notes/old.txt
+*** End Patch
+
+Paths are relative to the working directory, or absolute. `*** Move to:` is optional. In an update, a line that \
+stays begins with a space, one that goes with `-`, one that comes with `+`. Give about three unchanged lines before and after each change. Where that does not \
+make the place unique, put a line that stands before it after `@@`, such as that of its class or function. Each place in a file \
+gets a chunk of its own, begun by `@@`, in the order of the file. Put `*** End of File` after a chunk that is at the very end.";

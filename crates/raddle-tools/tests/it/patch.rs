@@ -1,0 +1,156 @@
+//! Every case of `patch/cases/` is played on a folder of its own, with the newest system calls and without.
+//!
+//! ```text
+//! == what it shows
+//! < PATH CONTENT        a file before
+//! ...                   the patch, without its first and last line
+//! > PATH CONTENT        a file after
+//! ~ M PATH              what the model is told, if it is said at all
+//! ! words               or: why it fails, and then nothing changes
+//! ```
+//!
+//! `⏎` is a newline, `␍` a carriage return, `␀` a NUL, `␣` a space, `⇥` a tab, `�` a byte that is no text. With `raw` on a line
+//! of its own, the patch is as it stands.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use raddle_core::ChangeKind;
+use raddle_tools::files::Roots;
+use raddle_tools::patch::plan;
+
+use crate::support::{World, apply_unified};
+
+#[derive(Default)]
+struct Case {
+    name: String,
+    before: BTreeMap<String, Vec<u8>>,
+    after: BTreeMap<String, Vec<u8>>,
+    patch: String,
+    told: Vec<String>,
+    fails: Option<String>,
+}
+
+#[test]
+fn every_case() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/patch/cases");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).expect("cases") {
+        let path = entry.expect("a file").path();
+        let text = std::fs::read_to_string(&path).expect("text");
+        for case in text.split("\n== ").skip(1) {
+            let case = read(case);
+            let name = format!("{}: {}", path.display(), case.name);
+            play(&case, &name, |it| it);
+            play(&case, &name, Roots::on_an_older_kernel);
+            count += 1;
+        }
+    }
+    assert!(count >= 50, "only {count} cases were found");
+}
+
+fn play(case: &Case, name: &str, kernel: fn(Roots) -> Roots) {
+    let world = World::new();
+    for (path, bytes) in &case.before {
+        world.write(path, bytes);
+    }
+    let roots = kernel(world.roots());
+    let planned = match (plan(&roots, &case.patch), &case.fails) {
+        (Ok(planned), None) => planned,
+        (Err(error), Some(words)) => {
+            let error = error
+                .to_string()
+                .replace(&world.work.display().to_string(), "");
+            assert!(error.contains(words), "{name}: {error}");
+            assert_eq!(world.files(), case.before, "{name}");
+            return;
+        }
+        (Ok(_), Some(_)) => panic!("{name}: it does not fail"),
+        (Err(error), None) => panic!("{name}: {error}"),
+    };
+    assert_eq!(
+        world.files(),
+        case.before,
+        "{name}: looking changed something"
+    );
+    for change in planned.changes() {
+        let base = &case.before.get(relative(&world, &change.path));
+        let base = base.map(|it| String::from_utf8_lossy(it).into_owned());
+        let (now, path) = match &change.kind {
+            ChangeKind::Add {} => (change.diff.clone(), &change.path),
+            ChangeKind::Update { moved_to } => {
+                let path = moved_to.as_ref().unwrap_or(&change.path);
+                (apply_unified(&base.expect("a base"), &change.diff), path)
+            }
+            ChangeKind::Delete {} => continue,
+        };
+        let expected = &case.after[relative(&world, path)];
+        assert_eq!(now, String::from_utf8_lossy(expected), "{name}: the diff");
+    }
+    let applied = planned.apply(&roots).expect(name);
+    assert_eq!(shown(&world.files()), shown(&case.after), "{name}");
+    let told = applied
+        .summary
+        .replace(&format!("{}/", world.work.display()), "");
+    for line in &case.told {
+        assert!(told.lines().any(|it| it == line), "{name}: {told}");
+    }
+}
+
+fn relative<'a>(world: &World, path: &'a str) -> &'a str {
+    let path = Path::new(path)
+        .strip_prefix(&world.work)
+        .expect("it is in the workspace");
+    path.to_str().expect("text")
+}
+
+/// Readable in a failure.
+fn shown(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<&str, String> {
+    let show = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    files
+        .iter()
+        .map(|(path, it)| (path.as_str(), show(it)))
+        .collect()
+}
+
+fn read(text: &str) -> Case {
+    let mut case = Case::default();
+    let (name, body) = text.split_once('\n').expect("a case has lines");
+    case.name = name.to_owned();
+    let (mut patch, mut is_raw) = (String::new(), false);
+    let file = |line: &str| {
+        let (path, content) = line.split_once(' ').unwrap_or((line, ""));
+        (plain(path), bytes(content))
+    };
+    for line in body.trim_end_matches('\n').split('\n') {
+        match (line.get(..2), line.get(2..)) {
+            (Some("< "), Some(rest)) => case.before.extend([file(rest)]),
+            (Some("> "), Some(rest)) => case.after.extend([file(rest)]),
+            (Some("~ "), Some(rest)) => case.told.push(rest.to_owned()),
+            (Some("! "), Some(rest)) => case.fails = Some(rest.to_owned()),
+            _ if line == "raw" => is_raw = true,
+            _ => patch.push_str(&format!("{}\n", plain(line))),
+        }
+    }
+    case.patch = match is_raw {
+        true => patch,
+        false => format!("*** Begin Patch\n{patch}*** End Patch\n"),
+    };
+    case
+}
+
+fn plain(text: &str) -> String {
+    let text = text.replace('⏎', "\n").replace('␍', "\r");
+    text.replace('␀', "\0").replace('␣', " ").replace('⇥', "\t")
+}
+
+fn bytes(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (index, part) in plain(text).split('�').enumerate() {
+        if index > 0 {
+            bytes.push(0xff);
+        }
+        bytes.extend(part.as_bytes());
+    }
+    bytes
+}

@@ -1,0 +1,111 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use raddle_sandbox::{Policy, Rules};
+use raddle_tools::files::Roots;
+use tempfile::TempDir;
+
+/// A folder with a workspace in it, and room beside it.
+pub struct World {
+    pub folder: TempDir,
+    pub work: PathBuf,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let work = folder.path().join("work");
+        std::fs::create_dir(&work).expect("a workspace");
+        Self { folder, work }
+    }
+
+    /// What a thread may do that works in the workspace.
+    pub fn roots(&self) -> Roots {
+        self.roots_with(|_| {})
+    }
+
+    pub fn roots_with(&self, change: impl FnOnce(&mut Rules)) -> Roots {
+        let mut rules = Rules::workspace_write(vec![self.work.clone()]);
+        change(&mut rules);
+        Roots::new(&self.work, &Policy::Fenced(rules)).expect("roots")
+    }
+
+    pub fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.work.join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder around it")).expect("folders");
+        std::fs::write(path, bytes).expect("a file");
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        let bytes = std::fs::read(self.work.join(path)).expect("a file");
+        String::from_utf8(bytes).expect("text")
+    }
+
+    /// Every file of the workspace, by its path there. Empty folders count, with a slash.
+    pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        collect(&self.work, &self.work, &mut found);
+        found
+    }
+}
+
+fn collect(top: &Path, folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) {
+    let name = |path: &Path| {
+        let below = path.strip_prefix(top).expect("it is below");
+        below.display().to_string()
+    };
+    let mut is_empty = true;
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let entry = entry.expect("an entry");
+        is_empty = false;
+        if entry.file_type().expect("a kind").is_dir() {
+            collect(top, &entry.path(), found);
+        } else {
+            let bytes = std::fs::read(entry.path()).unwrap_or_default();
+            found.insert(name(&entry.path()), bytes);
+        }
+    }
+    if is_empty && folder != top {
+        found.insert(format!("{}/", name(folder)), Vec::new());
+    }
+}
+
+/// Applies the hunks of a unified diff strictly: every line must stand where the diff says.
+pub fn apply_unified(base: &str, diff: &str) -> String {
+    let old: Vec<&str> = base.split_inclusive('\n').collect();
+    let mut new = String::new();
+    let mut at = 0;
+    let mut lines = diff.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        if let Some(header) = line.strip_prefix("@@ -") {
+            let range = header.split(' ').next().expect("a range");
+            let mut numbers = range
+                .split(',')
+                .map(|it| it.parse::<usize>().expect("a number"));
+            let start = numbers.next().expect("a start");
+            let start = if numbers.next() == Some(0) {
+                start
+            } else {
+                start - 1
+            };
+            new.extend(old[at..start].iter().copied());
+            at = start;
+            continue;
+        }
+        let is_unended = lines.next_if(|it| it.starts_with('\\')).is_some();
+        let (mark, text) = line.split_at(1);
+        let text = match is_unended {
+            true => text.strip_suffix('\n').expect("a line"),
+            false => text,
+        };
+        if mark != "+" {
+            assert_eq!(old[at], text, "the diff is of another text");
+            at += 1;
+        }
+        if mark != "-" {
+            new.push_str(text);
+        }
+    }
+    new.extend(old[at..].iter().copied());
+    new
+}
