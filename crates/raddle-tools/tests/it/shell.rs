@@ -59,10 +59,7 @@ fn tell(line: &str, script: &Script) -> String {
 fn past_the_bounds_anything_may_stand() {
     let long = format!("rm x; echo {}", "a".repeat(100_000));
     let many = "rm x; ".repeat(2_000);
-    let mut deep = "rm x".to_owned();
-    for _ in 0..12 {
-        deep = format!("eval {}", quoted(&[deep]));
-    }
+    let deep = format!("{}rm x", "eval ".repeat(12));
     let nested = format!("{}rm x{}", "$(".repeat(5_000), ")".repeat(5_000));
     let wrapped = format!("{}rm x", "sudo -Z ".repeat(3_000));
     for line in [&long, &many, &deep, &nested, &wrapped] {

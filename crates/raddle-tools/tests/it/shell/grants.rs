@@ -13,6 +13,8 @@ struct Parts {
     sandbox: String,
 }
 
+type Swap<'a> = &'a dyn Fn(&mut Parts);
+
 fn act(it: &Parts) -> Act {
     let script = of_words(&it.words);
     let digest = digest(Digested {
@@ -73,7 +75,7 @@ fn grant_swap() {
         change(&mut parts);
         act(&parts)
     };
-    let swaps: [(&str, &dyn Fn(&mut Parts)); 9] = [
+    let swaps: [(&str, Swap); 9] = [
         ("a word", &|it| it.words[2] = "later".to_owned()),
         ("one word more", &|it| it.words.push("now".to_owned())),
         ("words joined", &|it| {
