@@ -40,6 +40,7 @@ impl Task {
                     tools,
                     hands: self.shared.hands.clone(),
                     granted: thread.granted(),
+                    clock: self.shared.clock,
                     call: *call,
                     reports: self.reporter.clone(),
                 };

@@ -88,7 +88,7 @@ fn threads(journal: &Arc<dyn Journal>, script: &[&[Line]]) -> (Threads, Arc<Scri
         memory_blobs: Arc::new(MemoryJournal::new()),
         model: script.clone(),
         tools: Arc::new(raddle_agent::NoTools),
-        policy: raddle_core::policy::Policy::default(),
+        rules: Arc::new(raddle_agent::FixedRules::default()),
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),
         nodes: Arc::new(Alone),
