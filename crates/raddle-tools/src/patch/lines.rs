@@ -33,8 +33,12 @@ pub(super) fn change(text: &str, chunks: &[Chunk]) -> Result<String, Misfit> {
     };
     let old: Vec<Ended<'_>> = body.split_inclusive('\n').map(ended).collect();
     let texts: Vec<&str> = old.iter().map(|it| it.text).collect();
-    let crlf = old.iter().filter(|it| it.end == "\r\n").count();
-    let end = if crlf * 2 > old.len() { "\r\n" } else { "\n" };
+    let count = |end: &str| old.iter().filter(|it| it.end == end).count();
+    let end = if count("\r\n") > count("\n") {
+        "\r\n"
+    } else {
+        "\n"
+    };
 
     let mut new: Vec<(&str, &str)> = Vec::new();
     let (mut at, mut copied, mut is_unended) = (0, 0, None);

@@ -9,6 +9,7 @@ const NO_NEWLINE: &str = "\\ No newline at end of file";
 
 /// A patch larger than this was not written by a model.
 const BYTES_MAX: usize = 8 << 20;
+const SECTIONS_MAX: usize = 1_000;
 
 /// What a patch says, in its order.
 pub type Parsed = Vec<Section>;
@@ -91,6 +92,9 @@ pub fn parse(text: &str) -> Result<Parsed, PatchError> {
         if line.trim().is_empty() {
             reader.at += 1;
             continue;
+        }
+        if sections.len() == SECTIONS_MAX {
+            return Err(reader.invalid("the patch has more than 1000 sections; make several of it"));
         }
         sections.push(reader.section()?);
     }

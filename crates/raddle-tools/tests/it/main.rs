@@ -1,6 +1,14 @@
 //! What the tools do to real folders.
 
+/// The tools that read, list, search, write and edit.
+mod files;
 /// Patches, as data.
 mod patch;
+/// Paths that must lead nowhere else.
+mod paths;
+/// Links that are put in place of files while these are written.
+mod race;
 /// Folders and policies for the others.
 mod support;
+/// What a whole turn changed.
+mod turn;
