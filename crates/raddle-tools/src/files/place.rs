@@ -170,11 +170,9 @@ impl Roots {
     /// part is.
     fn kept_apart(&self, root: &Path) -> Vec<PathBuf> {
         let named = |file: PathBuf, prefix: &str, base: &Path| {
-            let found = self.follow(&file, Last::Follow).ok()?;
-            if found.kind != Kind::File {
-                return None;
-            }
-            let text = std::fs::read_to_string(&found.plain).ok()?;
+            let spot = self.judge(self.follow(&file, Last::Follow).ok()?);
+            let contents = self.read(&spot).ok()?;
+            let text = contents.text()?;
             let path = base.join(text.trim().strip_prefix(prefix)?.trim());
             Some(self.follow(&path, Last::Follow).ok()?.plain)
         };

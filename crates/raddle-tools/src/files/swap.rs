@@ -218,7 +218,7 @@ impl Work {
 impl Seat {
     fn stage(&mut self, now: &Contents, is_new: bool) -> Result<(), ToolError> {
         let failed = |error| disk(&self.shown, error);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = if is_new { 0o666 } else { 0o600 };
         let beside = openat(
             &self.folder,

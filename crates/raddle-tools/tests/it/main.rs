@@ -12,3 +12,5 @@ mod race;
 mod support;
 /// What a whole turn changed.
 mod turn;
+/// A plain reader of unified diffs.
+mod unified;

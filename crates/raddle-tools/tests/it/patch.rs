@@ -22,7 +22,8 @@ use raddle_core::ChangeKind;
 use raddle_tools::files::Roots;
 use raddle_tools::patch::plan;
 
-use crate::support::{World, apply_unified};
+use crate::support::World;
+use crate::unified::apply_unified;
 
 #[derive(Default)]
 struct Case {

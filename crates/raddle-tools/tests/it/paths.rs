@@ -5,6 +5,8 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use proptest::prelude::*;
+use raddle_sandbox::{Policy, Rules};
 use raddle_tools::files::{Place, ReadFile, Roots, WriteFile};
 use rustix::fs::{CWD, Mode, mkfifoat};
 
@@ -257,4 +259,69 @@ fn what_was_allowed_beyond_is_written() {
     }
     let link = fs::read_link(world.work.join("out-file")).expect("still a link");
     assert_eq!(link, Path::new("../work-2/a.txt"));
+}
+
+/// Names that a model might put together, good and bad.
+fn name() -> impl Strategy<Value = &'static str> {
+    let inside = [
+        "a.txt",
+        "x",
+        "new",
+        "b.txt",
+        "in-folder",
+        "in-file",
+        "absolute",
+        "sub",
+        ".",
+    ];
+    let outside = [
+        "..",
+        "work-2",
+        "out-folder",
+        "out-file",
+        "to-top",
+        "hidden",
+        "key",
+        "work",
+    ];
+    let special = [
+        ".git", ".GIT", "config", "git", "pipe", "loop-1", "process", "/", "~",
+    ];
+    prop::sample::select([&inside[..], &outside[..], &special[..]].concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a model calls its folder and its file, what can be written is what the principal said.
+    #[test]
+    fn roots_invariant(
+        folder in prop::collection::vec(name(), 0..3),
+        names in prop::collection::vec(name(), 1..6),
+    ) {
+        let world = world();
+        let top = world.folder.path();
+        let rules = Rules {
+            hidden: vec![top.join("hidden")],
+            ..Rules::workspace_write(vec![world.work.clone()])
+        };
+        let cwd = world.work.join(folder.join("/"));
+        let roots = Roots::new(&cwd, &Policy::Fenced(rules)).expect("roots");
+        let write = WriteFile { path: names.join("/"), content: "a model was here\n".to_owned() };
+        if let Ok(planned) = write.plan(&roots) && !planned.is_beyond() {
+            prop_assert!(planned.apply(&roots).is_ok());
+            prop_assert_eq!(planned.files.len(), 1);
+            prop_assert!(planned.files[0].spot.plain.starts_with(fs::canonicalize(&world.work).expect("a path")));
+        }
+        for (path, text) in [
+            ("work-2/a.txt", "outside\n"),
+            ("hidden/key", "secret\n"),
+            ("work/.git/config", "inside\n"),
+            ("work/sub/.git/config", "inside\n"),
+        ] {
+            prop_assert_eq!(fs::read_to_string(top.join(path)).expect("a file"), text);
+        }
+        let count = |path: &str| fs::read_dir(top.join(path)).expect("a folder").count();
+        prop_assert_eq!((count("."), count("work-2"), count("hidden"), count("work/.git")), (3, 1, 1, 1));
+    }
 }

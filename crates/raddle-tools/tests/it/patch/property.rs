@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use raddle_tools::files::unified;
 use raddle_tools::patch::plan;
 
-use crate::support::{World, apply_unified};
+use crate::support::World;
+use crate::unified::apply_unified;
 
 /// Texts of few different lines, so that many places look alike.
 fn text() -> impl Strategy<Value = String> {
