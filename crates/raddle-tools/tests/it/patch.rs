@@ -53,6 +53,44 @@ fn every_case() {
     assert!(count >= 200, "only {count} cases were found");
 }
 
+/// Texts that would keep a careless reader busy for hours are refused before anyone waits.
+#[test]
+fn laborious_patches_end() {
+    let world = World::new();
+    world.write("a.txt", "a\n".repeat(300_000));
+    let blank = "\n".repeat(100_000);
+    let same = " a\n".repeat(50_000);
+    let many = "@@\n-a\n+a \n".repeat(20_000);
+    let cases = [
+        (
+            format!("*** Update File: a.txt\n@@\n{same}-b\n"),
+            Some("not found"),
+        ),
+        (
+            format!("*** Update File: a.txt\n@@\n-a\n{blank} b\n"),
+            Some("not found"),
+        ),
+        (
+            format!("*** Update File: a.txt\n@@\n-b\n{blank}"),
+            Some("not found"),
+        ),
+        (format!("*** Update File: a.txt\n{many}"), None),
+        (
+            "*** Add File: b\n".repeat(2_000),
+            Some("more than 1000 sections"),
+        ),
+    ];
+    for (patch, words) in cases {
+        let patch = format!("*** Begin Patch\n{patch}*** End Patch\n");
+        let said = plan(&world.roots(), &patch).err().map(|it| it.to_string());
+        let is_said = match (&said, words) {
+            (Some(said), Some(words)) => said.contains(words),
+            (said, words) => said.is_none() && words.is_none(),
+        };
+        assert!(is_said, "{words:?}: {said:?}");
+    }
+}
+
 fn play(case: &Case, name: &str, kernel: fn(Roots) -> Roots) {
     let world = World::new();
     for (path, bytes) in &case.before {

@@ -127,7 +127,7 @@ fn a_turn_does_not_keep_more_than_it_may() {
     for name in ["a.txt", "b.txt", "c.txt"] {
         let write = WriteFile {
             path: name.to_owned(),
-            content: "x\n".repeat(3 << 20),
+            content: format!("{}\n", "x".repeat(1023)).repeat(6 << 10),
         };
         let planned = write.plan(&roots).expect("a plan");
         planned.apply(&roots).expect("it is written");

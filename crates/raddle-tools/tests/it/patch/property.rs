@@ -47,7 +47,7 @@ fn patch_of(base: &str, now: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_diff_leads_from_one_text_to_the_other(base in text(), now in text()) {
