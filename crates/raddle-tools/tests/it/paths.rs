@@ -261,6 +261,39 @@ fn what_was_allowed_beyond_is_written() {
     assert_eq!(link, Path::new("../work-2/a.txt"));
 }
 
+/// People see a file below the folder that they named, whatever links led there.
+#[test]
+fn paths_are_shown_as_people_know_them() {
+    let world = world();
+    let top = world.folder.path();
+    symlink("work", top.join("link")).expect("a link");
+    let fenced = |folder: &str| Policy::Fenced(Rules::workspace_write(vec![top.join(folder)]));
+    let cases = [
+        ("link", fenced("link"), "a.txt", "link/a.txt"),
+        ("link", fenced("work"), "a.txt", "link/a.txt"),
+        ("link", Policy::FullAccess, "a.txt", "link/a.txt"),
+        (
+            "link",
+            Policy::FullAccess,
+            "../work-2/a.txt",
+            "work-2/a.txt",
+        ),
+        ("link/x", fenced("link"), "../a.txt", "link/a.txt"),
+        ("work/x/..", fenced("work"), "a.txt", "work/a.txt"),
+        ("work/x/..", Policy::FullAccess, "in-file", "work/a.txt"),
+    ];
+    for (cwd, policy, path, expected) in cases {
+        let roots = Roots::new(&top.join(cwd), &policy).expect("roots");
+        let write = WriteFile {
+            path: path.to_owned(),
+            content: "new\n".to_owned(),
+        };
+        let planned = write.plan(&roots).expect("a plan");
+        let expected = top.join(expected).display().to_string();
+        assert_eq!(planned.paths(), [expected], "{cwd}: {path}");
+    }
+}
+
 /// Names that a model might put together, good and bad.
 fn name() -> impl Strategy<Value = &'static str> {
     let inside = [
