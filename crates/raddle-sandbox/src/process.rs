@@ -12,6 +12,7 @@ mod family;
 mod keeper;
 mod spawner;
 mod stdio;
+mod waiting;
 mod wire;
 
 use std::io;
@@ -28,6 +29,7 @@ pub use self::keeper::{KEEP, keep};
 pub use self::spawner::Keeper;
 use self::spawner::Spawner;
 pub use self::stdio::{Full, Input, Output, Size, Stdio};
+pub(crate) use self::waiting::run;
 pub use self::wire::Over;
 use self::wire::{Order, Report};
 use crate::fence::Fenced;
@@ -80,6 +82,22 @@ pub struct Ended {
     pub ended: usize,
     /// The names of the first of them.
     pub names: Vec<String>,
+}
+
+impl Ended {
+    /// Takes what a keeper tells; true if it was the last.
+    fn hear(&mut self, report: Report) -> bool {
+        match report {
+            Report::Over(over) => self.over = Some(over),
+            Report::Alone { ended, names } => {
+                self.ended = ended;
+                self.names = names;
+                return true;
+            }
+            Report::Started(_) | Report::NoFolder(_) | Report::NoProgram(_) => {}
+        }
+        false
+    }
 }
 
 impl Engine {
@@ -255,14 +273,8 @@ impl Life {
     pub async fn ended(&mut self) -> Ended {
         let mut found = Ended::default();
         while let Some(report) = self.next().await {
-            match report {
-                Report::Over(over) => found.over = Some(over),
-                Report::Alone { ended, names } => {
-                    found.ended = ended;
-                    found.names = names;
-                    break;
-                }
-                Report::Started(_) | Report::NoFolder(_) | Report::NoProgram(_) => {}
+            if found.hear(report) {
+                break;
             }
         }
         found

@@ -15,6 +15,7 @@ use super::plan::Plan;
 use super::{Tier, attempt, filter, landlock, system};
 use crate::egress::hand_out;
 use crate::policy::Network;
+use crate::process::{KEEP, keep};
 
 /// The word that makes our binary the helper.
 pub(super) const INSIDE: &str = "fence-inside";
@@ -32,11 +33,14 @@ const NOT_FOUND: u8 = 127;
 const NOT_FENCED: u8 = 125;
 
 /// Must be called first by the `main` of the binary that a fence names as its helper. If the words say that
-/// this process is the helper, it becomes the command, or this is how it fails to.
+/// this process is the helper, it becomes the command, or this is how it fails to; if they say that it is a
+/// keeper, it is one. Both are there for one command and must be quick: no command line, no log, no runtime.
 pub fn take_over(words: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut words = words.into_iter().skip(1);
     let first = words.next()?;
-    if first == INSIDE {
+    if first == KEEP {
+        Some(keep())
+    } else if first == INSIDE {
         Some(become_command(&mut words))
     } else if first == ATTEMPTS {
         Some(attempt::answer(&mut words))

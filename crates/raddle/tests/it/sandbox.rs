@@ -190,6 +190,29 @@ fn a_bubblewrap_that_does_not_fence_is_found_out() {
     }
 }
 
+/// What was found is kept; that there was no room to find out is not.
+#[test]
+fn only_a_verdict_is_remembered() {
+    for (script, next) in [
+        (
+            "echo 'bwrap: No permissions to create new namespace' >&2; exit 1",
+            "earlier",
+        ),
+        (
+            "echo 'bwrap: Creating new namespace failed: Resource temporarily unavailable' >&2; exit 1",
+            "just now",
+        ),
+        ("exit 0", "just now"),
+    ] {
+        let place = Place::with_bubblewrap(script);
+        for expected in ["just now", next] {
+            let told = out(&place.run(&["doctor"]));
+            let first = told.lines().next().unwrap_or_default();
+            assert!(first.contains(expected), "{script}: {first}");
+        }
+    }
+}
+
 #[test]
 fn the_second_tier_says_what_it_cannot_and_does_the_rest() {
     let mut place = Place::new();
