@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, Signal, WaitOptions, wait};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::plan::Plan;
-use super::{Tier, attempt, filter, landlock, system};
+use super::{Tier, attempt, filter, landlock, places, system};
 use crate::egress::hand_out;
 use crate::policy::Network;
 use crate::process::{KEEP, keep};
@@ -132,6 +132,9 @@ fn watch_over(command: &mut Command) -> io::Result<u8> {
 /// Each step either holds or ends the helper.
 fn lock(plan: &Plan) -> Result<(), String> {
     let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    if plan.tier == Tier::A {
+        places::check(&plan.places, &plan.write).map_err(step("looking at what is mounted"))?;
+    }
     leave_terminal().map_err(step("leaving the terminal"))?;
     if let Network::Proxy(socket) = &plan.network {
         // The last unix socket that is made in here.
