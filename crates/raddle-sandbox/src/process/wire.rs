@@ -165,7 +165,12 @@ pub(super) enum Report {
     NoProgram(i32),
     /// It is over.
     Over(Over),
-    /// Nothing of it is left; these had to be ended, of which some are named.
+    /// These could not be ended, and are left.
+    Left {
+        /// The names of the first of them.
+        names: Vec<String>,
+    },
+    /// Nothing else of it is left; these had to be ended, of which some are named.
     Alone {
         /// How many.
         ended: usize,
@@ -202,6 +207,7 @@ impl Report {
             Self::NoProgram(errno) => format!("no-program {errno}\n"),
             Self::Over(Over::Exit(code)) => format!("exit {code}\n"),
             Self::Over(Over::Signal(signal)) => format!("signal {signal}\n"),
+            Self::Left { names } => format!("left {}\n", names.join(" ")),
             Self::Alone { ended, names } => format!("alone {ended} {}\n", names.join(" ")),
         }
     }
@@ -216,16 +222,21 @@ impl Report {
             "no-program" => Self::NoProgram(number()?),
             "exit" => Self::Over(Over::Exit(number()?)),
             "signal" => Self::Over(Over::Signal(number()?)),
+            "left" => Self::Left { names: words(rest) },
             "alone" => {
                 let (ended, names) = rest.split_once(' ')?;
                 Self::Alone {
                     ended: ended.parse().ok()?,
-                    names: names.split_whitespace().map(str::to_owned).collect(),
+                    names: words(names),
                 }
             }
             _ => return None,
         })
     }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -265,6 +276,9 @@ mod tests {
             Report::NoProgram(13),
             Report::Over(Over::Exit(255)),
             Report::Over(Over::Signal(9)),
+            Report::Left {
+                names: vec!["sudo".into(), "sh".into()],
+            },
             Report::Alone {
                 ended: 0,
                 names: vec![],
