@@ -5,17 +5,12 @@
 //! dead. The keeper answers with lines of text, each a [`Report`].
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IoSlice, IoSliceMut, Read};
-use std::mem::MaybeUninit;
+use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
-
+use crate::descriptors;
 use crate::launch::Launch;
 
 /// The longest order that is taken: twice what the system lets a program be started with.
@@ -113,45 +108,17 @@ pub(super) fn send_head(
     if length > ORDER_BYTES_MAX {
         return Err(io::Error::from(io::ErrorKind::ArgumentListTooLong));
     }
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
-    let mut beside = SendAncillaryBuffer::new(&mut space);
-    beside.push(SendAncillaryMessage::ScmRights(streams));
-    let head = (length as u32).to_le_bytes();
-    sendmsg(
-        socket,
-        &[IoSlice::new(&head)],
-        &mut beside,
-        SendFlags::NOSIGNAL,
-    )?;
-    Ok(())
+    descriptors::send(socket, &(length as u32).to_le_bytes(), streams)
 }
 
 /// Receives an order and the command's descriptors; nothing if the server has ended before it said all.
 pub(super) fn receive(socket: &UnixStream) -> Option<(Order, [OwnedFd; STREAMS])> {
     let mut head = [0; 4];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
-    let mut beside = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
-    let received = recvmsg(
-        socket,
-        &mut [IoSliceMut::new(&mut head)],
-        &mut beside,
-        flags,
-    )
-    .ok()?;
-    if received.bytes < head.len() {
-        return None;
-    }
-    let mut streams = Vec::new();
-    for message in beside.drain() {
-        if let RecvAncillaryMessage::ScmRights(some) = message {
-            streams.extend(some);
-        }
-    }
+    let streams = descriptors::receive(socket, &mut head).ok()?;
     let mut bytes = vec![0; (u32::from_le_bytes(head) as usize).min(ORDER_BYTES_MAX)];
     let mut from = socket;
     from.read_exact(&mut bytes).ok()?;
-    Some((Order::read(&bytes)?, streams.try_into().ok()?))
+    Some((Order::read(&bytes)?, streams))
 }
 
 /// What a keeper tells.
