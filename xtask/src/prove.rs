@@ -48,7 +48,7 @@ const PROOFS: &[(&str, &str)] = &[
     ("append", "appends beside bare SQLite, as ratios"),
     (
         "fence-cost",
-        "a fenced command that does nothing, as ratios to bare bubblewrap and to no fence",
+        "a fenced command that does nothing, with the release binary or `--raddle BIN`, as ratios to bare bubblewrap and to none",
     ),
     (
         "speed",
@@ -74,8 +74,8 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     if minutes.is_some() && name.as_deref() != Some("fuzz") {
         bail!("--minutes is for the proof `fuzz`");
     }
-    if raddle.is_some() && name.as_deref() != Some("speed") {
-        bail!("--raddle is for the proof `speed`");
+    if raddle.is_some() && !matches!(name.as_deref(), Some("fence-cost" | "speed")) {
+        bail!("--raddle is for the proofs `fence-cost` and `speed`");
     }
 
     let root = repository::root()?;
@@ -98,7 +98,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("damage") => trials::damage(&root, &cache),
         Some("big") => trials::big(&root, &cache),
         Some("append") => trials::append(&root, &cache),
-        Some("fence-cost") => fence_cost(&root, &cache),
+        Some("fence-cost") => fence_cost(&root, &cache, raddle),
         Some("speed") => speed(&root, &cache, raddle),
         _ => bail!("name a proof; `cargo xtask prove --list` lists them"),
     }
@@ -150,10 +150,18 @@ fn always_ends(root: &Path, cache: &Cache) -> Result<()> {
     trials::always_ends(root, cache, &raddle, "100")
 }
 
-fn fence_cost(root: &Path, cache: &Cache) -> Result<()> {
+fn fence_cost(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
+    trials::fence_cost(root, cache, &binary(root, cache, raddle)?)
+}
+
+/// This binary, or the release build.
+fn binary(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(path) = raddle {
+        // Cargo may run us from anywhere below the repository.
+        return Ok(std::path::absolute(path)?);
+    }
     parts::install(cache, &[parts::DEBIAN.to_owned()])?;
-    let raddle = ci::release(root, cache)?;
-    trials::fence_cost(root, cache, &raddle)
+    ci::release(root, cache)
 }
 
 fn simulator(root: &Path, cache: &Cache) -> Result<()> {
@@ -180,14 +188,7 @@ fn simulator(root: &Path, cache: &Cache) -> Result<()> {
 }
 
 fn speed(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
-    let raddle = match raddle {
-        // Cargo may run us from anywhere below the repository.
-        Some(path) => std::path::absolute(path)?,
-        None => {
-            parts::install(cache, &[parts::DEBIAN.to_owned()])?;
-            ci::release(root, cache)?
-        }
-    };
+    let raddle = binary(root, cache, raddle)?;
     cargo(root)
         .args(["build", "--release", "--locked", "--package", "speed"])
         .env("CARGO_TARGET_DIR", cache.target())

@@ -131,6 +131,10 @@ impl Processes {
             session: session.clone(),
             name,
         };
+        // What is too far away never comes.
+        let until = plan
+            .time
+            .and_then(|time| tokio::time::Instant::now().checked_add(time));
         let run = Run {
             place,
             plan,
@@ -138,6 +142,9 @@ impl Processes {
             stderr,
             leash,
             life,
+            until,
+            is_late: false,
+            never_ran: false,
         };
         Ok((run, rest))
     }
