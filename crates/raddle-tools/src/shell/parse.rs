@@ -98,6 +98,14 @@ impl Found {
             self.plain = false;
             self.read(&text.replace("\\\n", ""));
         }
+        let is_escaped = |line: &str| line.trim_start().starts_with('\\');
+        if text.lines().skip(1).any(is_escaped) {
+            // The parser takes such a line for more of the one before.
+            self.plain = false;
+            let bare = |line: &str| line.trim_start().trim_start_matches('\\').to_owned();
+            let lines: Vec<String> = text.lines().map(bare).collect();
+            self.read(&lines.join("\n"));
+        }
         self.level -= 1;
     }
 

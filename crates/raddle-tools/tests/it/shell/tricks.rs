@@ -110,6 +110,8 @@ const FORBIDDEN: &[&str] = &[
     "ls | rm x",
     "ls & rm x",
     "ls\nrm x",
+    "ls\n\\rm x",
+    "ls\n  \\rm x",
     "ls $(rm x)",
     "ls `rm x`",
     "ls \"$(rm x)\"",
