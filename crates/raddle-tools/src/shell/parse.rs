@@ -150,7 +150,13 @@ impl Found {
             self.plain = false;
         }
         match kind {
-            "command" => self.command(words(node, text)),
+            "command" => {
+                let lines = on_lines(node, text);
+                self.plain &= lines.len() == 1;
+                for words in lines {
+                    self.command(words);
+                }
+            }
             "declaration_command" | "unset_command" | "test_command" => {
                 self.command(children(node).map(|it| word(it, text)).collect());
             }
@@ -317,6 +323,23 @@ impl Found {
             self.command(vec![value.to_owned()]);
         }
     }
+}
+
+/// The words of a command, and those of each line by itself where the parser took the end of one for a space.
+fn on_lines(node: Node<'_>, text: &str) -> Vec<Vec<String>> {
+    let mut all = vec![words(node, text)];
+    let parts: Vec<Node<'_>> = children(node).collect();
+    let is_end = |a: &Node<'_>, b: &Node<'_>| {
+        let between = &text[a.end_byte()..b.start_byte()];
+        between.replace("\\\n", "").contains('\n')
+    };
+    let lines = parts.chunk_by(|a, b| !is_end(a, b));
+    let lines = lines.map(|line| line.iter().map(|it| word(*it, text)).collect());
+    let lines: Vec<Vec<String>> = lines.collect();
+    if lines.len() > 1 {
+        all.extend(lines);
+    }
+    all
 }
 
 /// The words of a command, in order, without what is set for it and where its output goes.

@@ -111,6 +111,8 @@ const FORBIDDEN: &[&str] = &[
     "ls & rm x",
     "ls\nrm x",
     "ls\n\\rm x",
+    "ls | cat\nrm > x",
+    "ls | cat\nrm < x",
     "ls\n  \\rm x",
     "ls $(rm x)",
     "ls `rm x`",
