@@ -94,6 +94,7 @@ impl Fences {
         Held {
             mut policy,
             network,
+            accepts_second,
         }: Held,
     ) -> Result<Inside, WireError> {
         let Policy::Fenced(rules) = &mut policy else {
@@ -113,6 +114,9 @@ impl Fences {
             // Only a view of the disk of its own hides anything, and clients are told what the second tier
             // does not hold.
             rules.hidden.clear();
+            if accepts_second {
+                rules.protected.clear();
+            }
         }
         let mut way_out = None;
         if let Some(network) = network {
@@ -155,6 +159,9 @@ pub(crate) struct Held {
     policy: Policy,
     /// Whom it may reach through the proxy, if anyone.
     network: Option<egress::Rules>,
+    /// Whether whoever runs the server has accepted that the second tier protects no names in what it lets be
+    /// written. Without that it is refused.
+    accepts_second: bool,
 }
 
 /// A name for the folder of one command's way out.
@@ -194,6 +201,7 @@ pub(crate) fn policy(
             return Ok(Held {
                 policy: Policy::FullAccess,
                 network: None,
+                accepts_second: false,
             });
         }
         SandboxPolicy::ReadOnly(it) => (Rules::read_only(), it.network_access),
@@ -213,6 +221,7 @@ pub(crate) fn policy(
     Ok(Held {
         policy: Policy::Fenced(rules),
         network: has_network.then(|| hosts(config)).transpose()?,
+        accepts_second: config.text("sandbox_accept_tier") == Some("B"),
     })
 }
 
