@@ -110,7 +110,7 @@ pub enum Refused {
     /// The rules ask for more than the second tier can do.
     #[error(
         "{what} needs namespaces, which this machine does not give; install bubblewrap 0.8 or later and allow \
-         user namespaces (`raddle doctor` says what is missing), or ask for less"
+         user namespaces (`raddle doctor` says what is missing, and how to accept less), or ask for less"
     )]
     Unenforceable {
         /// What was asked for.

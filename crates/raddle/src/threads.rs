@@ -10,9 +10,10 @@ use raddle_core::ports::{
     ReadError, Summary, TurnEntry, Waiting,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, Timestamp, TurnId};
-use raddle_server::Ground;
+use raddle_sandbox::egress;
+use raddle_server::{Commands, Ground};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
-use raddle_tools::BuiltIn;
+use raddle_tools::{BuiltIn, Operator};
 use tokio::sync::OnceCell;
 
 use crate::model::Configured;
@@ -24,13 +25,13 @@ pub(crate) fn open(home: &Path, ground: Ground, rules: Rules, recovery: Recovery
         providers,
         engine,
         fences,
-        hosts,
+        commands,
         own,
     } = ground;
     let tools = BuiltIn::new(raddle_tools::Options {
         engine,
         fences,
-        hosts: Arc::new(move || hosts.rules()),
+        operator: Arc::new(Configuration(commands)),
         own,
     });
     let folder = home.join("threads");
@@ -53,6 +54,19 @@ pub(crate) fn open(home: &Path, ground: Ground, rules: Rules, recovery: Recovery
         nodes: Arc::new(Neighbours { folder }),
         recovery,
     })
+}
+
+/// What the configuration says, for the tools.
+struct Configuration(Commands);
+
+impl Operator for Configuration {
+    fn hosts(&self) -> Result<egress::Rules, String> {
+        self.0.hosts()
+    }
+
+    fn accepts_second(&self) -> bool {
+        self.0.accepts_second()
+    }
 }
 
 /// The time of day.

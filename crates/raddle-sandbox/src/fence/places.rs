@@ -86,17 +86,22 @@ pub(super) fn check(places: &[Place], write: &[PathBuf]) -> io::Result<()> {
         place.open()?;
     }
     let mounts = fs::read("/proc/self/mountinfo")?;
-    for at in writable(&mounts) {
-        let may = |it: &Path| at.starts_with(it);
-        if !OWN.iter().map(Path::new).any(may) && !write.iter().any(|it| may(it)) {
-            return Err(io::Error::other(format!(
-                "{} can be written although no rule says so: a folder was exchanged just now (try again), or \
-                 bubblewrap does not do what it is told",
-                at.display()
-            )));
-        }
+    match stray(&mounts, write, |it| fs::symlink_metadata(it).is_ok()) {
+        None => Ok(()),
+        Some(at) => Err(io::Error::other(format!(
+            "{} can be written although no rule says so: a folder was exchanged just now (try again), or bubblewrap \
+             does not do what it is told",
+            at.display()
+        ))),
     }
-    Ok(())
+}
+
+/// A mount that can be written and should not be. What the user cannot come to, bubblewrap leaves as it is; and what
+/// lies under another mount is out of sight.
+fn stray(mounts: &[u8], write: &[PathBuf], is_there: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    let own = OWN.map(PathBuf::from);
+    let may = |at: &Path| own.iter().chain(write).any(|it| at.starts_with(it));
+    writable(mounts).find(|at| !may(at) && is_there(at))
 }
 
 /// What can be written inside although no rule says so: it is the fence's own.
@@ -171,5 +176,19 @@ mod tests {
             24 22 0:5 / /proc rw - proc proc rw\n";
         let found: Vec<PathBuf> = writable(mounts).collect();
         assert_eq!(found, [Path::new("/w/a b\\"), Path::new("/proc")]);
+        for (write, is_there, expected) in [
+            ("/w", true, None),
+            ("/", true, None),
+            ("/w/a", true, Some("/w/a b\\")),
+            // As below a folder that only root can enter.
+            ("/w/a", false, None),
+        ] {
+            let found = stray(mounts, &[write.into()], |_| is_there);
+            assert_eq!(
+                found.as_deref(),
+                expected.map(Path::new),
+                "{write} {is_there}"
+            );
+        }
     }
 }

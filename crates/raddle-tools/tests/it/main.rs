@@ -4,12 +4,12 @@
 mod files;
 /// Patches, as data.
 mod patch;
-/// Command lines taken apart, and what comes of them.
-mod shell;
 /// Paths that must lead nowhere else.
 mod paths;
 /// Links that are put in place of files while these are written.
 mod race;
+/// Command lines taken apart, and what comes of them.
+mod shell;
 /// Folders and policies for the others.
 mod support;
 /// What a whole turn changed.

@@ -233,6 +233,7 @@ fn the_second_tier_says_what_it_cannot_and_does_the_rest() {
     place.path = "/nowhere".to_owned();
     let told = out(&place.run(&["doctor"]));
     assert!(told.contains("bubblewrap is not installed"), "{told}");
+    assert!(told.contains("sandbox_accept_tier = \"B\""), "{told}");
     let refused = place.run(&["sandbox", "--", "/bin/true"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::fence::attempt::{self, Stage};
 
 /// How the names of these folders begin.
-const PREFIX: &str = "raddle-fence-";
+const PREFIX: &str = "raddle-self-test-";
 
 /// How often a folder is made anew that someone removes at the same moment.
 const TRIES: usize = 100;
@@ -132,11 +132,11 @@ mod tests {
     #[test]
     fn what_the_dead_left_goes_and_what_is_in_use_stays() {
         let scratch = tempfile::tempdir().expect("a folder");
-        let left = scratch.path().join("raddle-fence-left");
+        let left = scratch.path().join("raddle-self-test-left");
         fs::create_dir_all(left.join("workspace/.git")).expect("it is made");
         let linked = scratch.path().join("linked");
         fs::create_dir_all(linked.join("kept")).expect("it is made");
-        let link = scratch.path().join("raddle-fence-link");
+        let link = scratch.path().join("raddle-self-test-link");
         std::os::unix::fs::symlink(&linked, link).expect("it is made");
         let set = Set::new(scratch.path()).expect("a stage");
         let mode = fs::metadata(&set.stage.folder).expect("it is there").mode();
@@ -144,11 +144,11 @@ mod tests {
 
         remove_left(scratch.path());
         let used = set.stage.folder.file_name().and_then(|it| it.to_str());
-        let mut expected = ["linked", "raddle-fence-link", used.expect("a name")];
+        let mut expected = ["linked", "raddle-self-test-link", used.expect("a name")];
         expected.sort();
         assert_eq!(names(scratch.path()), expected);
         assert!(linked.join("kept").exists());
         drop(set);
-        assert_eq!(names(scratch.path()), ["linked", "raddle-fence-link"]);
+        assert_eq!(names(scratch.path()), ["linked", "raddle-self-test-link"]);
     }
 }

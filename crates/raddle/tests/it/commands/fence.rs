@@ -200,6 +200,34 @@ fn a_command_that_is_told_to_end_may_tidy_up() {
     server.stop();
 }
 
+/// Without bubblewrap there is only the second tier, and it protects no names.
+#[test]
+fn the_second_tier_writes_folders_only_where_that_was_accepted() {
+    let policy = json!({
+        "type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true,
+    });
+    for (accepted, works) in [(None, false), (Some("A"), false), (Some("B"), true)] {
+        let setting = accepted.map(|it| format!("sandbox_accept_tier={it:?}"));
+        let mut arguments = DOOR.to_vec();
+        arguments.extend(setting.iter().flat_map(|it| ["-c", it]));
+        let server = Server::start_under("export PATH=/nowhere", &arguments);
+        let workspace = workspace();
+        let outside = TempDir::new_in("/var/tmp").expect("a folder");
+        let script = format!(": > file && ! echo x > {}/file", outside.path().display());
+        let more = json!({
+            "command": ["/bin/sh", "-c", script], "cwd": workspace.path(), "sandboxPolicy": policy,
+        });
+        let mut client = server.client();
+        client.send(&exec("run", "", more));
+        let ran = answer(&mut client);
+        assert_eq!(ran["result"]["exitCode"] == 0, works, "{accepted:?}: {ran}");
+        assert_eq!(workspace.path().join("file").exists(), works);
+        let why = ran["error"]["message"].as_str().unwrap_or_default();
+        assert_eq!(why.contains("protecting names"), !works, "{ran}");
+        server.stop();
+    }
+}
+
 /// A bubblewrap that never comes to an end, so that nobody knows yet how strong the fence is.
 #[test]
 fn a_command_that_is_ended_before_its_fence_stands_is_one_that_was_ended() {
