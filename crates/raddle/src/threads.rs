@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use raddle_agent::{Nodes, Options, Threads};
+use raddle_core::policy::{Subject, Verdict};
 use raddle_core::ports::{
     AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
-    ReadError, Summary, TurnEntry, Waiting,
+    ReadError, Rulebook, Summary, TurnEntry, Waiting,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, Timestamp, TurnId};
 use raddle_sandbox::egress;
@@ -31,7 +32,10 @@ pub(crate) fn open(home: &Path, ground: Ground, rules: Rules, recovery: Recovery
     let tools = BuiltIn::new(raddle_tools::Options {
         engine,
         fences,
-        operator: Arc::new(Configuration(commands)),
+        operator: Arc::new(Said {
+            commands,
+            rules: rules.clone(),
+        }),
         own,
     });
     let folder = home.join("threads");
@@ -56,16 +60,34 @@ pub(crate) fn open(home: &Path, ground: Ground, rules: Rules, recovery: Recovery
     })
 }
 
-/// What the configuration says, for the tools.
-struct Configuration(Commands);
+/// What the configuration and the rules say of commands.
+struct Said {
+    commands: Commands,
+    rules: Rules,
+}
 
-impl Operator for Configuration {
+impl Operator for Said {
     fn hosts(&self) -> Result<egress::Rules, String> {
-        self.0.hosts()
+        let hosts = self.commands.hosts()?;
+        let policy = self.rules.policy();
+        // While a command waits for a host nobody can be asked, so what would be asked about is closed too.
+        let held = policy
+            .rules
+            .iter()
+            .filter(|it| it.verdict != Verdict::Allow);
+        let held: Vec<String> = held
+            .filter_map(|it| match &it.subject {
+                Subject::Host(pattern) => Some(pattern.to_string()),
+                _ => None,
+            })
+            .collect();
+        hosts
+            .without(held.iter().map(String::as_str))
+            .map_err(|error| format!("The rules cannot be used: {error}"))
     }
 
     fn accepts_second(&self) -> bool {
-        self.0.accepts_second()
+        self.commands.accepts_second()
     }
 }
 
