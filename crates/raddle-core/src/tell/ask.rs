@@ -31,7 +31,7 @@ pub fn ask(
                 started_at_ms,
                 additional_permissions: None,
                 approval_id: None,
-                available_decisions: None,
+                available_decisions: Some(decisions(&it.rule)),
                 command: Some(it.command.clone()),
                 command_actions: Some(actions(&it.actions)),
                 cwd: Some(it.cwd.clone()),
@@ -143,4 +143,18 @@ fn elicitation(
         members.insert("serverName".to_owned(), it.server.clone().into());
     }
     body
+}
+
+/// What can be answered about a command, the most usual first.
+fn decisions(rule: &[String]) -> Vec<wire::CommandExecutionApprovalDecision> {
+    use wire::CommandExecutionApprovalDecision as Decision;
+    let by_rule = (!rule.is_empty()).then(|| {
+        Decision::AcceptWithExecpolicyAmendment(wire::ExecpolicyAmendmentDecision {
+            execpolicy_amendment: rule.to_vec(),
+        })
+    });
+    let mut all = vec![Decision::Accept, Decision::AcceptForSession];
+    all.extend(by_rule);
+    all.extend([Decision::Decline, Decision::Cancel]);
+    all
 }
