@@ -47,15 +47,19 @@ import traceback
 from pathlib import Path
 
 import acp
+import acp_asked
 import examples
 import https
 import llama
 import operating
 import python_sdk
+import python_sdk_asked
 import readme
 import recorder_check
 import tui
+import tui_approvals
 import tui_diff
+import tui_hands
 import tui_threads
 import tui_turns
 from harness import Bench, Failure, Parts
@@ -67,9 +71,13 @@ CHECKS = {
     **tui.CHECKS,
     **tui_turns.CHECKS,
     **tui_threads.CHECKS,
+    **tui_approvals.CHECKS,
+    **tui_hands.CHECKS,
     **tui_diff.CHECKS,
     **python_sdk.CHECKS,
+    **python_sdk_asked.CHECKS,
     **acp.CHECKS,
+    **acp_asked.CHECKS,
     **llama.CHECKS,
     **https.CHECKS,
     **operating.CHECKS,

@@ -1,0 +1,106 @@
+"""What the stock terminal client asks its user before the agent may do something, and each of the answers."""
+
+from harness import require, require_equal
+from mock_model import beyond, patches, says
+from recorder import SERVER
+from tui_session import Session
+
+_COMMAND_ASKED = "Would you like to run the following command?"
+_COMMAND = "item/commandExecution/requestApproval"
+_LINE = "echo woven | tee -a ../cloth.txt"
+_BEGIN = [
+    *("answer to turn/start", "thread/status/changed active", "turn/started inProgress"),
+    *("item/started userMessage", "item/completed userMessage"),
+]
+_ASKED = [
+    *("thread/status/changed waitingOnApproval", "item/started commandExecution"),
+    *("thread/tokenUsage/updated", _COMMAND),
+    *("serverRequest/resolved", "thread/status/changed active"),
+]
+_AGENT = ["item/started agentMessage", "item/agentMessage/delta", "item/completed agentMessage"]
+_RAN = ["item/commandExecution/outputDelta", "item/completed commandExecution"]
+_END = ["thread/tokenUsage/updated", "thread/status/changed idle", "turn/completed completed"]
+
+
+def accept_command(bench):
+    """Yes once, and the next time it is asked again; yes for the session, and then no more."""
+    session = _session(bench)
+    client = session.begin()
+    answers = [(3, "y", "this time"), (4, "a", "every time this session")]
+    for turns, key, words in answers:
+        _ask(client, bench, "weave")
+        client.terminal.press(key)
+        client.terminal.wait_for(f"✔ You approved codex to run {_LINE} {words}")
+        client.wait_for_told("turn/completed", count=turns)
+        client.told().require_end([*_BEGIN, *_ASKED, *_RAN, *_AGENT, *_END])
+    client.enter("weave")
+    client.wait_for_told("turn/completed", count=5)
+    ran = ["item/started commandExecution", "thread/tokenUsage/updated", *_RAN]
+    client.told().require_end([*_BEGIN, *ran, *_AGENT, *_END])
+    require_equal("the answers", _answers(client), ["accept", "acceptForSession"])
+    require_equal("the file", (bench.folder / "cloth.txt").read_text(), "woven\n" * 3)
+    for given in session.model.given():
+        require(given.endswith("Output:\nwoven\n"), f"the model was told {given!r}")
+    client.terminal.wait_until_shown(f"• Ran {_LINE}", times=3)
+    client.terminal.wait_until_shown("  └ woven", times=3)
+    session.close(client)
+
+
+def refuse_command(bench):
+    """No, and the model goes on without; no, and the turn is over."""
+    session = _session(bench)
+    client = session.begin()
+    _ask(client, bench, "weave")
+    client.terminal.press("d")
+    client.terminal.wait_for(f"✗ You did not approve codex to run {_LINE}")
+    client.wait_for_told("turn/completed", count=3)
+    refused = [*_BEGIN, *_ASKED, "item/completed commandExecution"]
+    client.told().require_end([*refused, *_AGENT, *_END])
+    client.terminal.wait_for("• as you like")
+    (given,) = session.model.given()
+    require("declined" in given, f"the model was told {given!r}")
+
+    _ask(client, bench, "weave")
+    client.terminal.press("Escape")
+    client.terminal.wait_for(f"✗ You canceled the request to run {_LINE}")
+    client.wait_for_told("turn/completed", count=4)
+    ended = ["thread/status/changed idle", "turn/completed interrupted"]
+    client.told().require_end([*refused, *ended])
+    client.terminal.wait_for("■ Conversation interrupted")
+    require_equal("the answers", _answers(client), ["decline", "cancel"])
+    statuses = [item["status"] for item in client.told().items("commandExecution")]
+    require_equal("the commands", statuses, ["declined", "declined"])
+    client.turn("what is wool?", "from sheep")
+    require(not (bench.folder / "cloth.txt").exists(), "a command ran that was refused")
+    session.close(client)
+
+
+def _session(bench):
+    return Session(bench, [
+        ("weave", [beyond(_LINE)]),
+        ("woven", says("it is woven")),
+        ("declined", says("as you like")),
+        ("wool", says("from sheep")),
+    ])
+
+
+def _ask(client, bench, said):
+    """The user says something, and is asked about it. Nothing was done yet."""
+    file = bench.folder / "cloth.txt"
+    before = file.exists() and file.read_text()
+    client.enter(said)
+    client.terminal.wait_for(_COMMAND_ASKED)
+    client.terminal.wait_for("Reason: May I?")
+    client.terminal.wait_for(f"$ {_LINE}")
+    require_equal("the file", file.exists() and file.read_text(), before)
+
+
+def _answers(client):
+    """What the client answered when it was asked."""
+    return [call.result["decision"] for call in client.record.calls(by=SERVER)]
+
+
+CHECKS = {
+    "tui-accept-command": accept_command,
+    "tui-refuse-command": refuse_command,
+}

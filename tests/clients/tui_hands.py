@@ -1,0 +1,131 @@
+"""What the stock terminal client shows of what the agent does: commands, plans, questions, patches."""
+
+from calls import require_in_order
+from harness import require, require_equal
+from mock_model import calls, says
+from tui_session import Session
+
+_BEGIN = [
+    *("answer to turn/start", "thread/status/changed active", "turn/started inProgress"),
+    *("item/started userMessage", "item/completed userMessage"),
+]
+_AGENT = ["item/started agentMessage", "item/agentMessage/delta", "item/completed agentMessage"]
+_END = ["thread/tokenUsage/updated", "thread/status/changed idle", "turn/completed completed"]
+
+
+def command(bench):
+    """A command that stays in the sandbox: its output, and how it failed."""
+    session = Session(bench, [
+        ("weave", [calls("exec_command", {"cmd": "echo woven; echo torn >&2; exit 3"})]),
+        ("torn", says("it is torn")),
+    ])
+    client = session.begin()
+    client.turn("weave", "it is torn")
+    client.require_shown(
+        *("• Exited (status 3) echo woven; echo torn >&2; exit 3", "└ woven", "torn"),
+        "• it is torn",
+    )
+    (item,) = client.told().items("commandExecution")
+    ended = [item[key] for key in ("status", "exitCode", "aggregatedOutput", "cwd")]
+    expected = ["failed", 3, "woven\ntorn\n", str(bench.server_folder)]
+    require_equal("the command", ended, expected)
+    session.close(client)
+
+
+def plan(bench):
+    """A plan is shown with its steps, those that are left first."""
+    steps = [
+        {"step": "warp the loom", "status": "completed"},
+        {"step": "weave", "status": "in_progress"},
+        {"step": "cut the cloth", "status": "pending"},
+    ]
+    session = Session(bench, [
+        ("weave", [calls("update_plan", {"plan": steps})]),
+        ("lan", says("as planned")),
+    ])
+    client = session.begin()
+    client.turn("weave", "as planned")
+    client.require_shown(
+        *("• Updated Plan · 1/3 complete", "└ □ weave", "□ cut the cloth", "✔ warp the loom"),
+        "• as planned",
+    )
+    require_equal("how often the plan was told", client.count("turn/plan/updated"), 1)
+    require_equal("what the model was told", session.model.given(), ["Plan updated"])
+    session.close(client)
+
+
+def question(bench):
+    """The model asks, the user chooses with the keyboard, and the model reads the answer."""
+    asked = {
+        "id": "colour",
+        "header": "Colour",
+        "question": "Which colour?",
+        "options": [
+            {"label": "red", "description": "From madder"},
+            {"label": "blue", "description": "From woad"},
+        ],
+    }
+    session = Session(bench, [
+        ("dye", [calls("request_user_input", {"questions": [asked]})]),
+        ("blue", says("blue it is")),
+    ])
+    client = session.begin()
+    client.enter("dye")
+    client.terminal.wait_for("Which colour?")
+    client.terminal.wait_for("› 1. red")
+    client.terminal.press("Down")
+    client.terminal.wait_for("› 2. blue")
+    client.terminal.press("Enter")
+    client.terminal.wait_for("• blue it is")
+    client.wait_for_told("turn/completed", count=3)
+    client.require_shown(
+        *("• Questions 1/1 answered", "• Which colour?", "answer: blue", "• blue it is"),
+    )
+    (given,) = session.model.given()
+    require("blue" in given, f"the model was told {given!r}")
+    require_in_order(client.told().words, [
+        *("thread/status/changed waitingOnUserInput", "item/tool/requestUserInput"),
+        *("serverRequest/resolved", "thread/status/changed active", *_AGENT, *_END),
+    ])
+    session.close(client)
+
+
+def interrupt(bench):
+    """Esc while a command runs: it ends, and nothing of it is left."""
+    line = "echo begun; sleep 600 & sleep 600"
+    session = Session(bench, [
+        ("weave", [calls("exec_command", {"cmd": line})]),
+        ("wool", says("from sheep")),
+    ])
+    client = session.begin()
+    client.enter("weave")
+    client.terminal.wait_for("└ begun")
+    require(_sleepers(bench), "nothing runs")
+    client.terminal.press("Escape")
+    client.wait_for_told("turn/completed", count=3)
+    client.told().require_end([
+        *(*_BEGIN, "item/started commandExecution", "thread/tokenUsage/updated"),
+        *("item/commandExecution/outputDelta", "answer to turn/interrupt"),
+        *("item/completed commandExecution", "thread/status/changed idle"),
+        "turn/completed interrupted",
+    ])
+    require_equal("what still runs", _sleepers(bench), [])
+    client.require_shown("› weave", f"• Exited (status 1) {line}", "└ begun")
+    client.terminal.wait_for("■ Conversation interrupted")
+    client.turn("what is wool?", "from sheep")
+    (given,) = session.model.given()
+    require("interrupt" in given, f"the model was told {given!r}")
+    session.close(client)
+
+
+def _sleepers(bench):
+    """What the agent has running."""
+    return [pid for pid, name in bench.processes() if name == "sleep"]
+
+
+CHECKS = {
+    "tui-command": command,
+    "tui-plan": plan,
+    "tui-question": question,
+    "tui-interrupt-command": interrupt,
+}
