@@ -5,14 +5,16 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::policy::{Act, Policy, Ruling, Verdict};
-use raddle_core::ports::{Job, Meant, Ran, Reports, Terminal, ToolSpec, Tools, Waiting};
+use raddle_core::policy::{Act, ActKind, Policy, Ruling, Verdict};
+use raddle_core::ports::{Blobs, Job, Meant, Ran, Reports, Terminal, ToolSpec, Tools, Waiting};
 use raddle_core::{
-    Admission, Ask, AskCommand, AskPatch, Call, Command, EndTool, ItemBody, ItemStatus, Output,
-    Settings, ThreadId, Tool, TurnId, UpdatePlan,
+    Admission, Ask, AskCommand, AskPatch, Call, Command, CommandRun, EndTool, ItemBody, ItemStatus,
+    Output, Settings, ThreadId, Tool, TurnId, UpdatePlan,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
+
+use crate::images::Picture;
 
 /// How long a tool may take to come to its end once it was told to.
 const STOPPING: Duration = Duration::from_secs(2);
@@ -30,6 +32,8 @@ pub(crate) struct Judged {
     pub(crate) body: ItemBody,
     pub(crate) admission: Admission,
     pub(crate) ruling: Option<Ruling>,
+    /// Whether it must not run beside other calls.
+    pub(crate) alone: bool,
 }
 
 /// The tools, and the rules for using them.
@@ -53,8 +57,16 @@ impl Hands {
                 body: ItemBody::Tool(Tool { name: name.clone() }),
                 admission: Admission::Deny(format!("There is no tool named {name}.")),
                 ruling: None,
+                alone: false,
             };
         };
+        let alone = matches!(
+            &meant,
+            Meant::Act(Act {
+                kind: ActKind::Write { .. },
+                ..
+            })
+        );
         let (admission, ruling) = match meant {
             Meant::Harmless => (Admission::Run, None),
             Meant::Refused(why) => (Admission::Deny(why), None),
@@ -74,6 +86,7 @@ impl Hands {
             body,
             admission,
             ruling,
+            alone,
         }
     }
 }
@@ -120,6 +133,7 @@ impl Reports for ToTask {
 /// Carries out a job and reports its end. A tool that does not end although it was stopped is given up.
 pub(crate) async fn carry_out(
     tools: Arc<dyn Tools>,
+    blobs: Arc<dyn Blobs>,
     job: Job,
     mut stop: watch::Receiver<()>,
     reports: mpsc::Sender<Command>,
@@ -132,20 +146,18 @@ pub(crate) async fn carry_out(
     let ran = tokio::select! {
         biased;
         ran = tools.run(job) => ran,
-        () = given_up => Ran {
-            status: ItemStatus::Interrupted,
-            body,
-            output: Output::failure(GIVEN_UP),
-            diff: None,
-        },
+        () = given_up => {
+            Ran::new(ItemStatus::Interrupted, body, Output::failure(GIVEN_UP))
+        }
     };
+    let output = kept(&*blobs, ran.output, ran.pictures, ran.full).await;
     let diff = ran.diff.map(Command::UpdateDiff);
     let stopped = ran.status == ItemStatus::Interrupted;
     let end = Command::EndTool(Box::new(EndTool {
         item,
         status: ran.status,
         body: ran.body,
-        output: ran.output,
+        output,
     }));
     // Once its last tool has ended, a turn that is to stop is over and takes no more.
     let (first, second) = match stopped {
@@ -155,6 +167,35 @@ pub(crate) async fn carry_out(
     for command in first.into_iter().chain(second) {
         let _ = reports.send(command).await;
     }
+}
+
+/// Keeps what is too large for a record beside the journal, and only names it.
+async fn kept(
+    blobs: &dyn Blobs,
+    mut output: Output,
+    pictures: Vec<Vec<u8>>,
+    full: Option<String>,
+) -> Output {
+    for bytes in pictures {
+        let image = match Picture::of(bytes) {
+            Ok(picture) => picture.keep(blobs).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        match image {
+            Ok(image) => output.images.push(image),
+            Err(why) => output
+                .text
+                .push_str(&format!("\nAn image is not shown: {why}")),
+        }
+    }
+    if let Some(full) = full {
+        match blobs.put(full.into_bytes(), "text/plain".to_owned()).await {
+            Ok(blob) => output.full = Some(blob),
+            // The model was told all it needs.
+            Err(error) => tracing::warn!(%error, "the full output of a tool was not kept"),
+        }
+    }
+    output
 }
 
 /// The end of a tool that failed inside.
@@ -185,13 +226,18 @@ impl Tools for NoTools {
         Box::pin(ready(None))
     }
 
+    fn users(&self, settings: &Settings, line: &str) -> CommandRun {
+        CommandRun {
+            command: line.to_owned(),
+            cwd: settings.cwd.clone(),
+            ..CommandRun::default()
+        }
+    }
+
     fn run(&self, job: Job) -> Waiting<'static, Ran> {
-        Box::pin(ready(Ran {
-            status: ItemStatus::Failed,
-            body: job.item.body,
-            output: Output::failure("No tool can be run here."),
-            diff: None,
-        }))
+        let output = Output::failure("No tool can be run here.");
+        let ran = Ran::new(ItemStatus::Failed, job.item.body, output);
+        Box::pin(ready(ran))
     }
 
     fn end_turn(&self, _: ThreadId, _: TurnId) -> Waiting<'static, Vec<String>> {

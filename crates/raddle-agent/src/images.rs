@@ -82,6 +82,12 @@ impl Picture {
         Self::of(STANDARD.decode(data).map_err(|_| ImageError::NotData)?)
     }
 
+    /// Keeps it. A record may name it now.
+    pub(crate) async fn keep(self, blobs: &dyn Blobs) -> Result<Image, AppendError> {
+        let kept = blobs.put(self.bytes, self.media.to_owned()).await;
+        kept.map(Image::Blob)
+    }
+
     /// How many bytes it has.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
@@ -91,9 +97,8 @@ impl Picture {
 impl Threads {
     /// Keeps an image for a thread. A record may name it now.
     pub async fn keep(&self, id: ThreadId, picture: Picture) -> Result<Image, AgentError> {
-        let blobs = self.shared.blobs_of(id);
-        let kept = blobs.put(picture.bytes, picture.media.to_owned()).await;
-        kept.map(Image::Blob).map_err(|error| match error {
+        let kept = picture.keep(&*self.shared.blobs_of(id)).await;
+        kept.map_err(|error| match error {
             AppendError::Unavailable(_) => AgentError::Unavailable,
             error => Refusal::NotStored(error.to_string()).into(),
         })

@@ -29,7 +29,7 @@ pub use health::Answers;
 pub use images::{IMAGES_BYTES_MAX, ImageError, Picture};
 pub use listener::{Heard, Listener, Room};
 pub use nodes::{Alone, Nodes};
-pub use orders::{Newcomer, Unsubscribed};
+pub use orders::{Newcomer, Unsubscribed, UsersLine};
 pub use pages::{Listed, Peek};
 pub use surroundings::Instructions;
 pub use tally::{Count, Counts, Tally, Times};

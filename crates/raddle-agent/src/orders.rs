@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use raddle_core::ports::Waiting;
-use raddle_core::{Archive, ChangeSettings, Command, ThreadId};
+use raddle_core::{
+    Archive, ChangeSettings, Command, CommandRun, ItemId, RunShell, ThreadId, TurnId,
+};
 use tokio::sync::mpsc::error::SendError;
 
 use crate::task::{Message, Subscriber, Then, Usage};
@@ -20,6 +22,17 @@ pub enum Unsubscribed {
     NotSubscribed,
     /// The thread is not live.
     NotLive,
+}
+
+/// A command line of the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsersLine {
+    /// The line.
+    pub line: String,
+    /// How long it may run, if that is said.
+    pub time_ms_max: Option<u64>,
+    /// Whose it is.
+    pub principal: Option<String>,
 }
 
 /// Someone who wants to hear of a thread.
@@ -54,6 +67,33 @@ impl Threads {
             then: Then::Stay,
         };
         self.send(id, order).await;
+    }
+
+    /// Runs a command of the user's in a thread. The reply is called as with [`Threads::order`].
+    pub async fn run_shell<F>(&self, id: ThreadId, line: UsersLine, reply: F)
+    where
+        F: FnOnce(Ordered<'_>) + Send + 'static,
+    {
+        let UsersLine {
+            line,
+            time_ms_max,
+            principal,
+        } = line;
+        let settings = match self.get(id).await {
+            Ok(handle) => handle.settings(),
+            Err(error) => return reply(Err(error)),
+        };
+        let shown = self.shared.hands.tools.users(&settings, &line);
+        let command = Command::RunShell(Box::new(RunShell {
+            turn: TurnId::mint(),
+            item: ItemId::mint(),
+            command: CommandRun {
+                time_ms_max,
+                ..shown
+            },
+            principal,
+        }));
+        self.order(id, command, reply).await;
     }
 
     /// Whether a thread is live and in memory only.

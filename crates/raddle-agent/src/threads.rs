@@ -485,6 +485,11 @@ impl Handle {
         }
     }
 
+    /// How turns run, as far as it is stored.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.settings.borrow().clone()
+    }
+
     /// Says with a turn that is to start what there is to say about its surroundings.
     pub(crate) async fn brief(&self, command: &mut Command) {
         let settings = self.settings.borrow().clone();

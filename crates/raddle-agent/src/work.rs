@@ -73,6 +73,7 @@ impl ModelWork {
                             body,
                             admission,
                             ruling: None,
+                            alone: false,
                         },
                         None => {
                             let hands = &self.hands;
@@ -138,12 +139,14 @@ fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<C
 }
 
 /// The model asks for a tool.
-fn called(call: u32, item: ItemId, asked: Call, judged: Judged) -> Command {
+fn called(call: u32, item: ItemId, mut asked: Call, judged: Judged) -> Command {
     let Judged {
         body,
         admission,
         ruling,
+        alone,
     } = judged;
+    asked.alone |= alone;
     Command::CallTool(Box::new(CallTool {
         call,
         item,

@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use crate::policy::Ruling;
 use crate::{
-    Answer, Ask, Briefed, Cause, Forked, GoalStatus, Injected, Input, Item, ItemBody, ItemId,
-    ItemStatus, ModelEnd, Output, Part, Past, PlanStep, Recovery, RequestNumber, ThreadStarted,
-    Timestamp, TurnId, TurnKind, Usage,
+    Answer, Ask, Briefed, Cause, CommandRun, Forked, GoalStatus, Injected, Input, Item, ItemBody,
+    ItemId, ItemStatus, ModelEnd, Output, Part, Past, PlanStep, Recovery, RequestNumber,
+    ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
 };
 use crate::{Epoch, Seq};
 
@@ -62,6 +62,8 @@ pub enum Command {
     StartTurn(Box<StartTurn>),
     /// Review something, in a turn of its own.
     StartReview(Box<StartReview>),
+    /// Run a command of the user's, in the turn that runs or in one of its own.
+    RunShell(Box<RunShell>),
     /// Hand more input to the turn that runs.
     Steer(Steer),
     /// Stop the turn that runs.
@@ -222,6 +224,19 @@ pub struct StartReview {
     pub prompt: String,
     /// What there is to say about the surroundings, as with [`StartTurn`].
     pub briefs: Vec<Briefed>,
+    /// Who asks.
+    pub principal: Option<String>,
+}
+
+/// Run a command of the user's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunShell {
+    /// The new turn's id, if one begins.
+    pub turn: TurnId,
+    /// The id of the item that shows it.
+    pub item: ItemId,
+    /// What it is.
+    pub command: CommandRun,
     /// Who asks.
     pub principal: Option<String>,
 }

@@ -11,8 +11,8 @@ pub use piece::Piece;
 use std::collections::BTreeMap;
 
 use crate::{
-    AgentMessage, Body, Briefed, Call, Event, HookPrompt, Injected, Input, Item, ItemBody,
-    ItemStatus, ModelEnd, Output, Record, Review, Sealed, ToolOutput, Topic,
+    AgentMessage, Body, Briefed, Call, CommandRun, CommandSource, Event, HookPrompt, Injected,
+    Input, Item, ItemBody, ItemStatus, ModelEnd, Output, Record, Review, Sealed, ToolOutput, Topic,
 };
 
 /// What is said when the workspace no longer asks for anything.
@@ -265,6 +265,16 @@ impl Context {
             }
             ItemBody::ToolOutput(ToolOutput { name, output, .. }) => {
                 self.wait(Entry::Note(format!("Output of {name}: {output}")));
+                self.settle();
+            }
+            ItemBody::Command(CommandRun {
+                source: CommandSource::User,
+                command,
+                ..
+            }) => {
+                let said = item.output.as_ref().map(|output| output.text.clone());
+                let unknown = || format!("The user ran {command}, and how it ended is not known.");
+                self.wait(Entry::Note(said.unwrap_or_else(unknown)));
                 self.settle();
             }
             // The rest is for people.

@@ -2,13 +2,26 @@
 //!
 //! A tool says what it would do, as an [`Act`]. A [`Policy`] says of it [`Verdict::Allow`], [`Verdict::Ask`]
 //! or [`Verdict::Deny`], and by which rule. No verdict widens the fence: an act that goes beyond it is
-//! allowed only by someone's yes to exactly this act.
+//! allowed only by someone's yes to exactly this act, or by a rule that says so in as many words.
 
-use std::collections::BTreeSet;
+mod amendment;
+mod command;
+mod harmless;
+mod judge;
+mod pattern;
+mod pins;
+mod rule;
+mod unattended;
+mod wrapper;
+
+pub use amendment::{Amendment, AmendmentError, proposed};
+pub use pattern::{HostPattern, PathPattern, PatternError};
+pub use pins::{ApprovalKind, Pins, SandboxKind};
+pub use rule::{Layer, Rule, Subject};
+pub use unattended::{AtDeadline, Unattended};
+pub use wrapper::{Through, is_shell, shell_script, through};
 
 use serde::{Deserialize, Serialize};
-
-use crate::{ApprovalPolicy, Settings};
 
 /// Something that is about to be done.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,12 +71,16 @@ pub enum ActKind {
     },
 }
 
+/// Stands in a word of a [`Script`] for what is not known before it runs. No word of a command can hold it.
+pub const UNKNOWN: char = '\0';
+
 /// A command line, taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     /// The line as a person reads it.
     pub line: String,
-    /// Every simple command in it, in the order in which they stand, as words without quotes.
+    /// Every simple command in it, in the order in which they stand, as words without quotes. A word that
+    /// holds [`UNKNOWN`] is not known before it runs, and a command that begins with one could be any.
     pub commands: Vec<Vec<String>>,
     /// Whether these are surely all there is: no substitution, redirection to a file, expansion or anything
     /// else that is not plain words.
@@ -90,7 +107,8 @@ pub struct Ruling {
     pub verdict: Verdict,
     /// Why, for people and for the model.
     pub reason: String,
-    /// The rule that decided, such as `approvalPolicy`, `session`, or the rule's own words.
+    /// What decided: `approvalPolicy`, `sandbox`, `session`, `managed`, or the rule's own words, such as
+    /// `command git push`.
     pub rule: String,
     /// What exactly it is about: the act's digest.
     pub digest: String,
@@ -98,46 +116,21 @@ pub struct Ruling {
 
 /// The rules that hold for all threads of a process: what the operator and the user wrote down.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Policy {}
+pub struct Policy {
+    /// All rules. Their order does not matter: the strictest that is about an act decides.
+    pub rules: Vec<Rule>,
+    /// What the operator holds fast.
+    pub pins: Pins,
+    /// What the user wants to happen where nobody answers.
+    pub unattended: Option<Unattended>,
+}
 
 impl Policy {
-    /// What is said of an act in a thread with these settings, in which these digests have a yes for the
-    /// session.
-    pub fn judge(&self, act: &Act, settings: &Settings, granted: &BTreeSet<String>) -> Ruling {
-        let ruling = |verdict, reason: &str, rule: &str| Ruling {
-            verdict,
-            reason: reason.to_owned(),
-            rule: rule.to_owned(),
-            digest: act.digest.clone(),
-        };
-        if granted.contains(&act.digest) {
-            return ruling(
-                Verdict::Allow,
-                "It was allowed for this session.",
-                "session",
-            );
-        }
-        let beyond = match act.kind {
-            ActKind::Command { beyond, .. } | ActKind::Write { beyond, .. } => beyond,
-            ActKind::Read { .. } | ActKind::Connect { .. } | ActKind::Tool { .. } => false,
-        };
-        match &settings.approval {
-            ApprovalPolicy::Never if beyond => ruling(
-                Verdict::Deny,
-                "It goes beyond the sandbox, and nobody is asked here.",
-                "approvalPolicy",
-            ),
-            ApprovalPolicy::Untrusted => ruling(
-                Verdict::Ask,
-                "It is not known to be harmless.",
-                "approvalPolicy",
-            ),
-            _ if beyond => ruling(
-                Verdict::Ask,
-                "It goes beyond the sandbox.",
-                "approvalPolicy",
-            ),
-            _ => ruling(Verdict::Allow, "It stays in the sandbox.", "approvalPolicy"),
-        }
+    /// What happens where nobody answers. What the operator says goes before what the user says.
+    pub fn unattended(&self) -> Unattended {
+        let pinned = self.pins.unattended.clone();
+        pinned
+            .or_else(|| self.unattended.clone())
+            .unwrap_or_default()
     }
 }

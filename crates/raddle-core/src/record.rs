@@ -473,7 +473,9 @@ impl Event {
             | Self::Compacted(_)
             | Self::Remembered(_) => Class::Power,
             // A tool's end is as durable as its start; other items are text.
-            Self::ItemCompleted(it) if it.item.call.is_some() => Class::Power,
+            Self::ItemCompleted(it) if it.item.call.is_some() || it.item.is_users_command() => {
+                Class::Power
+            }
             Self::ModelCalled(_)
             | Self::ModelEnded(_)
             | Self::ItemStarted(_)

@@ -20,6 +20,7 @@ mod own;
 mod queue;
 mod revert;
 mod review;
+mod run_shell;
 mod start_turn;
 mod state;
 mod waiting;
@@ -121,6 +122,7 @@ impl Thread {
             Command::Delete(it) => Ok(delete::decide(self, it, now)),
             Command::StartTurn(it) => start_turn::decide(self, *it, now),
             Command::StartReview(it) => review::decide(self, *it, now),
+            Command::RunShell(it) => run_shell::decide(self, *it, now),
             Command::Steer(it) => start_turn::steer(self, it, now),
             Command::Interrupt(it) => interrupt::decide(self, it, now),
             Command::AnswerRequest(it) => answer_request::decide(self, *it, now),

@@ -218,7 +218,7 @@ impl From<WireError> for ErrorObject {
 fn not_steerable(kind: TurnKind) -> ErrorObject {
     let (turn_kind, what) = match kind {
         TurnKind::Review => (NonSteerableTurnKind::Review, "a review"),
-        TurnKind::Compaction | TurnKind::Work => {
+        TurnKind::Compaction | TurnKind::Work | TurnKind::Shell => {
             (NonSteerableTurnKind::Compact, "to make the history short")
         }
     };

@@ -6,9 +6,11 @@ mod run;
 mod running;
 mod spec;
 mod typed;
+pub(crate) mod users;
 mod wish;
 
+pub(crate) use self::fence::policy;
 pub(crate) use self::running::Terminals;
 pub(crate) use self::spec::{exec_command, write_stdin};
-pub(crate) use self::typed::{meant_typed, typed};
-pub(crate) use self::wish::{meant, wish};
+pub(crate) use self::typed::{Typed, meant_typed, typed};
+pub(crate) use self::wish::{Wish, meant, wish};

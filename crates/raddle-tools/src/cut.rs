@@ -3,6 +3,9 @@
 /// About how many bytes of text make a token.
 const BYTES_PER_TOKEN: usize = 4;
 
+/// How much is kept beside what the model reads.
+const ALL_BYTES_MAX: usize = 4 << 20;
+
 /// Output as it grows, of which only so much is kept.
 #[derive(Debug)]
 pub(crate) struct Cut {
@@ -10,6 +13,8 @@ pub(crate) struct Cut {
     tail: String,
     half: usize,
     bytes: usize,
+    /// All of it, while there is room for that.
+    all: String,
 }
 
 impl Cut {
@@ -20,11 +25,14 @@ impl Cut {
             tail: String::new(),
             half: tokens.saturating_mul(BYTES_PER_TOKEN) / 2,
             bytes: 0,
+            all: String::new(),
         }
     }
 
     pub(crate) fn add(&mut self, text: &str) {
         self.bytes += text.len();
+        let room = ALL_BYTES_MAX - self.all.len();
+        self.all.push_str(&text[..text.floor_char_boundary(room)]);
         let room = self.half - self.head.len();
         let (head, tail) = match self.tail.is_empty() {
             true => text.split_at(text.floor_char_boundary(room)),
@@ -49,16 +57,21 @@ impl Cut {
         self.bytes.div_ceil(BYTES_PER_TOKEN)
     }
 
-    /// What is kept, and where something is missing a line that says so.
-    pub(crate) fn text(mut self) -> String {
+    /// What is kept, and where something is missing a line that says so; and then all of it, or its beginning.
+    pub(crate) fn finish(mut self) -> (String, Option<String>) {
         if self.head.len() + self.tail.len() < self.bytes || self.tail.len() > self.half {
             self.trim();
         }
         let missing = self.bytes - self.head.len() - self.tail.len();
-        let Self { head, tail, .. } = self;
+        let Self {
+            head, tail, all, ..
+        } = self;
         match missing {
-            0 => head + &tail,
-            _ => format!("{head}\n[… {missing} bytes are left out here …]\n{tail}"),
+            0 => (head + &tail, None),
+            _ => {
+                let cut = format!("{head}\n[… {missing} bytes are left out here …]\n{tail}");
+                (cut, Some(all))
+            }
         }
     }
 }
@@ -72,7 +85,10 @@ mod tests {
         let check = |pieces: &[&str], tokens: usize, wanted: &str| {
             let mut cut = Cut::new(tokens);
             pieces.iter().for_each(|piece| cut.add(piece));
-            assert_eq!(cut.text(), wanted, "{pieces:?}");
+            let (text, all) = cut.finish();
+            assert_eq!(text, wanted, "{pieces:?}");
+            let all_is_there = all.is_none_or(|all| all == pieces.concat());
+            assert!(all_is_there, "{pieces:?}");
         };
         check(&[], 2, "");
         check(&["abcdefgh"], 2, "abcdefgh");

@@ -8,7 +8,9 @@
 mod arguments;
 mod command;
 mod cut;
+mod diffs;
 pub mod files;
+mod on_files;
 pub mod patch;
 mod registry;
 pub mod shell;

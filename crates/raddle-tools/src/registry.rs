@@ -1,16 +1,20 @@
 //! The tools that there are: one table, from which each model is offered what it knows how to use.
 
 use std::fmt;
-use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use raddle_core::ports::{Job, Meant, Ran, Terminal, ToolSpec, Tools, Waiting};
-use raddle_core::{Call, ItemBody, ItemStatus, Output, Settings, ThreadId, Tool, TurnId};
+use raddle_core::{
+    Call, CommandRun, ItemBody, ItemStatus, Output, Settings, ThreadId, Tool, TurnId,
+};
 use raddle_sandbox::{Engine, Fences, egress};
 
 use crate::command::{self, Terminals};
-use crate::words;
+use crate::diffs::Diffs;
+use crate::files::{EditFile, ListFiles, ReadFile, SearchFiles, ViewImage, WriteFile};
+use crate::on_files::OnFiles;
+use crate::{patch, words};
 
 /// Whom commands that may use the network can reach. It may wait for a disk.
 pub type Hosts = Arc<dyn Fn() -> Result<egress::Rules, String> + Send + Sync>;
@@ -39,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) hosts: Hosts,
     pub(crate) own: Vec<PathBuf>,
     pub(crate) terminals: Terminals,
+    pub(crate) diffs: Diffs,
 }
 
 impl fmt::Debug for BuiltIn {
@@ -71,36 +76,58 @@ impl Family {
 
 /// A tool that is offered.
 struct Entry {
-    name: &'static str,
     /// To which models; to all, if nothing is said.
     family: Option<Family>,
-    spec: fn(&str) -> ToolSpec,
+    spec: fn() -> ToolSpec,
 }
 
 /// All tools, in the order in which models read of them.
 const TABLE: &[Entry] = &[
     Entry {
-        name: "exec_command",
         family: None,
         spec: command::exec_command,
     },
     Entry {
-        name: "write_stdin",
         family: None,
         spec: command::write_stdin,
     },
     Entry {
-        name: "update_plan",
+        family: Some(Family::Functions),
+        spec: ReadFile::spec,
+    },
+    Entry {
+        family: Some(Family::Functions),
+        spec: ListFiles::spec,
+    },
+    Entry {
+        family: Some(Family::Functions),
+        spec: SearchFiles::spec,
+    },
+    Entry {
+        family: Some(Family::Functions),
+        spec: WriteFile::spec,
+    },
+    Entry {
+        family: Some(Family::Functions),
+        spec: EditFile::spec,
+    },
+    Entry {
+        family: None,
+        spec: patch::spec,
+    },
+    Entry {
         family: None,
         spec: words::update_plan_spec,
     },
     Entry {
-        name: "request_user_input",
-        family: Some(Family::Codex),
-        spec: words::ask_user_spec,
+        family: None,
+        spec: ViewImage::spec,
     },
     Entry {
-        name: "ask_user",
+        family: Some(Family::Codex),
+        spec: words::request_user_input_spec,
+    },
+    Entry {
         family: Some(Family::Functions),
         spec: words::ask_user_spec,
     },
@@ -121,37 +148,68 @@ impl BuiltIn {
             hosts,
             own,
             terminals: Terminals::default(),
+            diffs: Diffs::default(),
         };
         Self {
             inner: Arc::new(inner),
         }
     }
 
+    /// What a call means, if it means something to one of the tools. It may wait for the disk.
     fn look(
-        &self,
+        inner: &Inner,
         thread: ThreadId,
         settings: &Settings,
         call: &Call,
     ) -> Option<(ItemBody, Meant)> {
         let tool = |meant| {
             let name = call.tool.clone();
-            Some((ItemBody::Tool(Tool { name }), meant))
+            (ItemBody::Tool(Tool { name }), meant)
         };
+        Some(match Asked::of(inner, thread, settings, call)? {
+            Ok(Asked::Command(wish)) => command::meant(settings, wish),
+            Ok(Asked::Typed(typed)) => command::meant_typed(&typed),
+            Ok(Asked::OnFiles(it)) => it.meant(settings, &inner.own, &call.tool),
+            Ok(Asked::Plan) => tool(words::update_plan(call)),
+            Ok(Asked::User) => tool(words::ask_user(call)),
+            Err(why) => tool(Meant::Refused(why)),
+        })
+    }
+}
+
+/// What a call asks for.
+enum Asked {
+    Command(command::Wish),
+    Typed(command::Typed),
+    OnFiles(OnFiles),
+    Plan,
+    User,
+}
+
+impl Asked {
+    /// Nothing if no tool has its name; else what it asks for, or what the model is told.
+    fn of(
+        inner: &Inner,
+        thread: ThreadId,
+        settings: &Settings,
+        call: &Call,
+    ) -> Option<Result<Self, String>> {
         if let Some(wish) = command::wish(settings, call) {
-            return match wish {
-                Ok(wish) => Some(command::meant(settings, wish)),
-                Err(why) => tool(Meant::Refused(why)),
-            };
+            // Models hand patches to a shell too.
+            return Some(wish.map(|wish| match wish.patch() {
+                Some((text, cwd)) => Self::OnFiles(OnFiles::patch(text, cwd)),
+                None => Self::Command(wish),
+            }));
         }
-        match call.tool.as_str() {
-            "write_stdin" => {
-                let typed = command::typed(&self.inner.terminals, thread, call);
-                Some(command::meant_typed(typed, call))
-            }
-            "update_plan" => tool(words::update_plan(call)),
-            "request_user_input" | "ask_user" => tool(words::ask_user(call)),
-            _ => None,
+        if let Some(it) = OnFiles::of(settings, call) {
+            return Some(it.map(Self::OnFiles));
         }
+        Some(match call.tool.as_str() {
+            "write_stdin" => command::typed(&inner.terminals, thread, call).map(Self::Typed),
+            "update_plan" => Ok(Self::Plan),
+            "request_user_input" | "ask_user" => Ok(Self::User),
+            _ => return None,
+        })
     }
 }
 
@@ -161,7 +219,7 @@ impl Tools for BuiltIn {
         let offered = TABLE
             .iter()
             .filter(|it| it.family.is_none_or(|it| it == family));
-        offered.map(|it| (it.spec)(it.name)).collect()
+        offered.map(|it| (it.spec)()).collect()
     }
 
     fn meant<'a>(
@@ -170,27 +228,51 @@ impl Tools for BuiltIn {
         settings: &'a Settings,
         call: &'a Call,
     ) -> Waiting<'a, Option<(ItemBody, Meant)>> {
-        Box::pin(ready(self.look(thread, settings, call)))
+        let (inner, settings, call) = (self.inner.clone(), settings.clone(), call.clone());
+        let looking =
+            tokio::task::spawn_blocking(move || Self::look(&inner, thread, &settings, &call));
+        Box::pin(async move {
+            looking.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "a tool could not say what a call means");
+                None
+            })
+        })
+    }
+
+    fn users(&self, settings: &Settings, line: &str) -> CommandRun {
+        command::users::shown(settings, line)
     }
 
     fn run(&self, job: Job) -> Waiting<'static, Ran> {
         let inner = self.inner.clone();
         Box::pin(async move {
-            let Some(call) = job.item.call.clone() else {
-                return cannot(job.item.body, "There is no call to carry out.".to_owned());
+            let call = match (&job.item.call, &job.item.body) {
+                (Some(call), _) => call.clone(),
+                (None, ItemBody::Command(it)) if job.item.is_users_command() => {
+                    let it = it.clone();
+                    return command::users::run(inner, job, it).await;
+                }
+                _ => {
+                    return cannot(job.item.body, "There is no call to carry out.".to_owned());
+                }
             };
-            match command::wish(&job.settings, &call) {
-                Some(Ok(wish)) => return wish.run(inner, job).await,
-                Some(Err(why)) => return cannot(job.item.body, why),
-                None => {}
-            }
-            match call.tool.as_str() {
-                "write_stdin" => match command::typed(&inner.terminals, job.thread, &call) {
-                    Ok(typed) => typed.run(inner, job).await,
-                    Err(why) => cannot(job.item.body, why),
-                },
-                name => {
-                    let why = format!("There is no tool named {name} any more.");
+            match Asked::of(&inner, job.thread, &job.settings, &call) {
+                Some(Ok(Asked::Command(wish))) => wish.run(inner, job).await,
+                Some(Ok(Asked::Typed(typed))) => typed.run(inner, job).await,
+                Some(Ok(Asked::OnFiles(it))) => {
+                    let body = job.item.body.clone();
+                    let work = tokio::task::spawn_blocking(move || it.run(&inner, job));
+                    work.await.unwrap_or_else(|error| {
+                        tracing::error!(%error, "a tool failed inside");
+                        cannot(
+                            body,
+                            "The tool failed inside; the server's log says more.".to_owned(),
+                        )
+                    })
+                }
+                Some(Err(why)) => cannot(job.item.body, why),
+                Some(Ok(Asked::Plan | Asked::User)) | None => {
+                    let why = format!("There is nothing to run for {}.", call.tool);
                     cannot(job.item.body, why)
                 }
             }
@@ -199,7 +281,10 @@ impl Tools for BuiltIn {
 
     fn end_turn(&self, thread: ThreadId, turn: TurnId) -> Waiting<'static, Vec<String>> {
         let inner = self.inner.clone();
-        Box::pin(async move { inner.terminals.end_turn(thread, &turn).await })
+        Box::pin(async move {
+            inner.diffs.forget(thread, &turn);
+            inner.terminals.end_turn(thread, &turn).await
+        })
     }
 
     fn terminals(&self, thread: ThreadId) -> Vec<Terminal> {
@@ -213,10 +298,5 @@ impl Tools for BuiltIn {
 
 /// Nothing was done, and this is why.
 fn cannot(body: ItemBody, why: String) -> Ran {
-    Ran {
-        status: ItemStatus::Failed,
-        body,
-        output: Output::failure(why),
-        diff: None,
-    }
+    Ran::new(ItemStatus::Failed, body, Output::failure(why))
 }

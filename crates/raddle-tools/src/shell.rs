@@ -1,1 +1,41 @@
 //! Command lines taken apart: what a policy judges, and what is shown to people.
+//!
+//! There is one parser, and it errs on the side of finding too much. What it cannot read stands in the
+//! script as a command that could be any, so that a rule that forbids something is never silently passed.
+
+mod actions;
+mod digest;
+mod parse;
+mod quote;
+mod shown;
+mod word;
+
+pub use actions::actions;
+pub use digest::{Digested, digest};
+pub use quote::quoted;
+pub use shown::shown;
+
+use raddle_core::policy::Script;
+
+/// The longest line that is read; of a longer one only the beginning.
+pub const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// The most commands that are listed.
+pub const COMMANDS_MAX: usize = 1_000;
+
+/// How deep scripts may stand in the words of scripts.
+pub const LEVELS_MAX: usize = 10;
+
+/// Takes apart a line that a shell is given.
+pub fn take_apart(line: &str) -> Script {
+    let mut found = parse::Found::new();
+    found.script(line);
+    found.done(line.to_owned())
+}
+
+/// Takes apart a command that is run by its words, and sees through those that only run another.
+pub fn of_words(words: &[String]) -> Script {
+    let mut found = parse::Found::new();
+    found.command(words.to_vec());
+    found.done(quoted(words))
+}

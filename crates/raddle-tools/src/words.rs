@@ -30,9 +30,9 @@ enum Stage {
     Completed,
 }
 
-pub(crate) fn update_plan_spec(name: &str) -> ToolSpec {
+pub(crate) fn update_plan_spec() -> ToolSpec {
     ToolSpec {
-        name: name.to_owned(),
+        name: "update_plan".to_owned(),
         description:
             "Shows the user your plan. Give all steps every time, with at most one in progress."
                 .to_owned(),
@@ -94,9 +94,17 @@ struct Offered {
     description: String,
 }
 
-pub(crate) fn ask_user_spec(name: &str) -> ToolSpec {
+/// The same under the name that models of one family know.
+pub(crate) fn request_user_input_spec() -> ToolSpec {
     ToolSpec {
-        name: name.to_owned(),
+        name: "request_user_input".to_owned(),
+        ..ask_user_spec()
+    }
+}
+
+pub(crate) fn ask_user_spec() -> ToolSpec {
+    ToolSpec {
+        name: "ask_user".to_owned(),
         description: "Asks the user something and waits for the answer. Use it only for what you cannot find out \
                       or decide yourself."
             .to_owned(),

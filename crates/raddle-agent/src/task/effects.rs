@@ -93,7 +93,8 @@ impl Task {
             stopped: Box::pin(async move { while told.changed().await.is_ok() {} }),
         };
         let (tools, reporter) = (self.shared.hands.tools.clone(), self.reporter.clone());
-        let running = tokio::spawn(carry_out(tools, job, stopped, reporter.clone()));
+        let blobs = self.blobs.clone();
+        let running = tokio::spawn(carry_out(tools, blobs, job, stopped, reporter.clone()));
         self.work.retain(|_, work| !work.is_finished());
         self.stops.retain(|_, stop| !stop.is_closed());
         self.work.insert(effect, running.abort_handle());

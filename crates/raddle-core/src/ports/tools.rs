@@ -3,8 +3,8 @@
 use super::{ToolSpec, Waiting};
 use crate::policy::Act;
 use crate::{
-    Ask, Call, Command, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Settings, ThreadId,
-    TurnId,
+    Ask, Call, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Settings,
+    ThreadId, TurnId,
 };
 
 /// Tools of ours. None of them decides whether it may do what it is asked to.
@@ -19,6 +19,9 @@ pub trait Tools: Send + Sync {
         settings: &'a Settings,
         call: &'a Call,
     ) -> Waiting<'a, Option<(ItemBody, Meant)>>;
+
+    /// A command that the user wants to run, as it is shown. It is run as a job without a call.
+    fn users(&self, settings: &Settings, line: &str) -> CommandRun;
 
     /// Carries out a call that may be. Once its `stopped` is over it comes to its end soon. What it started
     /// and left running belongs to the turn.
@@ -105,4 +108,22 @@ pub struct Ran {
     pub output: Output,
     /// What the turn changed so far as a unified diff, if this changed files.
     pub diff: Option<String>,
+    /// Images that belong to what the model is told.
+    pub pictures: Vec<Vec<u8>>,
+    /// All that was said, if the model is told less.
+    pub full: Option<String>,
+}
+
+impl Ran {
+    /// This, and nothing beside it.
+    pub fn new(status: ItemStatus, body: ItemBody, output: Output) -> Self {
+        Self {
+            status,
+            body,
+            output,
+            diff: None,
+            pictures: Vec::new(),
+            full: None,
+        }
+    }
 }

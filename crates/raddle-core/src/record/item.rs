@@ -33,6 +33,13 @@ pub struct Item {
     pub completed_at: Option<Timestamp>,
 }
 
+impl Item {
+    /// Whether it is a command that the user runs.
+    pub fn is_users_command(&self) -> bool {
+        matches!(&self.body, ItemBody::Command(it) if it.source == CommandSource::User)
+    }
+}
+
 /// How far an item is, or how it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -442,6 +449,9 @@ pub struct CommandRun {
     /// How long it ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,
+    /// How long it may run, where the user said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms_max: Option<u64>,
 }
 
 /// Who runs a command, and how.

@@ -35,6 +35,8 @@ pub enum TurnKind {
     Review,
     /// To condense the history.
     Compaction,
+    /// To run a command of the user's.
+    Shell,
 }
 
 /// Input was taken into a turn.

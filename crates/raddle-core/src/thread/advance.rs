@@ -41,10 +41,21 @@ impl Thread {
         if let Some(stopping) = &turn.stopping {
             return self.stop_further(turn, stopping.at, now);
         }
+        // What the user runs waits for nothing.
+        let users = turn
+            .items
+            .iter()
+            .find(|open| open.item.is_users_command() && open.ready && !open.started);
+        if let Some(open) = users {
+            return vec![started(turn, open)];
+        }
         if turn.model.is_some() {
             return Vec::new();
         }
         if let Some(failure) = &turn.failed {
+            if turn.items.iter().any(|open| open.started) {
+                return Vec::new();
+            }
             let mut bodies = closing::end_items(self, turn, Which::AllButRunning, None, now);
             let end = TurnEnd::Failed(failure.clone());
             bodies.extend(closing::turn_ended(turn, end, now));
@@ -63,13 +74,9 @@ impl Thread {
         }
         let starting = next_tool(turn);
         if let Some(open) = starting {
-            let started = ToolStarted {
-                turn: turn.id.clone(),
-                item: open.item.id.clone(),
-            };
-            return vec![Event::ToolStarted(started).into()];
+            return vec![started(turn, open)];
         }
-        if !turn.items.is_empty() {
+        if turn.items.iter().any(|open| !open.item.is_users_command()) {
             return Vec::new();
         }
         self.ask_or_end(turn, now)
@@ -98,14 +105,18 @@ impl Thread {
         Vec::new()
     }
 
-    /// Nothing is open: the model is asked, or the turn is over.
+    /// Nothing is open but what the user runs: the model is asked, or the turn is over.
     fn ask_or_end(&self, turn: &OpenTurn, now: Timestamp) -> Vec<Body> {
         let retry = turn.retry_at;
         if retry.is_some_and(|at| !now.is_over(turn.broke_at, at)) {
             return Vec::new();
         }
         let to_condense = turn.kind == TurnKind::Compaction && !turn.compacted;
-        if !turn.unread && !to_condense && turn.calls > 0 {
+        let is_begun = turn.calls > 0 || turn.kind == TurnKind::Shell;
+        if !turn.unread && !to_condense && is_begun {
+            if !turn.items.is_empty() {
+                return Vec::new();
+            }
             if crate::bugs::planted(crate::bugs::Bug::UnendedTurn) && turn.calls > 2 {
                 return Vec::new();
             }
@@ -132,11 +143,20 @@ impl Thread {
     }
 }
 
+fn started(turn: &OpenTurn, open: &OpenItem) -> Body {
+    let started = ToolStarted {
+        turn: turn.id.clone(),
+        item: open.item.id.clone(),
+    };
+    Event::ToolStarted(started).into()
+}
+
 /// The next tool that may start: those that must run alone wait for the others, and the others for them.
 fn next_tool(turn: &OpenTurn) -> Option<&OpenItem> {
     let alone = |open: &OpenItem| open.item.call.as_ref().is_some_and(|call| call.alone);
-    let mut running = turn.items.iter().filter(|open| open.started).peekable();
-    let next = turn.items.iter().find(|open| open.ready && !open.started)?;
+    let tools = || turn.items.iter().filter(|open| open.is_tool());
+    let mut running = tools().filter(|open| open.started).peekable();
+    let next = tools().find(|open| open.ready && !open.started)?;
     let nothing_runs = running.peek().is_none();
     let only_company = !running.any(alone) && !alone(next);
     (nothing_runs || only_company).then_some(next)

@@ -134,14 +134,15 @@ pub(super) fn end_items(
         let chosen = match which {
             Which::AllButRunning => !open.started,
             Which::Running => open.started,
-            // Nothing starts while a call runs.
-            Which::OfCall(call) => open.call == call,
+            // Nothing of it starts while a call runs, and what the user runs does not come with it.
+            Which::OfCall(call) => open.call == call && !open.item.is_users_command(),
         };
         if !chosen || except == Some(&open.item.id) {
             continue;
         }
         withdraw(thread, &open.item.id, &mut bodies);
         bodies.push(match (open.is_tool(), which) {
+            (false, Which::Running) => completed(turn, last_form(open, ItemStatus::Unknown, now)),
             (false, _) => completed(turn, last_form(open, ItemStatus::Partial, now)),
             (true, Which::Running) => {
                 let unknown = Output::failure(UNKNOWN);

@@ -75,8 +75,8 @@ pub(super) fn steer(thread: &Thread, steer: Steer, now: Timestamp) -> Result<Dec
 
 fn takes_input(turn: &OpenTurn) -> Result<(), Refusal> {
     match turn.kind {
-        TurnKind::Work if turn.stopping.is_some() => Err(Refusal::TurnStopping),
-        TurnKind::Work => Ok(()),
+        TurnKind::Work | TurnKind::Shell if turn.stopping.is_some() => Err(Refusal::TurnStopping),
+        TurnKind::Work | TurnKind::Shell => Ok(()),
         kind @ (TurnKind::Review | TurnKind::Compaction) => Err(Refusal::NotSteerable { kind }),
     }
 }

@@ -13,6 +13,8 @@ mod life;
 mod lists;
 /// The owner's round.
 mod owner;
+/// What is said of acts.
+mod policy;
 /// The queue's bounds.
 mod queue;
 /// Small rules of single records.

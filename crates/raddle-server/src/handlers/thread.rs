@@ -16,6 +16,7 @@ pub(crate) mod resume;
 pub(crate) mod revert;
 pub(crate) mod search;
 pub(crate) mod settings;
+pub(crate) mod shell_command;
 pub(crate) mod start;
 pub(crate) mod turns;
 pub(crate) mod unarchive;

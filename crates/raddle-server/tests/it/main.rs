@@ -49,10 +49,13 @@ mod thread {
     }
     mod archive;
     mod background_terminals {
+        mod clean;
         mod list;
+        mod terminate;
     }
     mod compact {
-        mod start;
+        mod shell_command;
+    mod start;
     }
     mod delete;
     mod fork;

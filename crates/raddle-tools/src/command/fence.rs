@@ -5,31 +5,37 @@ use std::path::{Path, PathBuf};
 use raddle_core::{Sandbox, Settings};
 use raddle_sandbox::{Held, Policy, Rules, egress};
 
-/// What holds a command in a thread with these settings. Nothing of it comes from the call.
+/// What holds a command in a thread with these settings.
 ///
-/// `own`: what is the server's own. `hosts`: whom commands may reach where the network is open.
+/// `hosts`: whom commands may reach where the network is open.
 pub(super) fn held(
     settings: &Settings,
     own: &[PathBuf],
     hosts: impl FnOnce() -> Result<egress::Rules, String>,
 ) -> Result<Held, String> {
-    let (mut rules, has_network) = match &settings.sandbox {
-        Sandbox::FullAccess | Sandbox::External { .. } => {
-            return Ok(Held {
-                policy: Policy::FullAccess,
-                network: None,
-            });
-        }
-        Sandbox::ReadOnly { network } => (Rules::read_only(), *network),
-        Sandbox::WorkspaceWrite { network, .. } => (workspace(settings)?, *network),
+    let has_network = match settings.sandbox {
+        Sandbox::FullAccess | Sandbox::External { .. } => false,
+        Sandbox::ReadOnly { network } | Sandbox::WorkspaceWrite { network, .. } => network,
+    };
+    Ok(Held {
+        policy: policy(settings, own)?,
+        network: has_network.then(hosts).transpose()?,
+    })
+}
+
+/// What tools may touch in a thread with these settings. Nothing of it comes from a call.
+///
+/// `own`: what is the server's own.
+pub(crate) fn policy(settings: &Settings, own: &[PathBuf]) -> Result<Policy, String> {
+    let mut rules = match &settings.sandbox {
+        Sandbox::FullAccess | Sandbox::External { .. } => return Ok(Policy::FullAccess),
+        Sandbox::ReadOnly { .. } => Rules::read_only(),
+        Sandbox::WorkspaceWrite { .. } => workspace(settings)?,
     };
     // What is the server's own (keys, threads) is nobody else's, unless it is worked on by name.
     let is_named = |own: &&PathBuf| rules.write.iter().any(|path| path.starts_with(own));
     rules.hidden = own.iter().filter(|own| !is_named(own)).cloned().collect();
-    Ok(Held {
-        policy: Policy::Fenced(rules),
-        network: has_network.then(hosts).transpose()?,
-    })
+    Ok(Policy::Fenced(rules))
 }
 
 fn workspace(settings: &Settings) -> Result<Rules, String> {

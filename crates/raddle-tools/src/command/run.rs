@@ -33,6 +33,11 @@ impl Wish {
                 "This was not run: what it would do, or where, is no longer what was allowed. Call it again.",
             );
         }
+        self.go(inner, job, item).await
+    }
+
+    /// Runs it, whatever anyone says of it.
+    pub(super) async fn go(self, inner: Arc<Inner>, job: Job, item: CommandRun) -> Ran {
         let began = Instant::now();
         let whose = Whose {
             thread: job.thread,
@@ -181,10 +186,11 @@ pub(super) fn ended(
         inner.terminals.remove(running.id);
     }
     let tokens = cut.tokens();
+    let (text, full) = cut.finish();
     let text = format!(
         "Wall time: {:.4} seconds\n{how}\nOriginal token count: {tokens}\nOutput:\n{}",
         took.as_secs_f64(),
-        cut.text()
+        text
     );
     let failed = status != ItemStatus::Completed;
     Ran {
@@ -204,15 +210,13 @@ pub(super) fn ended(
             ..Output::text(text)
         },
         diff: None,
+        pictures: Vec::new(),
+        full,
     }
 }
 
 /// Nothing was done, and this is why.
 pub(super) fn refused(item: CommandRun, why: &str) -> Ran {
-    Ran {
-        status: ItemStatus::Failed,
-        body: ItemBody::Command(item),
-        output: Output::failure(why),
-        diff: None,
-    }
+    let body = ItemBody::Command(item);
+    Ran::new(ItemStatus::Failed, body, Output::failure(why))
 }

@@ -3,9 +3,9 @@
 use raddle_core::ports::ToolSpec;
 use serde_json::json;
 
-pub(crate) fn exec_command(name: &str) -> ToolSpec {
+pub(crate) fn exec_command() -> ToolSpec {
     ToolSpec {
-        name: name.to_owned(),
+        name: "exec_command".to_owned(),
         description: "Runs a command in a shell and gives its output. One that still runs after yield_time_ms goes \
                       on in the background, at the latest until the turn ends: use write_stdin with its session \
                       id to read more or to type into it."
@@ -31,9 +31,9 @@ pub(crate) fn exec_command(name: &str) -> ToolSpec {
     }
 }
 
-pub(crate) fn write_stdin(name: &str) -> ToolSpec {
+pub(crate) fn write_stdin() -> ToolSpec {
     ToolSpec {
-        name: name.to_owned(),
+        name: "write_stdin".to_owned(),
         description: "Types into a command that still runs, and gives what it printed since. Without chars it \
                       only waits for more output."
             .to_owned(),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use raddle_core::policy::{Act, ActKind, Script};
 use raddle_core::ports::{Job, Meant, Ran};
-use raddle_core::{Call, CommandRun, CommandSource, ItemBody, ThreadId, Tool};
+use raddle_core::{Call, CommandRun, CommandSource, ItemBody, ThreadId};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -79,14 +79,7 @@ pub(crate) fn typed(terminals: &Terminals, thread: ThreadId, call: &Call) -> Res
 }
 
 /// What such a call would do.
-pub(crate) fn meant_typed(typed: Result<Typed, String>, call: &Call) -> (ItemBody, Meant) {
-    let typed = match typed {
-        Ok(typed) => typed,
-        Err(why) => {
-            let name = call.tool.clone();
-            return (ItemBody::Tool(Tool { name }), Meant::Refused(why));
-        }
-    };
+pub(crate) fn meant_typed(typed: &Typed) -> (ItemBody, Meant) {
     let body = ItemBody::Command(typed.item());
     if typed.chars.chars().all(|it| HARMLESS.contains(it)) {
         return (body, Meant::Harmless);

@@ -34,14 +34,14 @@ pub(crate) struct Wish {
     /// The program and its arguments.
     pub(super) words: Vec<String>,
     /// What the model wrote.
-    line: String,
+    pub(super) line: String,
     pub(super) cwd: PathBuf,
     pub(super) tty: bool,
     pub(super) time: Time,
     pub(super) tokens: usize,
     /// Whether it is to run outside the fence.
     pub(super) beyond: bool,
-    why: Option<String>,
+    pub(super) why: Option<String>,
 }
 
 /// How long a command is waited for, and what then.
@@ -177,7 +177,7 @@ fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
 }
 
 /// Words as one line that a shell reads as these words.
-fn quoted(words: &[String]) -> String {
+pub(super) fn quoted(words: &[String]) -> String {
     let words = words.iter().map(|word| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&byte);
         match !word.is_empty() && word.bytes().all(is_plain) {
@@ -208,6 +208,16 @@ pub(crate) fn meant(settings: &Settings, wish: Wish) -> (ItemBody, Meant) {
 }
 
 impl Wish {
+    /// The patch that it does nothing but hand over, and where its paths begin.
+    pub(crate) fn patch(&self) -> Option<(String, PathBuf)> {
+        let found = crate::patch::in_argv(&self.words)?;
+        let cwd = match found.cwd {
+            Some(folder) => self.cwd.join(folder),
+            None => self.cwd.clone(),
+        };
+        Some((found.patch, cwd))
+    }
+
     /// How it is shown.
     pub(super) fn item(&self) -> CommandRun {
         CommandRun {

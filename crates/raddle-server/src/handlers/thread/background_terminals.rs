@@ -1,1 +1,3 @@
+pub(crate) mod clean;
 pub(crate) mod list;
+pub(crate) mod terminate;

@@ -1,10 +1,10 @@
-//! `thread/backgroundTerminals/list`: the commands that a thread left running. No command runs in a thread yet,
-//! so a thread that is there has none.
+//! `thread/backgroundTerminals/list`: the commands that a thread's turn left running.
 
 use std::sync::Arc;
 
-use raddle_protocol::ThreadBackgroundTerminalsListResponse;
+use raddle_core::ports::Terminal;
 use raddle_protocol::methods::ThreadBackgroundTerminalsList;
+use raddle_protocol::{ThreadBackgroundTerminal, ThreadBackgroundTerminalsListResponse};
 
 use crate::call::Call;
 use crate::rooms::{Rooms, threads};
@@ -15,10 +15,23 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadBackgroundTerminalsLis
     tokio::spawn(async move {
         let id = params.thread_id;
         let listed = threads.peek(id).await;
+        // There are few enough for one page.
         let listed = listed.map(|_| ThreadBackgroundTerminalsListResponse {
-            data: Vec::new(),
+            data: threads.terminals(id).into_iter().map(shown).collect(),
             next_cursor: None,
         });
         reply.finish(listed.map_err(|error| threads::refused(id, error)));
     });
+}
+
+fn shown(it: Terminal) -> ThreadBackgroundTerminal {
+    ThreadBackgroundTerminal {
+        item_id: it.item,
+        process_id: it.id,
+        command: it.command,
+        cwd: it.cwd,
+        cpu_percent: None,
+        os_pid: it.pid,
+        rss_kb: None,
+    }
 }

@@ -1,0 +1,184 @@
+//! Rules that come of an answer: "yes, and from now on for everything that begins like this".
+
+use serde_json::Value;
+
+use super::command::{base_name, is_option, is_unknown};
+use super::wrapper::{is_shell, through};
+use super::{Layer, Rule, Script, Subject, Verdict, harmless};
+
+/// The most words that a rule made of an answer has.
+const WORDS_MAX: usize = 64;
+
+/// The most bytes of one of them.
+const WORD_BYTES_MAX: usize = 1024;
+
+/// A rule that someone wants from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Amendment {
+    /// The words with which commands begin. They are checked: there is at least one, and they do not stand for
+    /// every command there is.
+    words: Vec<String>,
+}
+
+/// Why an answer makes no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AmendmentError {
+    /// It is not in the wire's form.
+    #[error(
+        "the answer holds no list of words; send {{\"execpolicy_amendment\": [\"git\", \"push\"]}}"
+    )]
+    NoWords,
+    /// It has none, too many or too long words.
+    #[error(
+        "a rule has between 1 and {WORDS_MAX} words of at most {WORD_BYTES_MAX} bytes, none of them empty"
+    )]
+    BadWords,
+    /// It would let through everything.
+    #[error(
+        "`{0}` can run any command, so a rule that begins with it would allow everything; name what it runs"
+    )]
+    TooWide(String),
+}
+
+/// Programs whose names alone say too little: most of them run whatever they are given.
+const WIDE: &[&str] = &[
+    "awk",
+    "bun",
+    "bunx",
+    "cmd",
+    "deno",
+    "docker",
+    "emacs",
+    "eval",
+    "find",
+    "gawk",
+    "gdb",
+    "git",
+    "kubectl",
+    "lua",
+    "make",
+    "mawk",
+    "node",
+    "npm",
+    "npx",
+    "osascript",
+    "perl",
+    "php",
+    "pip",
+    "pnpm",
+    "podman",
+    "powershell",
+    "pwsh",
+    "pypy",
+    "python",
+    "python2",
+    "python3",
+    "rm",
+    "ruby",
+    "script",
+    "source",
+    "ssh",
+    "su",
+    "tclsh",
+    "uv",
+    "uvx",
+    "vi",
+    "vim",
+    "yarn",
+    ".",
+];
+
+/// Of these only the program alone is too wide; with a subcommand they are fit for a rule.
+const WITH_SUBCOMMAND: &[&str] = &[
+    "docker", "git", "kubectl", "make", "npm", "pip", "pnpm", "podman", "rm", "uv", "yarn",
+];
+
+/// Subcommands that run whatever they are given.
+const RUNNERS: &[&str] = &["dlx", "exec", "run", "shell", "x"];
+
+impl Amendment {
+    /// Checks the words of a rule.
+    pub fn new(words: Vec<String>) -> Result<Self, AmendmentError> {
+        let is_bad = |it: &String| {
+            it.is_empty() || it.len() > WORD_BYTES_MAX || it.contains(char::is_control)
+        };
+        if words.is_empty() || words.len() > WORDS_MAX || words.iter().any(is_bad) {
+            return Err(AmendmentError::BadWords);
+        }
+        if is_too_wide(&words) {
+            return Err(AmendmentError::TooWide(words.join(" ")));
+        }
+        Ok(Self { words })
+    }
+
+    /// Reads what a client answered: `acceptWithExecpolicyAmendment`, or what is in it.
+    pub fn of_answer(rule: &Value) -> Result<Self, AmendmentError> {
+        let rule = rule.get("acceptWithExecpolicyAmendment").unwrap_or(rule);
+        let words = rule.get("execpolicy_amendment").unwrap_or(rule);
+        let words: Option<Vec<String>> = words.as_array().and_then(|words| {
+            let word = |it: &Value| it.as_str().map(str::to_owned);
+            words.iter().map(word).collect()
+        });
+        Self::new(words.ok_or(AmendmentError::NoWords)?)
+    }
+
+    /// The words with which commands begin.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// The rule. It never goes beyond the sandbox.
+    pub fn rule(&self) -> Rule {
+        Rule {
+            layer: Layer::User,
+            subject: Subject::Command(self.words.clone()),
+            verdict: Verdict::Allow,
+            beyond: false,
+            reason: None,
+        }
+    }
+}
+
+/// The words that a client is offered as a rule for this script: those of the one command in it that is not
+/// known to be harmless. None if there are several, or if a rule could not allow it.
+pub fn proposed(script: &Script) -> Vec<String> {
+    if !script.plain {
+        return Vec::new();
+    }
+    // What a command runs stands in the script by itself.
+    let is_open = |words: &&Vec<String>| {
+        !harmless::is_harmless(words) && through(words).is_none_or(|it| !it.neutral)
+    };
+    let mut open = script.commands.iter().filter(is_open);
+    match (open.next(), open.next()) {
+        (Some(words), None) => Amendment::new(words.clone()).map_or(Vec::new(), |it| it.words),
+        _ => Vec::new(),
+    }
+}
+
+fn is_too_wide(words: &[String]) -> bool {
+    let name = base_name(&words[0]);
+    if is_shell(words) || is_wrapper(words) || words.iter().any(|it| is_unknown(it)) {
+        return true;
+    }
+    // `python3.12` is python too.
+    let stem = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
+    let is_in = |list: &[&str]| list.contains(&name) || !stem.is_empty() && list.contains(&stem);
+    if !is_in(WIDE) {
+        return false;
+    }
+    match words.get(1) {
+        Some(second) if is_in(WITH_SUBCOMMAND) => {
+            is_option(second) || RUNNERS.contains(&second.as_str()) && words.len() == 2
+        }
+        // A script of one's own by its name is fine, code in the command line is not.
+        Some(second) => is_option(second) || !second.contains(['.', '/']),
+        None => true,
+    }
+}
+
+/// Whether the program runs another, whatever else is said.
+fn is_wrapper(words: &[String]) -> bool {
+    let probe = [words[0].clone(), "x".to_owned(), "x".to_owned()];
+    through(&probe).is_some()
+}

@@ -1,0 +1,115 @@
+//! Whether a rule's words are about a command's words.
+
+use super::UNKNOWN;
+
+/// How surely a rule is about something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fit {
+    No,
+    /// It depends on what is not known before it runs.
+    Maybe,
+    Yes,
+}
+
+/// Folders whose programs are meant by their bare names.
+const PROGRAM_FOLDERS: [&str; 2] = ["/bin/", "/usr/bin/"];
+
+/// Whether a rule that restrains is about this command. It errs on the side of yes: the program counts
+/// wherever it lies, options may stand anywhere and be written together, and options before a subcommand
+/// do not hide it.
+pub(super) fn restrained(rule: &[String], words: &[String]) -> Fit {
+    let (Some((program, rule)), Some((name, words))) = (rule.split_first(), words.split_first())
+    else {
+        return Fit::No;
+    };
+    if is_unknown(name) {
+        return Fit::Maybe;
+    }
+    let is_program =
+        name == program || !program.contains('/') && base_name(name).eq_ignore_ascii_case(program);
+    if !is_program {
+        return Fit::No;
+    }
+    let (options, operands): (Vec<&String>, Vec<&String>) =
+        rule.iter().partition(|word| is_option(word));
+    options
+        .into_iter()
+        .map(|option| has_option(option, words))
+        .fold(has_operands(&operands, words), Fit::min)
+}
+
+/// Whether a rule that allows is about this command: it begins with exactly the rule's words.
+pub(super) fn allowed(rule: &[String], words: &[String]) -> bool {
+    let (Some((program, rule)), Some((name, words))) = (rule.split_first(), words.split_first())
+    else {
+        return false;
+    };
+    (name == program || program_name(name) == program) && words.starts_with(rule)
+}
+
+/// The name by which a program is known, if it lies where programs lie; else all of it.
+pub(super) fn program_name(word: &str) -> &str {
+    PROGRAM_FOLDERS
+        .iter()
+        .find_map(|folder| word.strip_prefix(folder))
+        .filter(|name| !name.contains('/'))
+        .unwrap_or(word)
+}
+
+/// The last part of a path.
+pub(super) fn base_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+pub(super) fn is_unknown(word: &str) -> bool {
+    word.contains(UNKNOWN)
+}
+
+pub(super) fn is_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-')
+}
+
+/// Whether these operands come first, in this order, not counting options and what may be their values.
+fn has_operands(operands: &[&String], words: &[String]) -> Fit {
+    let mut words = words.iter();
+    for operand in operands {
+        let mut may_be_value = false;
+        loop {
+            match words.next() {
+                None => return Fit::No,
+                Some(word) if is_unknown(word) => return Fit::Maybe,
+                Some(word) if word == *operand => break,
+                Some(word) if is_option(word) => may_be_value = !word.contains('='),
+                Some(_) if may_be_value => may_be_value = false,
+                Some(_) => return Fit::No,
+            }
+        }
+    }
+    Fit::Yes
+}
+
+fn has_option(option: &str, words: &[String]) -> Fit {
+    let letters = |word: &str| {
+        let letters = word.strip_prefix('-')?;
+        (!letters.starts_with('-')).then(|| letters.to_owned())
+    };
+    if let Some(wanted) = letters(option) {
+        let given: String = words.iter().filter_map(|it| letters(it)).collect();
+        if wanted.chars().all(|letter| given.contains(letter)) {
+            return Fit::Yes;
+        }
+    }
+    let fit = |word: &String| {
+        let name = word.split('=').next().unwrap_or(word);
+        // Many programs take the beginning of a long option for the whole.
+        let is_beginning = name.len() > 2 && name.starts_with("--") && option.starts_with(name);
+        if name == option {
+            Fit::Yes
+        } else if is_unknown(word) || is_beginning {
+            Fit::Maybe
+        } else {
+            Fit::No
+        }
+    };
+    words.iter().map(fit).max().unwrap_or(Fit::No)
+}

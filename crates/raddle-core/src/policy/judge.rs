@@ -1,0 +1,244 @@
+//! How an act is judged: the strictest of all that is said about it.
+
+use std::collections::BTreeSet;
+
+use super::command::Fit;
+use super::harmless::{is_bare_shell, is_harmless};
+use super::pins::network;
+use super::wrapper::through;
+use super::{Act, ActKind, Layer, Policy, Rule, Ruling, Script, Verdict};
+use crate::{ApprovalPolicy, Settings};
+
+/// What a ruling names if only the approval policy wants someone to be asked.
+pub(super) const APPROVAL_POLICY: &str = "approvalPolicy";
+
+/// What a ruling names if the act goes beyond the sandbox.
+const SANDBOX: &str = "sandbox";
+
+/// What a ruling names if someone said yes to this act for the session.
+const SESSION: &str = "session";
+
+/// What a ruling names if whoever runs the machine holds something else fast.
+const MANAGED: &str = "managed";
+
+/// A verdict and its grounds, before they are tied to an act.
+struct Said {
+    verdict: Verdict,
+    reason: String,
+    rule: String,
+}
+
+impl Policy {
+    /// What is said of an act in a thread with these settings, in which these digests have a yes for the
+    /// session.
+    pub fn judge(&self, act: &Act, settings: &Settings, granted: &BTreeSet<String>) -> Ruling {
+        let said = self.said(act, settings, granted);
+        let Said {
+            verdict,
+            reason,
+            rule,
+        } = said;
+        Ruling {
+            verdict,
+            reason,
+            rule,
+            digest: act.digest.clone(),
+        }
+    }
+
+    fn said(&self, act: &Act, settings: &Settings, granted: &BTreeSet<String>) -> Said {
+        if let Some(objection) = self.pins.objection(settings) {
+            return said(
+                Verdict::Deny,
+                &format!("It may not be: {objection}."),
+                MANAGED,
+            );
+        }
+        let restraint = self.restraint(&act.kind);
+        if let Some((rule, Fit::Yes)) = restraint
+            && rule.verdict == Verdict::Deny
+        {
+            return by_rule(rule, Verdict::Deny, "A rule forbids it.");
+        }
+        if granted.contains(&act.digest) {
+            return said(Verdict::Allow, "It was allowed for this session.", SESSION);
+        }
+        let by_restraint = restraint.map(|(rule, fit)| {
+            let why = match fit {
+                Fit::Yes => "A rule says to ask.",
+                _ => "A rule may be about it, which cannot be told before it runs.",
+            };
+            asked(by_rule(rule, Verdict::Ask, why), settings, "rules")
+        });
+        let within = match settings.approval {
+            _ if goes_beyond(&act.kind, settings) => self.beyond(&act.kind, settings),
+            ApprovalPolicy::Untrusted => self.untrusted(&act.kind),
+            _ => said(Verdict::Allow, "It stays in the sandbox.", APPROVAL_POLICY),
+        };
+        match by_restraint {
+            Some(it) if it.verdict >= within.verdict => it,
+            _ => within,
+        }
+    }
+
+    /// What is said of an act beyond the sandbox.
+    fn beyond(&self, act: &ActKind, settings: &Settings) -> Said {
+        let is_open = |rule: &Rule| {
+            rule.beyond && (rule.layer == Layer::Managed || !self.pins.always_fenced())
+        };
+        if let Some(rule) = self.permission(act, is_open, |_| false) {
+            return by_rule(rule, Verdict::Allow, "A rule allows it beyond the sandbox.");
+        }
+        let ask = said(Verdict::Ask, "It goes beyond the sandbox.", SANDBOX);
+        asked(ask, settings, "sandbox_approval")
+    }
+
+    /// What is said of an act within the sandbox where only what is known is trusted.
+    fn untrusted(&self, act: &ActKind) -> Said {
+        if is_known(act) {
+            return said(
+                Verdict::Allow,
+                "It is known to be harmless.",
+                APPROVAL_POLICY,
+            );
+        }
+        if let Some(rule) = self.permission(act, |_| true, is_harmless) {
+            return by_rule(rule, Verdict::Allow, "A rule allows it.");
+        }
+        said(
+            Verdict::Ask,
+            "It is not known to be harmless.",
+            APPROVAL_POLICY,
+        )
+    }
+
+    /// The rule that restrains this act most, and how surely it is about it.
+    fn restraint(&self, act: &ActKind) -> Option<(&Rule, Fit)> {
+        let restraining = self.rules.iter().filter(|it| it.verdict != Verdict::Allow);
+        restraining
+            .map(|rule| (rule, fit(rule, act)))
+            .filter(|(_, fit)| *fit != Fit::No)
+            // A rule that is surely meant goes before one that may be, and then the stricter.
+            .max_by_key(|(rule, fit)| (*fit == Fit::Yes && rule.verdict == Verdict::Deny, *fit))
+    }
+
+    /// A rule that allows this act, if everything in it is allowed by one or known otherwise.
+    fn permission(
+        &self,
+        act: &ActKind,
+        counts: impl Fn(&Rule) -> bool,
+        known: impl Fn(&[String]) -> bool,
+    ) -> Option<&Rule> {
+        let rules: Vec<&Rule> = self
+            .rules
+            .iter()
+            .filter(|it| it.verdict == Verdict::Allow && counts(it))
+            .collect();
+        let find = |is_about: &dyn Fn(&Rule) -> bool| rules.iter().copied().find(|it| is_about(it));
+        match act {
+            ActKind::Command { script, .. } => permitted_script(script, &rules, known),
+            ActKind::Write { paths, .. } => {
+                let found: Option<Vec<&Rule>> = paths
+                    .iter()
+                    .map(|path| find(&|it| it.is_about_write(path)))
+                    .collect();
+                found?.first().copied()
+            }
+            ActKind::Read { path } => find(&|it| it.is_about_read(path)),
+            ActKind::Connect { host } => find(&|it| it.is_about_host(host)),
+            ActKind::Tool { name } => find(&|it| it.is_about_tool(name)),
+        }
+    }
+}
+
+/// A rule that allows a script, if all of it is allowed. One that is not plain never is: nobody knows what
+/// else it does.
+fn permitted_script<'a>(
+    script: &Script,
+    rules: &[&'a Rule],
+    known: impl Fn(&[String]) -> bool,
+) -> Option<&'a Rule> {
+    if !script.plain {
+        return None;
+    }
+    let mut deciding = None;
+    for words in &script.commands {
+        // What a command runs that adds nothing to it stands in the script by itself.
+        let is_listed = |start: usize| script.commands.iter().any(|it| it == &words[start..]);
+        let is_seen_through = is_bare_shell(words)
+            || through(words).is_some_and(|it| it.neutral && is_listed(it.starts[0]));
+        if known(words) || is_seen_through {
+            continue;
+        }
+        let rule = rules.iter().find(|it| it.allows(words))?;
+        deciding.get_or_insert(*rule);
+    }
+    deciding
+}
+
+/// Whether nothing can come of it, whatever it is about.
+fn is_known(act: &ActKind) -> bool {
+    match act {
+        ActKind::Command { script, .. } => {
+            let commands = &script.commands;
+            script.plain && !commands.is_empty() && commands.iter().all(|it| is_harmless(it))
+        }
+        ActKind::Read { .. } => true,
+        ActKind::Write { .. } | ActKind::Connect { .. } | ActKind::Tool { .. } => false,
+    }
+}
+
+fn fit(rule: &Rule, act: &ActKind) -> Fit {
+    let is_about = match act {
+        ActKind::Command { script, .. } => return rule.restrains(script),
+        ActKind::Write { paths, .. } => paths.iter().any(|path| rule.is_about_write(path)),
+        ActKind::Read { path } => rule.is_about_read(path),
+        ActKind::Connect { host } => rule.is_about_host(host),
+        ActKind::Tool { name } => rule.is_about_tool(name),
+    };
+    if is_about { Fit::Yes } else { Fit::No }
+}
+
+fn goes_beyond(act: &ActKind, settings: &Settings) -> bool {
+    match act {
+        ActKind::Command { beyond, .. } | ActKind::Write { beyond, .. } => *beyond,
+        ActKind::Connect { .. } => !network(&settings.sandbox),
+        ActKind::Read { .. } | ActKind::Tool { .. } => false,
+    }
+}
+
+/// Someone is asked, unless nobody is to be asked about this kind of question: then it is a no.
+fn asked(ask: Said, settings: &Settings, kind: &str) -> Said {
+    let may_ask = match &settings.approval {
+        ApprovalPolicy::Untrusted | ApprovalPolicy::OnRequest => true,
+        ApprovalPolicy::Never => false,
+        ApprovalPolicy::Granular(kinds) => {
+            let kinds = kinds.get("granular").unwrap_or(kinds);
+            kinds.get(kind).and_then(serde_json::Value::as_bool) == Some(true)
+        }
+    };
+    if may_ask {
+        return ask;
+    }
+    Said {
+        verdict: Verdict::Deny,
+        reason: format!("{} Nobody is asked here.", ask.reason),
+        ..ask
+    }
+}
+
+fn by_rule(rule: &Rule, verdict: Verdict, why: &str) -> Said {
+    said(
+        verdict,
+        rule.reason.as_deref().unwrap_or(why),
+        &rule.to_string(),
+    )
+}
+
+fn said(verdict: Verdict, reason: &str, rule: &str) -> Said {
+    Said {
+        verdict,
+        reason: reason.to_owned(),
+        rule: rule.to_owned(),
+    }
+}

@@ -1,0 +1,166 @@
+//! What whoever runs the machine holds fast, whatever users and clients want.
+
+use super::Unattended;
+use crate::{ApprovalPolicy, Sandbox, Settings};
+
+/// What is held fast. Nothing by default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pins {
+    /// The approval policies that threads may have; all if nothing is said.
+    pub approvals: Option<Vec<ApprovalKind>>,
+    /// The sandboxes that threads may have; all if nothing is said.
+    pub sandboxes: Option<Vec<SandboxKind>>,
+    /// Whether no thread may use the network.
+    pub network_off: bool,
+    /// What happens where nobody answers.
+    pub unattended: Option<Unattended>,
+}
+
+/// An approval policy without its details.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalKind {
+    /// `untrusted`
+    Untrusted,
+    /// `on-request`
+    OnRequest,
+    /// `granular`
+    Granular,
+    /// `never`
+    Never,
+}
+
+/// A sandbox without its details.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SandboxKind {
+    /// `read-only`
+    ReadOnly,
+    /// `workspace-write`
+    WorkspaceWrite,
+    /// `danger-full-access`
+    FullAccess,
+    /// `external`
+    External,
+}
+
+impl ApprovalKind {
+    /// All, and their names in files.
+    pub const ALL: [(Self, &str); 4] = [
+        (Self::Untrusted, "untrusted"),
+        (Self::OnRequest, "on-request"),
+        (Self::Granular, "granular"),
+        (Self::Never, "never"),
+    ];
+
+    fn of(policy: &ApprovalPolicy) -> Self {
+        match policy {
+            ApprovalPolicy::Untrusted => Self::Untrusted,
+            ApprovalPolicy::OnRequest => Self::OnRequest,
+            ApprovalPolicy::Granular(_) => Self::Granular,
+            ApprovalPolicy::Never => Self::Never,
+        }
+    }
+}
+
+impl SandboxKind {
+    /// All, and their names in files.
+    pub const ALL: [(Self, &str); 4] = [
+        (Self::ReadOnly, "read-only"),
+        (Self::WorkspaceWrite, "workspace-write"),
+        (Self::FullAccess, "danger-full-access"),
+        (Self::External, "external"),
+    ];
+
+    fn of(sandbox: &Sandbox) -> Self {
+        match sandbox {
+            Sandbox::ReadOnly { .. } => Self::ReadOnly,
+            Sandbox::WorkspaceWrite { .. } => Self::WorkspaceWrite,
+            Sandbox::FullAccess => Self::FullAccess,
+            Sandbox::External { .. } => Self::External,
+        }
+    }
+}
+
+impl Pins {
+    /// These and those of another file. What either holds fast stays so.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            approvals: both(self.approvals, other.approvals),
+            sandboxes: both(self.sandboxes, other.sandboxes),
+            network_off: self.network_off || other.network_off,
+            unattended: match (self.unattended, other.unattended) {
+                (Some(a), Some(b)) => Some(a.stricter(b)),
+                (a, b) => a.or(b),
+            },
+        }
+    }
+
+    /// What is wrong with a thread's settings, and what to do; nothing if they may be.
+    pub fn objection(&self, settings: &Settings) -> Option<String> {
+        let approval = ApprovalKind::of(&settings.approval);
+        let sandbox = SandboxKind::of(&settings.sandbox);
+        if let Some(list) = &self.approvals
+            && !list.contains(&approval)
+        {
+            return Some(not_listed(
+                "approval policy",
+                &ApprovalKind::ALL,
+                approval,
+                list,
+            ));
+        }
+        if let Some(list) = &self.sandboxes
+            && !list.contains(&sandbox)
+        {
+            return Some(not_listed("sandbox", &SandboxKind::ALL, sandbox, list));
+        }
+        if self.network_off && network(&settings.sandbox) {
+            return Some(
+                "the managed policy keeps the network off; choose a sandbox without it".to_owned(),
+            );
+        }
+        None
+    }
+
+    /// Whether the operator wants a sandbox in every case.
+    pub(super) fn always_fenced(&self) -> bool {
+        let open = SandboxKind::FullAccess;
+        self.sandboxes
+            .as_ref()
+            .is_some_and(|it| !it.contains(&open))
+    }
+}
+
+/// Whether commands in this sandbox may use the network.
+pub(super) fn network(sandbox: &Sandbox) -> bool {
+    match sandbox {
+        Sandbox::FullAccess => true,
+        Sandbox::ReadOnly { network }
+        | Sandbox::WorkspaceWrite { network, .. }
+        | Sandbox::External { network } => *network,
+    }
+}
+
+fn both<T: PartialEq>(a: Option<Vec<T>>, b: Option<Vec<T>>) -> Option<Vec<T>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.into_iter().filter(|it| b.contains(it)).collect()),
+        (a, b) => a.or(b),
+    }
+}
+
+fn not_listed<T: PartialEq>(what: &str, names: &[(T, &str)], it: T, list: &[T]) -> String {
+    let name = |wanted: &T| {
+        names
+            .iter()
+            .find(|(it, _)| it == wanted)
+            .map_or("", |it| it.1)
+    };
+    let list: Vec<&str> = list.iter().map(name).collect();
+    let list = match list[..] {
+        [] => "it allows none".to_owned(),
+        _ => format!("choose one of: {}", list.join(", ")),
+    };
+    format!(
+        "the managed policy does not allow the {what} {}; {list}",
+        name(&it)
+    )
+}

@@ -1,0 +1,44 @@
+//! A command that the user runs: in the turn that runs, beside whatever that does, or in a turn of its own.
+//! Nobody is asked about it, and the model reads of it with its next call.
+
+use super::{Decision, Thread, item_text};
+use crate::{
+    CommandRun, CommandSource, Event, Gate, ItemBody, ItemStarted, Outcome, Refusal, RunShell,
+    Timestamp, TurnKind, TurnStarted,
+};
+
+pub(super) fn decide(thread: &Thread, it: RunShell, now: Timestamp) -> Result<Decision, Refusal> {
+    let mut bodies = Vec::new();
+    let (turn, outcome) = match &thread.turn {
+        Some(turn) if turn.stopping.is_some() || turn.failed.is_some() => {
+            return Err(Refusal::TurnStopping);
+        }
+        Some(turn) => {
+            let turn = turn.id.clone();
+            (turn.clone(), Outcome::Joined { turn })
+        }
+        None => {
+            let started = TurnStarted {
+                turn: it.turn.clone(),
+                kind: TurnKind::Shell,
+                principal: it.principal,
+                root: None,
+                output_schema: None,
+            };
+            bodies.push(Event::TurnStarted(started).into());
+            (it.turn.clone(), Outcome::Started { turn: it.turn })
+        }
+    };
+    let command = CommandRun {
+        source: CommandSource::User,
+        ..it.command
+    };
+    let started = ItemStarted {
+        turn,
+        item: item_text::fresh(it.item, ItemBody::Command(command), now),
+        gate: Some(Gate::Open),
+        ruling: None,
+    };
+    bodies.push(Event::ItemStarted(started).into());
+    Ok(Decision { bodies, outcome })
+}

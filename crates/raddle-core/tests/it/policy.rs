@@ -1,0 +1,470 @@
+//! What is said of acts: which rule decides, and who is asked.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use raddle_core::policy::{
+    Act, ActKind, Amendment, ApprovalKind, AtDeadline, HostPattern, Layer, PathPattern, Pins,
+    Policy, Rule, Ruling, SandboxKind, Script, Subject, Unattended, Verdict, proposed,
+};
+use raddle_core::{ApprovalPolicy, Sandbox, Settings};
+use serde_json::json;
+
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// A rule in one line: `deny command rm`, `allow beyond write /a`, `ask managed host *.example.com`.
+fn rule(line: &str) -> Rule {
+    let mut words = words(line);
+    let verdict = match words.remove(0).as_str() {
+        "allow" => Verdict::Allow,
+        "ask" => Verdict::Ask,
+        "deny" => Verdict::Deny,
+        other => panic!("{other}"),
+    };
+    let mut take = |word: &str| {
+        let is_it = words[0] == word;
+        if is_it {
+            words.remove(0);
+        }
+        is_it
+    };
+    let (beyond, managed) = (take("beyond"), take("managed"));
+    let kind = words.remove(0);
+    let rest = words.join(" ");
+    Rule {
+        layer: if managed { Layer::Managed } else { Layer::User },
+        subject: match kind.as_str() {
+            "command" => Subject::Command(words),
+            "write" => Subject::Write(PathPattern::parse(&rest).expect("a good one")),
+            "read" => Subject::Read(PathPattern::parse(&rest).expect("a good one")),
+            "host" => Subject::Host(HostPattern::parse(&rest).expect("a good one")),
+            "tool" => Subject::Tool(rest),
+            other => panic!("{other}"),
+        },
+        verdict,
+        beyond,
+        reason: None,
+    }
+}
+
+fn script(line: &str) -> Script {
+    let is_plain = !line.starts_with('~');
+    let line = line.trim_start_matches('~').trim();
+    Script {
+        line: line.to_owned(),
+        commands: line
+            .split(';')
+            .map(|it| words(&it.replace('?', "\0")))
+            .collect(),
+        plain: is_plain,
+    }
+}
+
+/// An act in one line: `run ls ; git push`, `run beyond ls`, `run ~ ls` for what is not plain, `write /a /b`,
+/// `read /a`, `connect host`, `call name`.
+fn act(line: &str) -> Act {
+    let (kind, rest) = line.split_once(' ').expect("two words");
+    let (beyond, rest) = match rest.strip_prefix("beyond ") {
+        Some(rest) => (true, rest),
+        None => (false, rest),
+    };
+    let kind = match kind {
+        "run" => ActKind::Command {
+            script: script(rest),
+            cwd: "/w".to_owned(),
+            beyond,
+        },
+        "write" => ActKind::Write {
+            paths: words(rest),
+            beyond,
+        },
+        "read" => ActKind::Read {
+            path: rest.to_owned(),
+        },
+        "connect" => ActKind::Connect {
+            host: rest.to_owned(),
+        },
+        "call" => ActKind::Tool {
+            name: rest.to_owned(),
+        },
+        other => panic!("{other}"),
+    };
+    Act {
+        kind,
+        digest: format!("digest of {line}"),
+        why: None,
+    }
+}
+
+fn approval(name: &str) -> ApprovalPolicy {
+    match name {
+        "untrusted" => ApprovalPolicy::Untrusted,
+        "on-request" => ApprovalPolicy::OnRequest,
+        "never" => ApprovalPolicy::Never,
+        "granular" => ApprovalPolicy::Granular(json!({"sandbox_approval": true, "rules": true})),
+        "no-rules" => ApprovalPolicy::Granular(json!({"sandbox_approval": true, "rules": false})),
+        "no-sandbox" => ApprovalPolicy::Granular(json!({"rules": true})),
+        other => panic!("{other}"),
+    }
+}
+
+fn settings(approval_name: &str) -> Settings {
+    Settings {
+        approval: approval(approval_name),
+        ..Settings::default()
+    }
+}
+
+fn policy(rules: &[&str]) -> Policy {
+    Policy {
+        rules: rules.iter().map(|it| rule(it)).collect(),
+        ..Policy::default()
+    }
+}
+
+fn judged(rules: &[&str], approval: &str, line: &str) -> Ruling {
+    policy(rules).judge(&act(line), &settings(approval), &BTreeSet::new())
+}
+
+/// Each line: rules, approval policy, act, what is said, and what decided.
+#[test]
+fn acts_are_judged_as_written_down() {
+    let text = include_str!("policy/acts.txt");
+    let mut count = 0;
+    for line in text
+        .lines()
+        .filter(|it| !it.is_empty() && !it.starts_with('#'))
+    {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [rules, approval, act, expected] = cells[..] else {
+            panic!("not four cells: {line}");
+        };
+        let rules: Vec<&str> = rules
+            .split(',')
+            .map(str::trim)
+            .filter(|it| !it.is_empty())
+            .collect();
+        let ruling = judged(&rules, approval, act);
+        let found = format!("{:?} by {}", ruling.verdict, ruling.rule).replace('\0', "?");
+        assert_eq!(found, expected, "{line}");
+        count += 1;
+    }
+    assert!(count >= 60, "only {count} lines");
+}
+
+#[test]
+fn a_yes_for_the_session_is_for_this_act_and_stops_at_a_rule_that_forbids() {
+    let granted = BTreeSet::from(["digest of run beyond touch x".to_owned()]);
+    let judge = |rules: &[&str], line: &str| {
+        let ruling = policy(rules).judge(&act(line), &settings("on-request"), &granted);
+        (ruling.verdict, ruling.rule)
+    };
+    let session = (Verdict::Allow, "session".to_owned());
+    assert_eq!(judge(&[], "run beyond touch x"), session);
+    assert_eq!(judge(&["ask command touch"], "run beyond touch x"), session);
+    assert_eq!(
+        judge(&["deny command touch"], "run beyond touch x").0,
+        Verdict::Deny
+    );
+    assert_eq!(judge(&[], "run beyond touch y").0, Verdict::Ask);
+}
+
+#[test]
+fn what_the_operator_holds_fast_stays() {
+    let pins = Pins {
+        approvals: Some(vec![ApprovalKind::Untrusted, ApprovalKind::OnRequest]),
+        sandboxes: Some(vec![SandboxKind::ReadOnly, SandboxKind::WorkspaceWrite]),
+        network_off: true,
+        unattended: Some(Unattended::Deny { after_ms: 5 }),
+    };
+    let policy = Policy {
+        pins,
+        unattended: Some(Unattended::Allow { after_ms: 1 }),
+        ..policy(&["allow beyond command make"])
+    };
+    let with = |approval: &str, sandbox: Sandbox| Settings {
+        sandbox,
+        ..settings(approval)
+    };
+    let said = |settings: &Settings| policy.pins.objection(settings);
+    let closed = Sandbox::ReadOnly { network: false };
+    assert_eq!(said(&with("on-request", closed.clone())), None);
+    assert_eq!(
+        said(&with("never", closed)).as_deref(),
+        Some(
+            "the managed policy does not allow the approval policy never; choose one of: untrusted, on-request"
+        )
+    );
+    assert_eq!(
+        said(&with("on-request", Sandbox::FullAccess)).as_deref(),
+        Some(
+            "the managed policy does not allow the sandbox danger-full-access; choose one of: read-only, workspace-write"
+        )
+    );
+    let online = with("on-request", Sandbox::ReadOnly { network: true });
+    assert_eq!(
+        said(&online).as_deref(),
+        Some("the managed policy keeps the network off; choose a sandbox without it")
+    );
+    let ruling = policy.judge(&act("run ls"), &online, &BTreeSet::new());
+    assert_eq!(
+        (ruling.verdict, ruling.rule.as_str()),
+        (Verdict::Deny, "managed")
+    );
+    // The user's rule does not lead out of a sandbox that the operator wants.
+    let beyond = policy.judge(
+        &act("run beyond make x"),
+        &settings("on-request"),
+        &BTreeSet::new(),
+    );
+    assert_eq!(beyond.verdict, Verdict::Ask);
+    assert_eq!(policy.unattended(), Unattended::Deny { after_ms: 5 });
+}
+
+#[test]
+fn a_further_file_of_the_operator_only_tightens() {
+    let some = |approvals: &[ApprovalKind], after_ms| Pins {
+        approvals: Some(approvals.to_vec()),
+        unattended: Some(Unattended::Deny { after_ms }),
+        ..Pins::default()
+    };
+    let first = some(&[ApprovalKind::Untrusted, ApprovalKind::OnRequest], 9);
+    let second = Pins {
+        network_off: true,
+        ..some(&[ApprovalKind::OnRequest, ApprovalKind::Never], 3)
+    };
+    let expected = Pins {
+        network_off: true,
+        ..some(&[ApprovalKind::OnRequest], 3)
+    };
+    assert_eq!(first.clone().and(second.clone()), expected);
+    assert_eq!(second.and(first.clone()), expected);
+    assert_eq!(first.clone().and(Pins::default()), first);
+    let allow = Unattended::Allow { after_ms: 1 };
+    assert_eq!(allow.stricter(Unattended::Park), Unattended::Park);
+}
+
+#[test]
+fn at_the_deadline_only_what_the_sandbox_holds_is_allowed() {
+    let ask = |rules: &[&str], line: &str| judged(rules, "untrusted", line);
+    let fenced = ask(&[], "run touch x");
+    let beyond = ask(&[], "run beyond touch x");
+    let by_rule = ask(&["ask command touch"], "run touch x");
+    let allow = Unattended::Allow { after_ms: 1 };
+    assert_eq!(allow.at_deadline(&fenced), AtDeadline::Accept);
+    assert_eq!(allow.at_deadline(&beyond), AtDeadline::Decline);
+    assert_eq!(allow.at_deadline(&by_rule), AtDeadline::Decline);
+    let webhook = Unattended::Webhook {
+        after_ms: 1,
+        url: "https://example.com".to_owned(),
+    };
+    for ruling in [&fenced, &beyond, &by_rule] {
+        let deny = Unattended::Deny { after_ms: 1 };
+        assert_eq!(deny.at_deadline(ruling), AtDeadline::Decline);
+        assert_eq!(Unattended::Park.at_deadline(ruling), AtDeadline::Wait);
+        assert_eq!(webhook.at_deadline(ruling), AtDeadline::Post);
+    }
+    assert_eq!(Unattended::Park.after_ms(), None);
+}
+
+#[test]
+fn an_answer_makes_a_rule_unless_it_would_allow_everything() {
+    let good = [
+        "git push",
+        "touch /home/user/x",
+        "cargo test",
+        "npm install",
+        "npm run build",
+        "make all",
+        "python3 x.py",
+        "./run.sh",
+        "docker ps",
+        "rm build.log",
+    ];
+    for line in good {
+        let answer =
+            json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": words(line)}});
+        let amendment = Amendment::of_answer(&answer).expect("a good one");
+        assert_eq!(amendment.words(), words(line));
+        assert!(!amendment.rule().beyond);
+        assert_eq!(proposed(&script(line)), words(line), "{line}");
+    }
+    let wide = [
+        "bash",
+        "bash -c",
+        "sh -lc",
+        "/bin/bash",
+        "zsh x.sh",
+        "python",
+        "python3",
+        "python3 -c",
+        "python3.12 -m",
+        "node -e",
+        "perl -e",
+        "sudo",
+        "sudo apt",
+        "env",
+        "env A=b",
+        "nice",
+        "timeout 5",
+        "nohup make",
+        "xargs",
+        "xargs rm",
+        "git",
+        "git -c",
+        "npm",
+        "npm exec",
+        "npx",
+        "npx thing",
+        "docker run",
+        "docker exec",
+        "eval",
+        "ssh host",
+        "rm",
+        "rm -rf",
+        "find",
+        "busybox",
+        "busybox sh",
+        "command",
+        "exec",
+        "time",
+    ];
+    for line in wide {
+        let refused = Amendment::new(words(line))
+            .expect_err("too wide")
+            .to_string();
+        assert!(
+            refused.contains("would allow everything"),
+            "{line}: {refused}"
+        );
+        assert_eq!(proposed(&script(line)), Vec::<String>::new(), "{line}");
+    }
+    for bad in [
+        vec![],
+        vec![String::new()],
+        vec!["a\nb".to_owned()],
+        vec!["a".to_owned(); 65],
+    ] {
+        assert!(Amendment::new(bad).is_err());
+    }
+    for bad in [
+        json!({}),
+        json!({"execpolicy_amendment": "git push"}),
+        json!({"execpolicy_amendment": [1]}),
+    ] {
+        assert!(Amendment::of_answer(&bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn what_is_proposed_is_the_one_command_that_is_not_known() {
+    let cases = [
+        ("touch /home/user/x ; echo y", "touch /home/user/x"),
+        ("cd a ; cargo test ; ls", "cargo test"),
+        ("timeout 5 cargo test ; cargo test", "cargo test"),
+        ("bash -lc ; cargo test", "cargo test"),
+        ("touch a ; touch b", ""),
+        ("ls", ""),
+        ("~ touch a", ""),
+    ];
+    for (line, expected) in cases {
+        assert_eq!(proposed(&script(line)).join(" "), expected, "{line}");
+    }
+}
+
+#[test]
+fn patterns_of_paths_hosts_and_names() {
+    let paths = [
+        ("/a/b", "/a/b", true),
+        ("/a/b", "/a/b/c/d", true),
+        ("/a/b", "/a/bc", false),
+        ("/a/b", "/a", false),
+        ("/a/*", "/a/b", true),
+        ("/a/*.rs", "/a/b.rs", true),
+        ("/a/*.rs", "/a/b/c.rs", false),
+        ("/a/?.rs", "/a/b.rs", true),
+        ("/a/?.rs", "/a/bb.rs", false),
+        ("**/.env", "/.env", true),
+        ("**/.env", "/a/b/.env", true),
+        ("**/.env", "/a/.env.local", false),
+        ("/a/**/x", "/a/x", true),
+        ("/a/**/x", "/a/b/c/x", true),
+        ("/a/**/x", "/b/x", false),
+        ("/a/b", "/a/c/../b", true),
+        ("/a/b", "/a/b/../c", false),
+        ("/a//b/.", "/a/b", true),
+        ("**", "/anything", true),
+    ];
+    for (pattern, path, expected) in paths {
+        let fits = PathPattern::parse(pattern).expect("a good one").fits(path);
+        assert_eq!(fits, expected, "{pattern} {path}");
+    }
+    for bad in ["a", "", "./a", "*", "../a", "/a/../b"] {
+        assert!(PathPattern::parse(bad).is_err(), "{bad}");
+    }
+    let hosts = [
+        ("example.com", "EXAMPLE.com.", true),
+        ("example.com", "a.example.com", false),
+        ("*.example.com", "a.b.example.com", true),
+        ("*.example.com", "example.com", false),
+        ("*.example.com", "badexample.com", false),
+        ("*", "anything", true),
+        ("10.0.0.1", "10.0.0.1", true),
+        ("::1", "[::1]", true),
+    ];
+    for (pattern, host, expected) in hosts {
+        let fits = HostPattern::parse(pattern).expect("a good one").fits(host);
+        assert_eq!(fits, expected, "{pattern} {host}");
+    }
+    for bad in ["", "*.", "a*b", "http://a", "a/b", "a b"] {
+        assert!(HostPattern::parse(bad).is_err(), "{bad}");
+    }
+}
+
+const RULES: [&str; 7] = [
+    "deny command rm",
+    "deny command git push --force",
+    "ask command git push",
+    "ask command curl",
+    "allow command cargo test",
+    "allow beyond command make",
+    "allow command git",
+];
+
+const COMMANDS: [&str; 11] = [
+    "rm x",
+    "git push",
+    "git push -f",
+    "git push --force",
+    "git ?",
+    "curl x",
+    "cargo test",
+    "make",
+    "ls",
+    "touch x",
+    "?",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// One command more, or one that is not plain, is never judged more loosely, whatever the rules are.
+    #[test]
+    fn one_more_command_never_loosens(
+        rules in prop::sample::subsequence(&RULES[..], 0..RULES.len()),
+        commands in prop::collection::vec(prop::sample::select(&COMMANDS[..]), 1..8),
+        more in prop::sample::select(&COMMANDS[..]),
+        beyond in any::<bool>(),
+        approval in prop::sample::select(&["untrusted", "on-request", "never", "granular", "no-rules", "no-sandbox"][..]),
+    ) {
+        let beyond = if beyond { "beyond " } else { "" };
+        let few = commands.join(" ; ");
+        let verdict = |line: &str| judged(&rules, approval, &format!("run {beyond}{line}")).verdict;
+        let longer = [format!("{few} ; {more}"), format!("{more} ; {few}"), format!("~ {few}")];
+        for longer in &longer {
+            prop_assert!(verdict(longer) >= verdict(&few), "{}", longer);
+        }
+    }
+}

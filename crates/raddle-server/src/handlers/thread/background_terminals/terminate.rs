@@ -1,0 +1,24 @@
+//! `thread/backgroundTerminals/terminate`: end one command that a thread's turn left running.
+
+use std::sync::Arc;
+
+use raddle_protocol::ThreadBackgroundTerminalsTerminateResponse;
+use raddle_protocol::methods::ThreadBackgroundTerminalsTerminate;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadBackgroundTerminalsTerminate>) {
+    let Call { params, reply, .. } = call;
+    let threads = rooms.threads.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let ended = threads
+            .peek(id)
+            .await
+            .map(|_| ThreadBackgroundTerminalsTerminateResponse {
+                terminated: threads.end_terminal(id, Some(&params.process_id)),
+            });
+        reply.finish(ended.map_err(|error| threads::refused(id, error)));
+    });
+}

@@ -1,0 +1,43 @@
+//! `thread/shellCommand`: run a command of the user's.
+
+use std::sync::Arc;
+
+use raddle_agent::{Ordered, UsersLine};
+use raddle_protocol::ThreadShellCommandResponse;
+use raddle_protocol::methods::ThreadShellCommand;
+
+use crate::call::Call;
+use crate::rooms::{Rooms, threads};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadShellCommand>) {
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
+    if params.command.trim().is_empty() {
+        return reply.error(WireError::Refused("command must not be empty".into()));
+    }
+    let time_ms_max = match params.timeout_ms.map(u64::try_from).transpose() {
+        Ok(time) => time,
+        Err(_) => {
+            let why = "timeoutMs must not be negative";
+            return reply.error(WireError::Refused(why.into()));
+        }
+    };
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let id = params.thread_id;
+        let line = UsersLine {
+            line: params.command,
+            time_ms_max,
+            principal: threads::principal(&session),
+        };
+        let answer = move |done: Ordered<'_>| {
+            let begun = done.map(|_| ThreadShellCommandResponse {});
+            reply.finish(begun.map_err(|error| threads::refused(id, error)));
+        };
+        rooms.threads.run_shell(id, line, answer).await;
+    });
+}

@@ -1,0 +1,8 @@
+//! `thread/shellCommand`.
+
+use crate::client::play;
+
+#[tokio::test]
+async fn conversation() {
+    play("thread/shell_command").await;
+}

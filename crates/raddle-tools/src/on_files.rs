@@ -1,0 +1,238 @@
+//! Calls that read or change files: what they would do, judged by what they lead to, and how it is done.
+
+use std::path::{Path, PathBuf};
+
+use raddle_core::policy::{Act, ActKind};
+use raddle_core::ports::{Job, Meant, Ran};
+use raddle_core::{Call, ImageView, ItemBody, ItemStatus, Output, Patch, Settings, Tool};
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use crate::arguments;
+use crate::command;
+use crate::files::{
+    EditFile, ListFiles, Planned, ReadFile, Roots, SearchFiles, TurnDiff, ViewImage, WriteFile,
+};
+use crate::patch;
+use crate::registry::Inner;
+
+/// The longest diff of a turn that is told.
+const DIFF_BYTES_MAX: usize = 1 << 20;
+
+/// A call about files.
+pub(crate) struct OnFiles {
+    what: What,
+    /// Where relative paths begin.
+    cwd: PathBuf,
+}
+
+enum What {
+    Read(ReadFile),
+    List(ListFiles),
+    Search(SearchFiles),
+    View(ViewImage),
+    Write(WriteFile),
+    Edit(EditFile),
+    Patch(String),
+}
+
+#[derive(Deserialize)]
+struct ApplyPatch {
+    #[serde(alias = "patch")]
+    input: String,
+}
+
+impl OnFiles {
+    /// What a call is about; nothing if it is no call of such a tool.
+    pub(crate) fn of(settings: &Settings, call: &Call) -> Option<Result<Self, String>> {
+        let what = match call.tool.as_str() {
+            "read_file" => arguments::read(call).map(What::Read),
+            "list_files" => arguments::read(call).map(What::List),
+            "search_files" => arguments::read(call).map(What::Search),
+            "view_image" => arguments::read(call).map(What::View),
+            "write_file" => arguments::read(call).map(What::Write),
+            "edit_file" => arguments::read(call).map(What::Edit),
+            "apply_patch" if call.freeform => Ok(What::Patch(call.arguments.clone())),
+            "apply_patch" => arguments::read(call).map(|it: ApplyPatch| What::Patch(it.input)),
+            _ => return None,
+        };
+        let cwd = PathBuf::from(&settings.cwd);
+        Some(what.map(|what| Self { what, cwd }))
+    }
+
+    /// A patch that was handed to a shell.
+    pub(crate) fn patch(text: String, cwd: PathBuf) -> Self {
+        let what = What::Patch(text);
+        Self { what, cwd }
+    }
+
+    /// What it would do. It looks at the disk, and may wait for it.
+    pub(crate) fn meant(
+        &self,
+        settings: &Settings,
+        own: &[PathBuf],
+        name: &str,
+    ) -> (ItemBody, Meant) {
+        let name = name.to_owned();
+        let shown = match &self.what {
+            What::View(it) => ItemBody::ImageView(ImageView {
+                path: self.absolute(&it.path),
+            }),
+            _ => ItemBody::Tool(Tool { name }),
+        };
+        if let Some(path) = self.reads() {
+            let whole = json!(["read", path, settings.sandbox]).to_string();
+            let act = Act {
+                digest: hex(&Sha256::digest(whole)),
+                why: None,
+                kind: ActKind::Read { path },
+            };
+            return (shown, Meant::Act(act));
+        }
+        let roots = match self.roots(settings, own) {
+            Ok(roots) => roots,
+            Err(why) => return (shown, Meant::Refused(why)),
+        };
+        match self.plan(&roots) {
+            Ok(planned) => {
+                let changes = planned.changes();
+                let act = Act {
+                    digest: planned.digest(),
+                    why: None,
+                    kind: ActKind::Write {
+                        paths: planned.paths(),
+                        beyond: planned.is_beyond(),
+                    },
+                };
+                (ItemBody::Patch(Patch { changes }), Meant::Act(act))
+            }
+            Err(why) => (shown, Meant::Refused(why)),
+        }
+    }
+
+    /// The path that it reads, if it only reads.
+    fn reads(&self) -> Option<String> {
+        let path = match &self.what {
+            What::Read(it) => Some(it.path.as_str()),
+            What::View(it) => Some(it.path.as_str()),
+            What::List(it) => it.path.as_deref(),
+            What::Search(it) => it.path.as_deref(),
+            What::Write(_) | What::Edit(_) | What::Patch(_) => return None,
+        };
+        Some(self.absolute(path.unwrap_or_default()))
+    }
+
+    fn absolute(&self, path: &str) -> String {
+        let path = match path {
+            "" | "." => self.cwd.clone(),
+            path => self.cwd.join(path),
+        };
+        path.display().to_string()
+    }
+
+    fn roots(&self, settings: &Settings, own: &[PathBuf]) -> Result<Roots, String> {
+        let policy = command::policy(settings, own)?;
+        Roots::new(&self.cwd, &policy).map_err(|error| error.to_string())
+    }
+
+    fn plan(&self, roots: &Roots) -> Result<Planned, String> {
+        match &self.what {
+            What::Write(it) => it.plan(roots).map_err(|error| error.to_string()),
+            What::Edit(it) => it.plan(roots).map_err(|error| error.to_string()),
+            What::Patch(text) => patch::plan(roots, text).map_err(|error| error.to_string()),
+            What::Read(_) | What::List(_) | What::Search(_) | What::View(_) => {
+                Err("This call writes nothing.".to_owned())
+            }
+        }
+    }
+
+    /// Does it, if it is what was allowed. It may wait for the disk.
+    pub(crate) fn run(&self, inner: &Inner, job: Job) -> Ran {
+        let body = job.item.body.clone();
+        match self.reads() {
+            Some(_) => match self.roots(&job.settings, &inner.own) {
+                Ok(roots) => self.read(&roots, body),
+                Err(why) => failed(body, &why),
+            },
+            None => self.write(inner, &job, body),
+        }
+    }
+
+    fn read(&self, roots: &Roots, body: ItemBody) -> Ran {
+        let said = match &self.what {
+            What::Read(it) => it.run(roots),
+            What::List(it) => it.run(roots),
+            What::Search(it) => it.run(roots),
+            What::View(it) => {
+                return match it.run(roots) {
+                    Ok(picture) => {
+                        let output = Output::text(format!("The picture {}.", picture.path));
+                        Ran {
+                            pictures: vec![picture.bytes],
+                            ..Ran::new(ItemStatus::Completed, body, output)
+                        }
+                    }
+                    Err(error) => failed(body, &error.to_string()),
+                };
+            }
+            What::Write(_) | What::Edit(_) | What::Patch(_) => Ok(String::new()),
+        };
+        match said {
+            Ok(text) => Ran::new(ItemStatus::Completed, body, Output::text(text)),
+            Err(error) => failed(body, &error.to_string()),
+        }
+    }
+
+    fn write(&self, inner: &Inner, job: &Job, body: ItemBody) -> Ran {
+        let roots = match self.roots(&job.settings, &inner.own) {
+            Ok(roots) => roots,
+            Err(why) => return failed(body, &why),
+        };
+        let planned = match self.plan(&roots) {
+            Ok(planned) => planned,
+            Err(why) => return failed(body, &why),
+        };
+        if job.digest.as_deref() != Some(&planned.digest()) {
+            return failed(
+                body,
+                "Nothing was written: what would change is no longer what was allowed. Look again, and call again.",
+            );
+        }
+        match planned.apply(&roots) {
+            Ok(applied) => {
+                let changes = applied.changes;
+                let body = ItemBody::Patch(Patch { changes });
+                let diff = inner.diffs.changed(job, &planned);
+                Ran {
+                    diff: Some(diff),
+                    ..Ran::new(ItemStatus::Completed, body, Output::text(applied.summary))
+                }
+            }
+            Err(error) => failed(body, &error.to_string()),
+        }
+    }
+}
+
+/// The diff of a turn with this in it.
+pub(crate) fn told(diff: &TurnDiff) -> String {
+    let mut text = diff.text();
+    if text.len() > DIFF_BYTES_MAX {
+        let whole = text.len();
+        text.truncate(text.floor_char_boundary(DIFF_BYTES_MAX));
+        text.push_str(&format!("\n… of {whole} bytes\n"));
+    }
+    text
+}
+
+pub(crate) fn base(job: &Job) -> &Path {
+    Path::new(&job.settings.cwd)
+}
+
+fn failed(body: ItemBody, why: &str) -> Ran {
+    Ran::new(ItemStatus::Failed, body, Output::failure(why))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,155 @@
+//! What a word of a script is once the shell has read it, as far as that is known before it runs.
+
+use raddle_core::policy::UNKNOWN;
+use tree_sitter::Node;
+
+/// The word that a node stands for. It holds [`UNKNOWN`] where it depends on what happens.
+pub(super) fn word(node: Node<'_>, text: &str) -> String {
+    let mut out = String::new();
+    add(node, text, &mut out);
+    out
+}
+
+fn add(node: Node<'_>, text: &str, out: &mut String) {
+    let raw = &text[node.byte_range()];
+    match node.kind() {
+        // The one word with braces that everyone writes, and that stays as it is.
+        _ if raw == "{}" => out.push_str(raw),
+        "word" => unquoted(raw, out),
+        "raw_string" => out.push_str(raw.trim_matches('\'')),
+        "ansi_c_string" => match raw.strip_prefix("$'").and_then(|it| it.strip_suffix('\'')) {
+            Some(inner) => ansi(inner, out),
+            None => out.push(UNKNOWN),
+        },
+        "string" => string(node, text, out),
+        "translated_string" | "command_name" => {
+            for at in 0..node.named_child_count() as u32 {
+                node.named_child(at)
+                    .into_iter()
+                    .for_each(|it| add(it, text, out));
+            }
+        }
+        "concatenation" => parts(node, text, out, unquoted),
+        "number" if node.named_child_count() == 0 => out.push_str(raw),
+        _ if !node.is_named() => out.push_str(raw),
+        _ => out.push(UNKNOWN),
+    }
+}
+
+/// What stands between double quotes.
+fn string(node: Node<'_>, text: &str, out: &mut String) {
+    let range = node.byte_range();
+    let inner = text[range.clone()].trim_matches('"');
+    if node.named_child_count() == 0 {
+        return double_quoted(inner, out);
+    }
+    let mut at = range.start + 1;
+    for child in 0..node.named_child_count() as u32 {
+        let Some(child) = node.named_child(child) else {
+            continue;
+        };
+        // What the parser leaves out between its parts is text too.
+        double_quoted(gap(text, at, child.start_byte()), out);
+        match child.kind() {
+            "string_content" => double_quoted(&text[child.byte_range()], out),
+            _ => out.push(UNKNOWN),
+        }
+        at = child.end_byte();
+    }
+    double_quoted(gap(text, at, range.end.saturating_sub(1)), out);
+}
+
+/// Parts that are written together, and what the parser leaves out between them.
+fn parts(node: Node<'_>, text: &str, out: &mut String, between: fn(&str, &mut String)) {
+    let mut at = node.start_byte();
+    for child in 0..node.child_count() {
+        let Some(child) = node.child(child) else {
+            continue;
+        };
+        between(gap(text, at, child.start_byte()), out);
+        add(child, text, out);
+        at = child.end_byte();
+    }
+    between(gap(text, at, node.end_byte()), out);
+}
+
+fn gap(text: &str, from: usize, to: usize) -> &str {
+    text.get(from..to).unwrap_or_default()
+}
+
+fn unquoted(raw: &str, out: &mut String) {
+    let mut letters = raw.chars();
+    let mut is_first = true;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => match letters.next() {
+                Some('\n') | None => {}
+                Some(next) => out.push(next),
+            },
+            // Names of files, or of the user's folder.
+            '*' | '?' | '[' | '{' | '}' | '$' | '`' | '(' | ')' => out.push(UNKNOWN),
+            '~' if is_first => out.push(UNKNOWN),
+            letter => out.push(letter),
+        }
+        is_first = false;
+    }
+}
+
+fn double_quoted(raw: &str, out: &mut String) {
+    let mut letters = raw.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '\\' {
+            out.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some(next @ ('"' | '\\' | '$' | '`')) => out.push(next),
+            Some('\n') | None => {}
+            Some(next) => out.extend(['\\', next]),
+        }
+    }
+}
+
+/// What stands in `$'…'`.
+fn ansi(raw: &str, out: &mut String) {
+    let mut rest = raw;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let mut letters = rest[at + 1..].chars();
+        let Some(letter) = letters.next() else {
+            return;
+        };
+        rest = letters.as_str();
+        let plain = match letter {
+            'a' => '\x07',
+            'b' => '\x08',
+            'e' | 'E' => '\x1b',
+            'f' => '\x0c',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\x0b',
+            '\\' | '\'' | '"' | '?' => letter,
+            'x' => number(&mut rest, 2, 16),
+            'u' => number(&mut rest, 4, 16),
+            'U' => number(&mut rest, 8, 16),
+            '0'..='7' => {
+                rest = &raw[raw.len() - rest.len() - 1..];
+                number(&mut rest, 3, 8)
+            }
+            _ => UNKNOWN,
+        };
+        out.push(plain);
+    }
+    out.push_str(rest);
+}
+
+/// The letter with the number that comes next. What is none, is half of one or ends the word is not known.
+fn number(rest: &mut &str, digits_max: usize, radix: u32) -> char {
+    let is_digit = |it: &char| it.is_digit(radix);
+    let digits: String = rest.chars().take(digits_max).take_while(is_digit).collect();
+    *rest = &rest[digits.len()..];
+    let value = u32::from_str_radix(&digits, radix).ok();
+    let letter = value.and_then(char::from_u32);
+    letter.filter(char::is_ascii).unwrap_or(UNKNOWN)
+}
