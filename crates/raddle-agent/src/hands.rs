@@ -43,6 +43,14 @@ pub(crate) struct Hands {
 }
 
 impl Hands {
+    /// What the model is told of them.
+    pub(crate) fn specs(&self, settings: &Settings) -> Vec<ToolSpec> {
+        match settings.nowhere {
+            true => Vec::new(),
+            false => self.tools.specs(settings),
+        }
+    }
+
     /// What a call means in a thread with these settings, in which these acts have a yes for the session.
     pub(crate) async fn judge(
         &self,
@@ -52,7 +60,11 @@ impl Hands {
         call: &Call,
     ) -> Judged {
         let name = &call.tool;
-        let Some((body, meant)) = self.tools.meant(thread, settings, call).await else {
+        let meant = match settings.nowhere {
+            true => None,
+            false => self.tools.meant(thread, settings, call).await,
+        };
+        let Some((body, meant)) = meant else {
             return Judged {
                 body: ItemBody::Tool(Tool { name: name.clone() }),
                 admission: Admission::Deny(format!("There is no tool named {name}.")),
