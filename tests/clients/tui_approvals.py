@@ -8,14 +8,34 @@ from tui_session import Session
 _COMMAND_ASKED = "Would you like to run the following command?"
 _COMMAND = "item/commandExecution/requestApproval"
 _LINE = "echo woven | tee -a ../cloth.txt"
+_ADD = """*** Begin Patch
+*** Add File: yarn.txt
++flax
++wool
+*** End Patch
+"""
+_CHANGE = """*** Begin Patch
+*** Update File: yarn.txt
+@@
+ flax
+-wool
++silk
+*** End Patch
+"""
 _BEGIN = [
     *("answer to turn/start", "thread/status/changed active", "turn/started inProgress"),
     *("item/started userMessage", "item/completed userMessage"),
 ]
+_GOES_ON = ["serverRequest/resolved", "thread/status/changed active"]
 _ASKED = [
     *("thread/status/changed waitingOnApproval", "item/started commandExecution"),
-    *("thread/tokenUsage/updated", _COMMAND),
-    *("serverRequest/resolved", "thread/status/changed active"),
+    *("thread/tokenUsage/updated", _COMMAND, *_GOES_ON),
+]
+_PATCH_ASKED = "Would you like to make the following edits?"
+_PATCH = "item/fileChange/requestApproval"
+_PATCH_TOLD = [
+    *("item/started fileChange", "thread/status/changed waitingOnApproval"),
+    *("thread/tokenUsage/updated", _PATCH),
 ]
 _AGENT = ["item/started agentMessage", "item/agentMessage/delta", "item/completed agentMessage"]
 _RAN = ["item/commandExecution/outputDelta", "item/completed commandExecution"]
@@ -75,9 +95,63 @@ def refuse_command(bench):
     session.close(client)
 
 
+def accept_patch(bench):
+    """A change of files is shown before anyone is asked, and is made when the user says so."""
+    session = _session(bench)
+    client = session.begin()
+    file = bench.server_folder / "yarn.txt"
+    added = ["• Added yarn.txt (+2 -0)", "1 +flax", "2 +wool"]
+    edited = ["• Edited yarn.txt (+1 -1)", "2 -wool", "2 +silk"]
+    for turns, said, shown, key, content, done in [
+        (3, "spin", added, "y", "flax\nwool\n", "spun"),
+        (4, "dye", edited, "a", "flax\nsilk\n", "dyed"),
+    ]:
+        before = file.exists() and file.read_text()
+        client.enter(said)
+        client.terminal.wait_for(_PATCH_ASKED)
+        client.require_shown(*shown)
+        require_equal("the file", file.exists() and file.read_text(), before)
+        client.terminal.press(key)
+        client.wait_for_told("turn/completed", count=turns)
+        require_equal("the file", file.read_text(), content)
+        client.told().require_end([
+            *(*_BEGIN, *_PATCH_TOLD, *_GOES_ON, "item/completed fileChange"),
+            *("turn/diff/updated", *_AGENT, *_END),
+        ])
+        client.require_shown(*shown, f"• it is {done}")
+    require_equal("the answers", _answers(client), ["accept", "acceptForSession"])
+    for given in session.model.given():
+        require("yarn.txt" in given, f"the model was told {given!r}")
+    session.close(client)
+
+
+def refuse_patch(bench):
+    """No, and nothing is written and the turn is over."""
+    session = _session(bench)
+    client = session.begin()
+    client.enter("spin")
+    client.terminal.wait_for(_PATCH_ASKED)
+    client.terminal.press("Escape")
+    client.wait_for_told("turn/completed", count=3)
+    ended = ["thread/status/changed idle", "turn/completed interrupted"]
+    refused = [*_BEGIN, *_PATCH_TOLD, *_GOES_ON, "item/completed fileChange", *ended]
+    client.told().require_end(refused)
+    client.terminal.wait_for("■ Conversation interrupted")
+    (item,) = client.told().items("fileChange")
+    require_equal("the change", item["status"], "declined")
+    require_equal("the answers", _answers(client), ["cancel"])
+    client.turn("what is wool?", "from sheep")
+    require_equal("what was written", list(bench.server_folder.iterdir()), [])
+    session.close(client)
+
+
 def _session(bench):
     return Session(bench, [
         ("weave", [beyond(_LINE)]),
+        ("spin", [patches(_ADD)]),
+        ("dye", [patches(_CHANGE)]),
+        ("A /", says("it is spun")),
+        ("M /", says("it is dyed")),
         ("woven", says("it is woven")),
         ("declined", says("as you like")),
         ("wool", says("from sheep")),
@@ -103,4 +177,6 @@ def _answers(client):
 CHECKS = {
     "tui-accept-command": accept_command,
     "tui-refuse-command": refuse_command,
+    "tui-accept-patch": accept_patch,
+    "tui-refuse-patch": refuse_patch,
 }

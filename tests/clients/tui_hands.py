@@ -2,7 +2,7 @@
 
 from calls import require_in_order
 from harness import require, require_equal
-from mock_model import calls, says
+from mock_model import calls, held, says
 from tui_session import Session
 
 _BEGIN = [
@@ -29,6 +29,8 @@ def command(bench):
     ended = [item[key] for key in ("status", "exitCode", "aggregatedOutput", "cwd")]
     expected = ["failed", 3, "woven\ntorn\n", str(bench.server_folder)]
     require_equal("the command", ended, expected)
+    # The client's thread for a title has no place to work in.
+    require_equal("how often no tool was offered", session.model.tools().count([]), 1)
     session.close(client)
 
 
@@ -118,6 +120,48 @@ def interrupt(bench):
     session.close(client)
 
 
+def shell(bench):
+    """The user's own command is no business of the sandbox, and the model knows of it."""
+    line = "echo spun | tee ../yarn.txt; basename $PWD"
+    session = Session(bench, [("wool", says("from sheep"))])
+    client = session.begin()
+    client.terminal.enter(f"!{line}", shown=line)
+    client.wait_for_told("turn/completed", count=3)
+    client.require_shown(f"• You ran {line}", "└ spun", bench.server_folder.name)
+    client.told().require_end([
+        *("answer to thread/shellCommand", *_BEGIN[1:3], "item/started commandExecution"),
+        *("item/commandExecution/outputDelta", "item/completed commandExecution", *_END[1:]),
+    ])
+    (item,) = client.told().items("commandExecution")
+    output = f"spun\n{bench.server_folder.name}\n"
+    ended = [item[key] for key in ("source", "status", "exitCode", "aggregatedOutput")]
+    require_equal("the command", ended, ["userShell", "completed", 0, output])
+    require_equal("the file", (bench.folder / "yarn.txt").read_text(), "spun\n")
+    client.turn("what is wool?", "from sheep")
+    known = [text for _, text in session.model.asked()[-1] if line in text and output in text]
+    require_equal("how often the model knows it", len(known), 1)
+    session.close(client)
+
+
+def terminal(bench):
+    """A command that is still running when the model has said all ends with its turn, and that is told."""
+    session = Session(bench, [
+        ("weave", [calls("exec_command", {"cmd": "echo begun; sleep 600", "yield_time_ms": 250})]),
+        ("session ID", held("it goes on")),
+    ])
+    client = session.begin()
+    client.enter("weave")
+    session.model.wait_until_held()
+    client.require_shown("• Ran echo begun; sleep 600", "└ begun")
+    require_equal("how many commands run", len(_sleepers(bench)), 1)
+    session.model.release()
+    client.terminal.wait_for("• it goes on")
+    client.wait_for_told("turn/completed", count=3)
+    client.wait_for_told("warning")
+    require_equal("what still runs", _sleepers(bench), [])
+    session.close(client)
+
+
 def _sleepers(bench):
     """What the agent has running."""
     return [pid for pid, name in bench.processes() if name == "sleep"]
@@ -128,4 +172,6 @@ CHECKS = {
     "tui-plan": plan,
     "tui-question": question,
     "tui-interrupt-command": interrupt,
+    "tui-shell": shell,
+    "tui-terminal": terminal,
 }

@@ -12,6 +12,7 @@ _ACTS = [
     "turn/steer",
     "turn/interrupt",
     "thread/compact/start",
+    "thread/shellCommand",
     "thread/name/set",
     "review/start",
 ]
