@@ -5,11 +5,13 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::policy::{Act, ActKind, Policy, Ruling, Verdict};
-use raddle_core::ports::{Blobs, Job, Meant, Ran, Reports, Terminal, ToolSpec, Tools, Waiting};
+use raddle_core::policy::{Act, ActKind, Amendment, AtDeadline, Policy, Ruling, Verdict, proposed};
+use raddle_core::ports::{
+    AmendError, Blobs, Job, Meant, Ran, Reports, Rulebook, Terminal, ToolSpec, Tools, Waiting,
+};
 use raddle_core::{
     Admission, Ask, AskCommand, AskPatch, Call, Command, CommandRun, EndTool, ItemBody, ItemStatus,
-    Output, Settings, ThreadId, Tool, TurnId, UpdatePlan,
+    Output, Settings, ThreadId, Timestamp, Tool, TurnId, UpdatePlan,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
@@ -32,14 +34,29 @@ pub(crate) struct Judged {
     pub(crate) body: ItemBody,
     pub(crate) admission: Admission,
     pub(crate) ruling: Option<Ruling>,
+    /// Whether policy says yes if nobody answers.
+    pub(crate) yes_in_the_end: bool,
     /// Whether it must not run beside other calls.
     pub(crate) alone: bool,
+}
+
+impl Judged {
+    /// Nobody was asked about it.
+    pub(crate) fn new(body: ItemBody, admission: Admission) -> Self {
+        Self {
+            body,
+            admission,
+            ruling: None,
+            yes_in_the_end: false,
+            alone: false,
+        }
+    }
 }
 
 /// The tools, and the rules for using them.
 pub(crate) struct Hands {
     pub(crate) tools: Arc<dyn Tools>,
-    pub(crate) policy: Policy,
+    pub(crate) rules: Arc<dyn Rulebook>,
 }
 
 impl Hands {
@@ -58,6 +75,7 @@ impl Hands {
         settings: &Settings,
         granted: &BTreeSet<String>,
         call: &Call,
+        now: Timestamp,
     ) -> Judged {
         let name = &call.tool;
         let meant = match settings.nowhere {
@@ -65,13 +83,11 @@ impl Hands {
             false => self.tools.meant(thread, settings, call).await,
         };
         let Some((body, meant)) = meant else {
-            return Judged {
-                body: ItemBody::Tool(Tool { name: name.clone() }),
-                admission: Admission::Deny(format!("There is no tool named {name}.")),
-                ruling: None,
-                alone: false,
-            };
+            let body = ItemBody::Tool(Tool { name: name.clone() });
+            let why = format!("There is no tool named {name}.");
+            return Judged::new(body, Admission::Deny(why));
         };
+        let mut yes_in_the_end = false;
         let alone = matches!(
             &meant,
             Meant::Act(Act {
@@ -90,21 +106,40 @@ impl Hands {
                 (Admission::Ask { ask, expires_at }, None)
             }
             Meant::Act(act) => {
-                let ruling = self.policy.judge(&act, settings, granted);
-                (admission(&act, &ruling, &body), Some(ruling))
+                let rules = self.rules.clone();
+                let policy = tokio::task::spawn_blocking(move || rules.policy()).await;
+                let Ok(policy) = policy else {
+                    let why = "The rules cannot be read, so nothing is done.".to_owned();
+                    let admission = Admission::Deny(why);
+                    return Judged::new(body, admission);
+                };
+                let ruling = policy.judge(&act, settings, granted);
+                let unattended = policy.unattended();
+                let at_deadline = unattended.at_deadline(&ruling);
+                let waits = unattended
+                    .after_ms()
+                    .filter(|_| matches!(at_deadline, AtDeadline::Accept | AtDeadline::Decline));
+                let expires_at = waits.map(|ms| now.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX)));
+                yes_in_the_end = at_deadline == AtDeadline::Accept;
+                (admission(&act, &ruling, &body, expires_at), Some(ruling))
             }
         };
         Judged {
             body,
             admission,
             ruling,
+            yes_in_the_end,
             alone,
         }
     }
 }
 
-fn admission(act: &Act, ruling: &Ruling, body: &ItemBody) -> Admission {
-    let reason = act.why.as_ref().unwrap_or(&ruling.reason);
+fn admission(
+    act: &Act,
+    ruling: &Ruling,
+    body: &ItemBody,
+    expires_at: Option<Timestamp>,
+) -> Admission {
     match ruling.verdict {
         Verdict::Allow => Admission::Run,
         Verdict::Deny => Admission::Deny(format!(
@@ -112,22 +147,22 @@ fn admission(act: &Act, ruling: &Ruling, body: &ItemBody) -> Admission {
             ruling.rule, ruling.reason
         )),
         Verdict::Ask => Admission::Ask {
-            ask: question(reason, body),
-            expires_at: None,
+            ask: question(act, ruling, body),
+            expires_at,
         },
     }
 }
 
 /// May this be?
-fn question(reason: &str, body: &ItemBody) -> Ask {
-    let reason = Some(reason.to_owned());
-    match body {
-        ItemBody::Command(it) => Ask::Command(AskCommand {
+fn question(act: &Act, ruling: &Ruling, body: &ItemBody) -> Ask {
+    let reason = Some(act.why.as_ref().unwrap_or(&ruling.reason).clone());
+    match (&act.kind, body) {
+        (ActKind::Command { script, .. }, ItemBody::Command(it)) => Ask::Command(AskCommand {
             command: it.command.clone(),
             cwd: it.cwd.clone(),
             reason,
             actions: it.actions.clone(),
-            rule: Vec::new(),
+            rule: proposed(script),
         }),
         _ => Ask::Patch(AskPatch { reason, root: None }),
     }
@@ -262,5 +297,20 @@ impl Tools for NoTools {
 
     fn end_terminal(&self, _: ThreadId, _: Option<&str>) -> bool {
         false
+    }
+}
+
+/// Rules that nobody writes down: these, and nothing is added to them.
+#[derive(Clone, Debug, Default)]
+pub struct FixedRules(pub Arc<Policy>);
+
+impl Rulebook for FixedRules {
+    fn policy(&self) -> Arc<Policy> {
+        self.0.clone()
+    }
+
+    fn amend(&self, _: Amendment) -> Waiting<'_, Result<(), AmendError>> {
+        let why = "these rules are not kept anywhere".to_owned();
+        Box::pin(ready(Err(AmendError::Unwritable(why))))
     }
 }

@@ -24,7 +24,7 @@ mod tools;
 mod work;
 
 pub use fork::{Cut, Fork, Found};
-pub use hands::NoTools;
+pub use hands::{FixedRules, NoTools};
 pub use health::Answers;
 pub use images::{IMAGES_BYTES_MAX, ImageError, Picture};
 pub use listener::{Heard, Listener, Room};

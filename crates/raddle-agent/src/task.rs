@@ -493,10 +493,12 @@ impl Task {
                 }
                 Out::Subscribed(settled) => self.subscribe(settled),
                 Out::Tell(told) => {
-                    if let Body::Event(event) = &told.record.body
-                        && let Event::TurnEnded(it) = &**event
-                    {
-                        self.end_with(it.turn.clone());
+                    if let Body::Event(event) = &told.record.body {
+                        match &**event {
+                            Event::TurnEnded(it) => self.end_with(it.turn.clone()),
+                            Event::RequestResolved(it) => self.amend(&it.resolution),
+                            _ => {}
+                        }
                     }
                     self.tell(told);
                 }

@@ -5,8 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use raddle_core::policy::Policy;
-use raddle_core::ports::{Blobs, Journal, Model, Pages, ReadError, Terminal, Tools};
+use raddle_core::ports::{Blobs, Journal, Model, Pages, ReadError, Rulebook, Terminal, Tools};
 use raddle_core::{
     Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, RequestNumber, Seq,
     Settings, Thread, ThreadId, ThreadStarted, Timestamp,
@@ -51,7 +50,7 @@ pub struct Options {
     /// What it can do.
     pub tools: Arc<dyn Tools>,
     /// What of that it may.
-    pub policy: Policy,
+    pub rules: Arc<dyn Rulebook>,
     /// What time it is.
     pub clock: fn() -> Timestamp,
     /// The name of this process among those that share the journal.
@@ -137,7 +136,7 @@ pub(crate) struct Shared {
     memory_blobs: Arc<dyn Blobs>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) hands: Arc<Hands>,
-    clock: fn() -> Timestamp,
+    pub(crate) clock: fn() -> Timestamp,
     pub(crate) node: String,
     pub(crate) nodes: Arc<dyn Nodes>,
     recovery: Recovery,
@@ -169,7 +168,7 @@ impl Threads {
             memory_blobs,
             model,
             tools,
-            policy,
+            rules,
             clock,
             node,
             nodes,
@@ -184,7 +183,7 @@ impl Threads {
                 memory_pages,
                 memory_blobs,
                 model,
-                hands: Arc::new(Hands { tools, policy }),
+                hands: Arc::new(Hands { tools, rules }),
                 clock,
                 node,
                 nodes,

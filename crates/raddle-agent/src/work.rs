@@ -6,7 +6,7 @@ use std::sync::Arc;
 use raddle_core::ports::{Blobs, Journal, Model, Prompt, Said};
 use raddle_core::{
     AppendText, Call, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind,
-    ItemId, ModelEnd, Part, Purpose, Sealed, Seq, Span, StartItem,
+    ItemId, ModelEnd, Part, Purpose, Sealed, Seq, Span, StartItem, Timestamp,
 };
 use tokio::sync::mpsc;
 
@@ -29,6 +29,7 @@ pub(crate) struct ModelWork {
     pub(crate) hands: Arc<Hands>,
     /// The acts that have a yes for the session.
     pub(crate) granted: BTreeSet<String>,
+    pub(crate) clock: fn() -> Timestamp,
     pub(crate) call: u32,
     pub(crate) reports: mpsc::Sender<Command>,
 }
@@ -69,15 +70,11 @@ impl ModelWork {
             let commands = match (purpose, said) {
                 (Purpose::Answer, Said::Tool(item, asked)) => {
                     let judged = match self.tools.meant(&asked) {
-                        Some((body, admission)) => Judged {
-                            body,
-                            admission,
-                            ruling: None,
-                            alone: false,
-                        },
+                        Some((body, admission)) => Judged::new(body, admission),
                         None => {
-                            let hands = &self.hands;
-                            hands.judge(thread, &settings, &self.granted, &asked).await
+                            let (hands, granted, now) =
+                                (&self.hands, &self.granted, (self.clock)());
+                            hands.judge(thread, &settings, granted, &asked, now).await
                         }
                     };
                     vec![called(self.call, item, asked, judged)]
@@ -144,6 +141,7 @@ fn called(call: u32, item: ItemId, mut asked: Call, judged: Judged) -> Command {
         body,
         admission,
         ruling,
+        yes_in_the_end,
         alone,
     } = judged;
     asked.alone |= alone;
@@ -154,6 +152,7 @@ fn called(call: u32, item: ItemId, mut asked: Call, judged: Judged) -> Command {
         asked,
         admission,
         ruling,
+        yes_in_the_end,
     }))
 }
 

@@ -333,6 +333,8 @@ pub struct CallTool {
     pub admission: Admission,
     /// What policy said of it, where it was asked.
     pub ruling: Option<Ruling>,
+    /// Whether policy says yes if someone is asked and nobody answers in time.
+    pub yes_in_the_end: bool,
 }
 
 /// What becomes of a tool call.

@@ -2,11 +2,13 @@
 
 mod model;
 mod pages;
+mod rulebook;
 mod summary;
 mod tools;
 
 pub use model::{Answer, Model, Prompt, Said, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Mark, Page, PageQuery, TurnEntry};
+pub use rulebook::{AmendError, Rulebook};
 pub(crate) use summary::preview;
 pub use summary::{Origin, Summary};
 pub use tools::{Job, Meant, Ran, Reports, Terminal, Tools};

@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use crate::cli::{Serve, WsAuth};
 use crate::home::Home;
 use crate::log;
+use crate::rules::Rules;
 use crate::sandbox;
 use crate::threads;
 
@@ -33,6 +34,9 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
     hide()?;
     let home = Home::find()?;
     let auth = auth(args)?;
+    for warning in Rules::open(&home)?.warnings() {
+        log::say(&format!("raddle: warning: {warning}"));
+    }
     overrides.extend(args.config.iter().cloned());
     let options = Options {
         overrides,

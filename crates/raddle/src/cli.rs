@@ -1,8 +1,10 @@
 //! The command line.
 
+mod judge;
 mod sandbox;
 mod thread;
 
+pub(crate) use judge::{Judge, JudgeApproval};
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use thread::{
     ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow, ThreadVerify,
@@ -50,6 +52,11 @@ pub(crate) enum Command {
     /// Tries to break out of the fence, in a folder that is removed again, and prints what was stopped. The exit
     /// status is 1 if commands cannot be fenced at all.
     Doctor(Doctor),
+    /// Say what the rules make of a command line, without running it
+    ///
+    /// Reads the rules that a server would read, prints whether the line is allowed, asked about or denied and by
+    /// what, and the commands that were found in it. docs/policy.md says how rules are written.
+    Judge(Judge),
     /// Serve a model that says what a script tells it, for tests and first steps
     ///
     /// It speaks the OpenAI Responses wire over HTTP and needs no key. When it is ready it prints one

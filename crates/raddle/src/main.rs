@@ -7,10 +7,12 @@ mod cli;
 mod doctor;
 mod generate;
 mod home;
+mod judge;
 mod log;
 mod mock;
 mod model;
 mod print;
+mod rules;
 mod sandbox;
 mod thread;
 mod threads;
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Command::Thread(command) => thread::run(command),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Judge(args) => judge::run(&args),
         Command::Mock(args) => mock::run(&args).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use raddle_agent::{Nodes, Options, Threads};
-use raddle_core::policy::Policy;
+use raddle_agent::{FixedRules, Nodes, Options, Threads};
 use raddle_core::ports::{
     AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
     ReadError, Summary, TurnEntry, Waiting,
@@ -47,7 +46,7 @@ pub(crate) fn open(home: &Path, ground: Ground, recovery: Recovery) -> Threads {
         memory_blobs: memory,
         model: Arc::new(Configured::new(providers)),
         tools: Arc::new(tools),
-        policy: Policy::default(),
+        rules: Arc::new(FixedRules::default()),
         clock: now,
         node,
         nodes: Arc::new(Neighbours { folder }),

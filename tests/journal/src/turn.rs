@@ -174,6 +174,7 @@ impl Work<'_, '_> {
                 },
                 admission: Admission::Run,
                 ruling: None,
+                yes_in_the_end: false,
             };
             self.report(Command::CallTool(Box::new(tool))).await?;
         }
@@ -239,5 +240,6 @@ fn command(exit_code: Option<i32>) -> ItemBody {
         printed: None,
         exit_code,
         duration_ms: exit_code.map(|_| 12),
+        time_ms_max: None,
     })
 }

@@ -278,6 +278,7 @@ impl Saying<'_> {
             asked,
             admission,
             ruling: None,
+            yes_in_the_end: false,
         };
         steps.push_back((self.wait(), Command::CallTool(Box::new(call))));
     }

@@ -1,7 +1,8 @@
 //! The work that a thread owes, started and cut off.
 
+use raddle_core::policy::Amendment;
 use raddle_core::ports::{Job, Prompt};
-use raddle_core::{BeginTurn, Command, Effect, ItemId, TurnId};
+use raddle_core::{Answer, BeginTurn, Command, Effect, ItemId, Resolution, TurnId};
 use tokio::sync::watch;
 
 use super::Task;
@@ -40,6 +41,7 @@ impl Task {
                     tools,
                     hands: self.shared.hands.clone(),
                     granted: thread.granted(),
+                    clock: self.shared.clock,
                     call: *call,
                     reports: self.reporter.clone(),
                 };
@@ -102,6 +104,34 @@ impl Task {
         tokio::spawn(async move {
             if running.await.is_err_and(|error| error.is_panic()) {
                 let _ = reporter.send(fell(item, body)).await;
+            }
+        });
+    }
+
+    /// Someone said yes by a rule, which is written down. The yes stands whatever becomes of the rule.
+    pub(super) fn amend(&self, resolution: &Resolution) {
+        let Resolution::Answered { by, answer } = resolution else {
+            return;
+        };
+        let Answer::AcceptWithRule { rule } = &**answer else {
+            return;
+        };
+        let (thread, by) = (self.id, by.clone());
+        let (rules, reporter) = (self.shared.hands.rules.clone(), self.reporter.downgrade());
+        let amendment = Amendment::of_answer(rule);
+        tokio::spawn(async move {
+            let amended = match amendment {
+                Ok(amendment) => rules.amend(amendment).await.map_err(|it| it.to_string()),
+                Err(error) => Err(error.to_string()),
+            };
+            let Err(why) = amended else {
+                return tracing::info!(%thread, by, "a rule was written down");
+            };
+            tracing::warn!(%thread, by, why, "a rule was not written down");
+            let warning =
+                format!("The rule was not written down: {why}. The command was allowed this once.");
+            if let Some(reporter) = reporter.upgrade() {
+                let _ = reporter.send(Command::Warn(warning)).await;
             }
         });
     }

@@ -2,6 +2,7 @@
 
 mod away;
 mod behind;
+mod hands;
 mod injected;
 mod joining;
 mod leaving;
@@ -13,7 +14,7 @@ mod waiting;
 use std::sync::Arc;
 
 use raddle_agent::{AgentError, Alone, Handle, Heard, Listener, Options, Subscribed, Threads};
-use raddle_core::ports::{Journal, ReadError};
+use raddle_core::ports::{Journal, ReadError, Rulebook, Tools};
 use raddle_core::{
     Body, Command, Cursor, Event, Input, Interrupt, Message, Outcome, Recovery, Refusal, Rename,
     Settings, Source, StartTurn, Status, ThreadId, ThreadStarted, Timestamp, TurnKind,
@@ -78,6 +79,17 @@ async fn until(hears: &mut mpsc::UnboundedReceiver<String>, last: &str) -> Vec<S
 }
 
 fn threads(journal: &Arc<dyn Journal>, script: &[&[Line]]) -> (Threads, Arc<Script>) {
+    let rules = Arc::new(raddle_agent::FixedRules::default());
+    threads_with(journal, script, Arc::new(raddle_agent::NoTools), rules)
+}
+
+/// The same with tools, and rules for them.
+fn threads_with(
+    journal: &Arc<dyn Journal>,
+    script: &[&[Line]],
+    tools: Arc<dyn Tools>,
+    rules: Arc<dyn Rulebook>,
+) -> (Threads, Arc<Script>) {
     let script = Arc::new(Script::new(script));
     let threads = Threads::new(Options {
         journal: journal.clone(),
@@ -87,8 +99,8 @@ fn threads(journal: &Arc<dyn Journal>, script: &[&[Line]]) -> (Threads, Arc<Scri
         memory_pages: Arc::new(MemoryJournal::new()),
         memory_blobs: Arc::new(MemoryJournal::new()),
         model: script.clone(),
-        tools: Arc::new(raddle_agent::NoTools),
-        policy: raddle_core::policy::Policy::default(),
+        tools,
+        rules,
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),
         nodes: Arc::new(Alone),

@@ -38,7 +38,7 @@ pub fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
         memory_blobs: Arc::new(MemoryJournal::new()),
         model: Arc::new(Script::new(&[])),
         tools: Arc::new(raddle_agent::NoTools),
-        policy: raddle_core::policy::Policy::default(),
+        rules: Arc::new(raddle_agent::FixedRules::default()),
         clock: || Timestamp(1_000_000),
         node: name.to_owned(),
         nodes: Arc::new(Locks(folder.to_owned())),

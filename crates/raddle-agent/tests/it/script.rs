@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
 use raddle_core::{
-    AgentMessage, Entry, Input, ItemBody, ItemId, ModelEnd, Part, Piece, Sealed, Usage,
+    AgentMessage, Call, Entry, Input, ItemBody, ItemId, ModelEnd, Part, Piece, Sealed, Usage,
 };
 use serde_json::json;
 use tokio::sync::Notify;
@@ -20,6 +20,8 @@ pub enum Line {
     Seals(usize),
     /// A message that is not ended.
     Begins(&'static str),
+    /// A call of a tool with these arguments.
+    Calls(&'static str, &'static str),
     /// Nothing more, ever.
     Hangs,
 }
@@ -106,6 +108,16 @@ impl Model for Script {
                     said.push_back(Said::Started(id.clone(), open));
                     said.push_back(Said::Text(id, Part::Text, text.to_owned()));
                 }
+                Line::Calls(tool, arguments) => {
+                    let call = Call {
+                        id: format!("call-{}", said.len()),
+                        tool: tool.to_owned(),
+                        arguments: arguments.to_owned(),
+                        freeform: false,
+                        alone: false,
+                    };
+                    said.push_back(Said::Tool(id, call));
+                }
                 Line::Hangs => hangs = true,
             }
         }
@@ -126,6 +138,8 @@ fn in_words(entry: &Entry) -> String {
             other => format!("user {other:?}"),
         },
         Entry::Assistant { text, .. } => format!("assistant {text}"),
+        Entry::Call(call) => format!("call {}", call.tool),
+        Entry::Output { output, .. } => format!("output {}", output.text),
         other => format!("{other:?}"),
     }
 }

@@ -40,6 +40,9 @@ pub struct RequestOpened {
     /// The digest of the act that is asked about: a yes is good for this and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// Whether policy says yes in the end, if nobody answers.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub yes_in_the_end: bool,
 }
 
 /// What is asked.

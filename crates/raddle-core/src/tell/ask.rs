@@ -5,7 +5,7 @@ use raddle_protocol::table::ServerMethod;
 use serde_json::Value;
 
 use super::item::actions;
-use crate::{Ask, Call, RequestNumber, Thread};
+use crate::{Ask, AskCommand, Call, CommandSource, ItemBody, RequestNumber, Thread};
 
 /// A request as the wire asks it: its id, its method and its params.
 ///
@@ -31,12 +31,17 @@ pub fn ask(
                 started_at_ms,
                 additional_permissions: None,
                 approval_id: None,
-                available_decisions: Some(decisions(&it.rule)),
+                available_decisions: Some(decisions(it)),
                 command: Some(it.command.clone()),
                 command_actions: Some(actions(&it.actions)),
                 cwd: Some(it.cwd.clone()),
                 environment_id: None,
-                kind: wire::CommandExecutionApprovalKind::Command,
+                kind: match thread.open_item(&open.item).map(|open| &open.item.body) {
+                    Some(ItemBody::Command(run)) if run.source == CommandSource::Typed => {
+                        wire::CommandExecutionApprovalKind::WriteStdin
+                    }
+                    _ => wire::CommandExecutionApprovalKind::Command,
+                },
                 network_approval_context: None,
                 proposed_execpolicy_amendment: (!it.rule.is_empty()).then(|| it.rule.clone()),
                 proposed_network_policy_amendments: None,
@@ -108,6 +113,20 @@ pub fn ask(
     Some((super::request_id(thread_id, request), method, params))
 }
 
+/// What a client may answer a question about a command.
+fn decisions(it: &AskCommand) -> Vec<wire::CommandExecutionApprovalDecision> {
+    use wire::CommandExecutionApprovalDecision as Decision;
+    let mut decisions = vec![Decision::Accept, Decision::AcceptForSession];
+    if !it.rule.is_empty() {
+        let amendment = wire::ExecpolicyAmendmentDecision {
+            execpolicy_amendment: it.rule.clone(),
+        };
+        decisions.push(Decision::AcceptWithExecpolicyAmendment(amendment));
+    }
+    decisions.extend([Decision::Decline, Decision::Cancel]);
+    decisions
+}
+
 fn asked<M: ServerMethod>(params: &M::Params) -> (&'static str, serde_json::Result<Value>) {
     (M::NAME, serde_json::to_value(params))
 }
@@ -118,7 +137,7 @@ fn client_tool(
     call: Option<&Call>,
 ) -> Option<wire::DynamicToolCallParams> {
     let item = thread.open_item(&open.item)?;
-    let crate::ItemBody::ClientTool(tool) = &item.item.body else {
+    let ItemBody::ClientTool(tool) = &item.item.body else {
         return None;
     };
     Some(wire::DynamicToolCallParams {
@@ -143,18 +162,4 @@ fn elicitation(
         members.insert("serverName".to_owned(), it.server.clone().into());
     }
     body
-}
-
-/// What can be answered about a command, the most usual first.
-fn decisions(rule: &[String]) -> Vec<wire::CommandExecutionApprovalDecision> {
-    use wire::CommandExecutionApprovalDecision as Decision;
-    let by_rule = (!rule.is_empty()).then(|| {
-        Decision::AcceptWithExecpolicyAmendment(wire::ExecpolicyAmendmentDecision {
-            execpolicy_amendment: rule.to_vec(),
-        })
-    });
-    let mut all = vec![Decision::Accept, Decision::AcceptForSession];
-    all.extend(by_rule);
-    all.extend([Decision::Decline, Decision::Cancel]);
-    all
 }

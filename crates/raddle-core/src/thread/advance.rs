@@ -3,9 +3,12 @@
 use super::closing::{self, Which};
 use super::{OpenItem, OpenTurn, Thread, answer_request};
 use crate::{
-    Ask, Body, Event, Gate, ItemBody, ItemSaved, ModelCalled, PartText, Purpose, RequestOpened,
-    Resolution, Timestamp, ToolStarted, TurnEnd, TurnKind,
+    Answer, Ask, Body, Event, Gate, ItemBody, ItemSaved, ModelCalled, PartText, Purpose,
+    RequestOpened, Resolution, Timestamp, ToolStarted, TurnEnd, TurnKind,
 };
+
+/// Who answers where nobody does.
+const POLICY: &str = "policy";
 
 /// An open item with this much unsaved text, and with as much of it as is saved, is saved whole, so that
 /// its deltas can go. All it costs to store an item is then a small multiple of its last size.
@@ -23,7 +26,14 @@ impl Thread {
             let until = open.expires_at;
             until.is_some_and(|until| now.is_over(open.opened_at, until))
         }) {
-            return answer_request::settle(self, *number, open, Resolution::Expired {}, now);
+            let resolution = match open.yes_in_the_end {
+                true => Resolution::Answered {
+                    by: POLICY.to_owned(),
+                    answer: Box::new(Answer::Accept {}),
+                },
+                false => Resolution::Expired {},
+            };
+            return answer_request::settle(self, *number, open, resolution, now);
         }
         if let Some(open) = turn
             .items
@@ -69,6 +79,7 @@ impl Thread {
                 ask: Ask::ClientTool {},
                 expires_at: None,
                 digest: None,
+                yes_in_the_end: false,
             };
             return vec![Event::RequestOpened(opened).into()];
         }

@@ -152,6 +152,7 @@ impl Thread {
                     opened_at: at,
                     expires_at: it.expires_at,
                     digest: it.digest.clone(),
+                    yes_in_the_end: it.yes_in_the_end,
                 };
                 self.requests.insert(it.request, open);
             }

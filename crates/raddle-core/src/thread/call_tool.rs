@@ -39,6 +39,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
                 ask,
                 expires_at,
                 digest: it.ruling.map(|ruling| ruling.digest),
+                yes_in_the_end: it.yes_in_the_end,
             };
             // Clients hear that the thread waits before they see a command, and after they see anything else.
             let at = if is_command { 0 } else { bodies.len() };

@@ -43,7 +43,7 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
     let mut bodies = Vec::new();
     if matches!(end, ModelEnd::Done {}) {
         // Tools it asked for come next; texts it left open are as long as they will get.
-        for open in turn.items.iter().filter(|open| !open.is_tool()) {
+        for open in turn.items.iter().filter(|open| open.is_text()) {
             let last = closing::last_form(open, crate::ItemStatus::Completed, now);
             bodies.push(closing::completed(turn, last));
         }

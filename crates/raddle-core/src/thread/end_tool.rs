@@ -1,7 +1,7 @@
 //! A tool ended.
 
 use super::{Decision, Thread, closing};
-use crate::{EndTool, ItemBody, Part, Refusal, Timestamp};
+use crate::{CommandSource, EndTool, ItemBody, Part, Refusal, Timestamp};
 
 pub(super) fn decide(thread: &Thread, it: EndTool, now: Timestamp) -> Result<Decision, Refusal> {
     let turn = thread.turn.as_ref().ok_or(Refusal::ToolNotRunning)?;
@@ -15,11 +15,14 @@ pub(super) fn decide(thread: &Thread, it: EndTool, now: Timestamp) -> Result<Dec
     item.status = it.status;
     item.completed_at = Some(now);
     item.body = it.body;
-    // What was told of its output on the way is all of it.
-    if let (ItemBody::Command(command), Some(printed)) =
-        (&mut item.body, open.texts.get(&Part::Printed))
-    {
-        command.printed = Some(printed.clone());
+    if let ItemBody::Command(command) = &mut item.body {
+        // What was told of its output on the way is all of it.
+        if let Some(printed) = open.texts.get(&Part::Printed) {
+            command.printed = Some(printed.clone());
+        }
+        if open.item.is_users_command() {
+            command.source = CommandSource::User;
+        }
     }
     item.output = Some(it.output);
     bodies.push(closing::completed(turn, item));

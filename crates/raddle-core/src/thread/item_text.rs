@@ -67,7 +67,7 @@ pub(super) fn complete(
     let turn = of_call(thread, it.call)?;
     let mut bodies = Vec::new();
     let mut item = match thread.open_item(&it.item) {
-        Some(open) if open.is_tool() => return Err(Refusal::NoItem),
+        Some(open) if !open.is_text() => return Err(Refusal::NoItem),
         Some(open) => open.item.clone(),
         // It had nothing to say while it was open.
         None => {

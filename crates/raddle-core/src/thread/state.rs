@@ -168,6 +168,9 @@ pub struct OpenRequest {
     /// The digest of the act it is about.
     #[serde(default)]
     pub digest: Option<String>,
+    /// Whether policy says yes in the end.
+    #[serde(default)]
+    pub yes_in_the_end: bool,
 }
 
 /// A request that was carried out under a key.
@@ -288,6 +291,11 @@ impl OpenItem {
     /// Whether it carries out a call of the model.
     pub fn is_tool(&self) -> bool {
         self.item.call.is_some()
+    }
+
+    /// Whether it is something that the model writes.
+    pub(crate) fn is_text(&self) -> bool {
+        !self.is_tool() && !self.item.is_users_command()
     }
 
     /// The digest of the act that it may carry out, where policy was asked.

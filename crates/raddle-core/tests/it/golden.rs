@@ -240,7 +240,15 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ),
     (
         "kind=",
-        &["work", "review", "compaction", "add", "delete", "update"],
+        &[
+            "work",
+            "review",
+            "compaction",
+            "shell",
+            "add",
+            "delete",
+            "update",
+        ],
     ),
     ("purpose=", &["answer", "compact"]),
     (

@@ -147,6 +147,10 @@ fn play(rule: &str) -> Result<(), String> {
             "pending" => same("pending", rest, &words::pending(&case.thread))?,
             "goal" => same("goal", rest, &words::shown_goal(&case.thread))?,
             "queue" => same("queue", rest, &words::shown_queue(&case.thread))?,
+            "granted" => {
+                let granted: Vec<String> = case.thread.granted().into_iter().collect();
+                same("granted", rest, &granted.join(" · "))?;
+            }
             "status" => same("status", rest, words::status(&case.thread))?,
             "reads" => same(
                 "reads",

@@ -123,7 +123,21 @@ fn running_call(thread: &Thread) -> u32 {
         .unwrap_or(99)
 }
 
-fn tool(item: &str, what: &str, text: &str, admission: Admission, call: u32) -> Command {
+fn tool(
+    item: &str,
+    what: &str,
+    text: &str,
+    admission: Admission,
+    call: u32,
+    yes_in_the_end: bool,
+) -> Command {
+    let is_judged = matches!(
+        admission,
+        Admission::Ask {
+            ask: Ask::Command(_) | Ask::Patch(_),
+            ..
+        }
+    );
     let body = match what {
         "patch" => ItemBody::Patch(Patch::default()),
         "client" => ItemBody::ClientTool(ClientTool {
@@ -154,7 +168,13 @@ fn tool(item: &str, what: &str, text: &str, admission: Admission, call: u32) -> 
             alone: what.ends_with("-alone"),
         },
         admission,
-        ruling: None,
+        ruling: is_judged.then(|| policy::Ruling {
+            verdict: policy::Verdict::Ask,
+            reason: "why".to_owned(),
+            rule: "approvalPolicy".to_owned(),
+            digest: format!("digest of {text}"),
+        }),
+        yes_in_the_end,
     }))
 }
 
@@ -252,6 +272,15 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             principal: None,
         })),
         "compact" => start_turn(word(1), TurnKind::Compaction, None),
+        "shell" => Command::RunShell(Box::new(RunShell {
+            turn: word(1).into(),
+            item: word(2).into(),
+            command: CommandRun {
+                command: word(3).to_owned(),
+                ..CommandRun::default()
+            },
+            principal: None,
+        })),
         "steer" => Command::Steer(Steer {
             expected: word(1).into(),
             message: message(&format!("{}-s", word(1)), word(2)),
@@ -296,7 +325,8 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
         })),
         "call" => {
             let admission = admission(words.get(4..).unwrap_or_default(), word(2), word(3), now);
-            tool(word(1), word(2), word(3), admission, call)
+            let yes_in_the_end = words.iter().any(|word| word == "then-yes");
+            tool(word(1), word(2), word(3), admission, call, yes_in_the_end)
         }
         "done" => end_model(call, ModelEnd::Done {}, word(1)),
         "broke" => {

@@ -26,7 +26,9 @@ use raddle_core::{
     SettingsChange, ThreadId,
 };
 use raddle_protocol as wire;
+use raddle_protocol::table::ServerMethod;
 use raddle_rpc::{Close, Hold};
+use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -82,7 +84,9 @@ impl Listener for Ear {
                 }
                 session.tell(notice);
             }
-            Heard::Asked { id, method, params } => session.ask(id, method, params),
+            Heard::Asked { id, method, params } => {
+                session.ask(id, method, &for_client(&session, method, params));
+            }
         }
         true
     }
@@ -105,6 +109,20 @@ impl Listener for Ear {
             (!outgoing.is_gone()).then(|| Box::new(room) as Room)
         })
     }
+}
+
+/// The params of a request without what only clients know that asked for what is not settled yet.
+fn for_client<'a>(session: &Session, method: &str, params: &'a Value) -> Cow<'a, Value> {
+    let is_experimental = session.client().is_some_and(|it| it.experimental);
+    if is_experimental || method != wire::ItemCommandExecutionRequestApproval::NAME {
+        return Cow::Borrowed(params);
+    }
+    let mut params = params.clone();
+    if let Some(members) = params.as_object_mut() {
+        members.remove("availableDecisions");
+        members.remove("additionalPermissions");
+    }
+    Cow::Owned(params)
 }
 
 /// Why a thread did not do what it was asked, as the wire says it.

@@ -133,7 +133,7 @@ async fn methods_that_are_not_in_the_table_share_one_line() {
     }
     // It is in the table, and not served.
     client
-        .ask("thread/shellCommand", json!({}))
+        .ask("skills/extraRoots/set", json!({}))
         .await
         .expect_err("not served");
     let page = metrics(&*board).await;
@@ -141,7 +141,7 @@ async fn methods_that_are_not_in_the_table_share_one_line() {
         &page,
         &[
             "raddle_requests_total{method=\"unknown\",outcome=\"method_not_found\"} 100",
-            "raddle_requests_total{method=\"thread/shellCommand\",outcome=\"method_not_found\"} 1",
+            "raddle_requests_total{method=\"skills/extraRoots/set\",outcome=\"method_not_found\"} 1",
         ],
     );
     assert!(!page.contains("made/up"), "{page}");

@@ -54,8 +54,7 @@ mod thread {
         mod terminate;
     }
     mod compact {
-        mod shell_command;
-    mod start;
+        mod start;
     }
     mod delete;
     mod fork;
@@ -84,6 +83,7 @@ mod thread {
     mod settings {
         mod update;
     }
+    mod shell_command;
     mod start;
     mod unarchive;
     mod unsubscribe;

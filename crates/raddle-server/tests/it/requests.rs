@@ -57,6 +57,7 @@ async fn wants(threads: &Threads, thread: ThreadId) {
             expires_at: None,
         },
         ruling: None,
+        yes_in_the_end: false,
     };
     let (reply, answer) = oneshot::channel();
     let command = Command::CallTool(Box::new(call));

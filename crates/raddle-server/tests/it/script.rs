@@ -64,7 +64,7 @@ fn with(
             memory_blobs: memory,
             model: Arc::new(Script(Mutex::new(says))),
             tools: Arc::new(raddle_agent::NoTools),
-            policy: raddle_core::policy::Policy::default(),
+            rules: Arc::new(raddle_agent::FixedRules::default()),
             clock: || Timestamp(1_700_000_000_000),
             node: "test".to_owned(),
             nodes: Arc::new(raddle_agent::Alone),

@@ -27,13 +27,18 @@ impl Wish {
     /// Runs it, if it is what was allowed.
     pub(crate) async fn run(self, inner: Arc<Inner>, job: Job) -> Ran {
         let item = self.item();
-        if job.digest.as_deref() != Some(&self.digest(&job.settings)) {
+        let settings = job.settings.clone();
+        let looked = tokio::task::spawn_blocking(move || (self.digest(&settings), self));
+        let Ok((digest, wish)) = looked.await else {
+            return refused(item, "This was not run: what it is made of cannot be read.");
+        };
+        if job.digest != Some(digest) {
             return refused(
                 item,
                 "This was not run: what it would do, or where, is no longer what was allowed. Call it again.",
             );
         }
-        self.go(inner, job, item).await
+        wish.go(inner, job, item).await
     }
 
     /// Runs it, whatever anyone says of it.

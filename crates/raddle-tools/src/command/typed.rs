@@ -17,6 +17,7 @@ use super::wish::{TOKENS, TOKENS_MAX};
 use crate::arguments;
 use crate::cut::Cut;
 use crate::registry::Inner;
+use crate::shell;
 
 /// How long to wait for output if a call does not say: briefly after something was typed, longer where
 /// nothing was.
@@ -90,9 +91,8 @@ pub(crate) fn meant_typed(typed: &Typed) -> (ItemBody, Meant) {
         why: None,
         kind: ActKind::Command {
             script: Script {
-                line: typed.chars.clone(),
-                commands: Vec::new(),
                 plain: false,
+                ..shell::take_apart(&typed.chars)
             },
             cwd: typed.running.whose.cwd.clone(),
             beyond: typed.running.whose.beyond,

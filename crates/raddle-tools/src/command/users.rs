@@ -7,8 +7,9 @@ use std::time::Duration;
 use raddle_core::ports::{Job, Ran};
 use raddle_core::{Action, CommandRun, Output, Settings};
 
-use super::wish::{TOKENS, Time, Wish, quoted};
+use super::wish::{TOKENS, Time, Wish};
 use crate::registry::Inner;
+use crate::shell::quoted;
 
 /// How long one may run if the user does not say.
 const TIME_MS: u64 = 60 * 60 * 1000;
@@ -45,7 +46,6 @@ pub(crate) async fn run(inner: Arc<Inner>, job: Job, item: CommandRun) -> Ran {
     let time = Duration::from_millis(item.time_ms_max.unwrap_or(TIME_MS));
     let wish = Wish {
         words: words(&line),
-        line: line.clone(),
         cwd: PathBuf::from(&item.cwd),
         tty: false,
         time: Time::Ends(time),

@@ -1,16 +1,17 @@
 //! What a call wants to run.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use raddle_core::policy::{Act, ActKind, Script};
 use raddle_core::ports::Meant;
-use raddle_core::{Action, Call, CommandRun, ItemBody, Sandbox, Settings};
+use raddle_core::{Call, CommandRun, ItemBody, Sandbox, Settings};
 use serde::Deserialize;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use crate::arguments;
+use crate::shell::{self, Digested};
 
 /// How long a command is waited for if its call does not say, and the shortest and longest wait.
 const YIELD_MS: u64 = 10_000;
@@ -33,8 +34,6 @@ const SHELL: &str = "/bin/bash";
 pub(crate) struct Wish {
     /// The program and its arguments.
     pub(super) words: Vec<String>,
-    /// What the model wrote.
-    pub(super) line: String,
     pub(super) cwd: PathBuf,
     pub(super) tty: bool,
     pub(super) time: Time,
@@ -101,7 +100,6 @@ fn exec_command(settings: &Settings, call: &Call) -> Result<Wish, String> {
     let waits = it.yield_time_ms.unwrap_or(YIELD_MS);
     Ok(Wish {
         words: in_shell(shell, it.login, &it.cmd),
-        line: it.cmd,
         cwd: folder(settings, it.workdir.as_deref())?,
         tty: it.tty.unwrap_or_default(),
         time: Time::Yields(Duration::from_millis(
@@ -115,22 +113,18 @@ fn exec_command(settings: &Settings, call: &Call) -> Result<Wish, String> {
 
 fn shell(settings: &Settings, call: &Call) -> Result<Wish, String> {
     let it: Shell = arguments::read(call)?;
-    let (words, line) = match it.command {
-        Line::Text(line) => (in_shell(SHELL.to_owned(), it.login, &line), line),
+    let words = match it.command {
+        Line::Text(line) => in_shell(SHELL.to_owned(), it.login, &line),
         Line::Words(words) if words.is_empty() => {
             return Err("The command must not be empty.".to_owned());
         }
-        Line::Words(words) => {
-            let line = quoted(&words);
-            (words, line)
-        }
+        Line::Words(words) => words,
     };
     let escalated = is_escalated(it.sandbox_permissions.as_deref())?
         || it.with_escalated_permissions.unwrap_or_default();
     let time = it.timeout_ms.unwrap_or(TIME_MS).min(TIME_MS_MAX);
     Ok(Wish {
         words,
-        line,
         cwd: folder(settings, it.workdir.as_deref())?,
         tty: false,
         time: Time::Ends(Duration::from_millis(time)),
@@ -176,35 +170,19 @@ fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
     }
 }
 
-/// Words as one line that a shell reads as these words.
-pub(super) fn quoted(words: &[String]) -> String {
-    let words = words.iter().map(|word| {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&byte);
-        match !word.is_empty() && word.bytes().all(is_plain) {
-            true => word.clone(),
-            false => format!("'{}'", word.replace('\'', r"'\''")),
-        }
-    });
-    words.collect::<Vec<_>>().join(" ")
-}
-
 /// What a call would do.
 pub(crate) fn meant(settings: &Settings, wish: Wish) -> (ItemBody, Meant) {
-    let body = ItemBody::Command(wish.item());
+    let script = wish.script();
     let act = Act {
         digest: wish.digest(settings),
         why: wish.why.clone(),
         kind: ActKind::Command {
-            script: Script {
-                line: wish.line,
-                commands: vec![wish.words],
-                plain: false,
-            },
+            script,
             cwd: wish.cwd.display().to_string(),
             beyond: wish.beyond,
         },
     };
-    (body, Meant::Act(act))
+    (ItemBody::Command(wish.item()), Meant::Act(act))
 }
 
 impl Wish {
@@ -218,38 +196,37 @@ impl Wish {
         Some((found.patch, cwd))
     }
 
-    /// How it is shown.
+    /// What it is made of.
+    fn script(&self) -> Script {
+        shell::of_words(&self.words)
+    }
+
+    /// How it is shown: nothing in it hides or moves anything.
     pub(super) fn item(&self) -> CommandRun {
+        let cwd = self.cwd.display().to_string();
         CommandRun {
-            command: quoted(&self.words),
-            cwd: self.cwd.display().to_string(),
-            actions: vec![Action::Other {
-                command: self.line.clone(),
-            }],
+            command: shell::shown(&shell::quoted(&self.words)),
+            actions: shell::actions(&self.script(), &cwd),
+            cwd,
             ..CommandRun::default()
         }
     }
 
-    /// What makes this act this one and no other.
+    /// What makes this act this one and no other. It may wait for a disk.
     pub(super) fn digest(&self, settings: &Settings) -> String {
-        let Self {
-            words,
-            cwd,
-            tty,
-            beyond,
-            ..
-        } = self;
-        let whole = json!([
-            "command",
-            words,
-            cwd,
-            tty,
-            beyond,
+        let sandbox = json!([
             settings.sandbox,
             settings.cwd,
-            settings.roots
+            settings.roots,
+            self.beyond,
+            self.tty
         ]);
-        let digest = Sha256::digest(whole.to_string());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        shell::digest(Digested {
+            words: &self.words,
+            commands: &self.script().commands,
+            cwd: &self.cwd.display().to_string(),
+            environment: &BTreeMap::new(),
+            sandbox: &sandbox.to_string(),
+        })
     }
 }

@@ -6,8 +6,8 @@ use tree_sitter::{Node, Parser};
 use super::word::word;
 use super::{COMMANDS_MAX, LEVELS_MAX, LINE_BYTES_MAX};
 
-/// How much is read in all, with scripts that stand in words of scripts.
-const BYTES_MAX: usize = 4 * LINE_BYTES_MAX;
+/// How much is read and listed in all, with scripts that stand in words of scripts.
+const BYTES_MAX: usize = 8 * LINE_BYTES_MAX;
 
 /// What a script may consist of to be plain.
 const PLAIN: [&str; 11] = [
@@ -149,11 +149,14 @@ impl Found {
             "redirected_statement" => self.after_redirect(node, text),
             "heredoc_body" => {
                 let body = &text[node.byte_range()];
-                // Commands between backticks, which the parser takes for text.
-                body.split('`')
-                    .skip(1)
-                    .step_by(2)
-                    .for_each(|it| self.script(it));
+                if !is_literal(node, text) {
+                    // Commands between backticks, which the parser takes for text.
+                    let body = body.replace("\\`", "");
+                    body.split('`')
+                        .skip(1)
+                        .step_by(2)
+                        .for_each(|it| self.script(it));
+                }
                 if feeds_shell(node, text) {
                     self.script(body);
                 }
@@ -195,9 +198,11 @@ impl Found {
         if words.is_empty() {
             return;
         }
-        if self.commands.len() >= COMMANDS_MAX {
+        let bytes: usize = words.iter().map(|it| it.len() + 1).sum();
+        if self.commands.len() >= COMMANDS_MAX || bytes > self.bytes_left {
             return self.unknown();
         }
+        self.bytes_left -= bytes;
         if words.iter().any(|it| it.contains(UNKNOWN)) {
             self.plain = false;
         }
@@ -351,13 +356,21 @@ fn feeds_shell(node: Node<'_>, text: &str) -> bool {
     let mut above = node.parent();
     while let Some(it) = above {
         if matches!(it.kind(), "redirected_statement" | "command") {
-            let all =
-                text[it.start_byte()..node.start_byte()].split(|it: char| !it.is_alphanumeric());
-            return all.into_iter().any(|it| is_shell(&[it.to_owned()]));
+            let before = &text[it.start_byte()..node.start_byte()];
+            let mut words = before.split(|it: char| it.is_whitespace() || ";|&()<>`".contains(it));
+            return words.any(|it| is_shell(&[it.replace(['\'', '"', '\\'], "")]));
         }
         above = it.parent();
     }
     false
+}
+
+/// Whether the end of a heredoc is quoted, so that all of it is text.
+fn is_literal(body: Node<'_>, text: &str) -> bool {
+    let start = body
+        .parent()
+        .and_then(|it| children(it).find(|it| it.kind() == "heredoc_start"));
+    start.is_some_and(|it| text[it.byte_range()].contains(['\'', '"', '\\']))
 }
 
 /// Where the script stands that a shell is given at the end of a chain of commands that run another.

@@ -9,6 +9,8 @@ mod commands;
 mod doors;
 /// Thousands of frames that are no good, on every transport.
 mod hostile;
+/// `raddle judge`, on homes with rules.
+mod judge;
 /// How a server starts, drains and ends, and who may not keep it from serving.
 mod life;
 /// Turns against `raddle mock`.

@@ -90,7 +90,7 @@ impl Frames {
         let method = self.random.pick(&[
             "permissionProfile/list",
             "permissionProfile/list",
-            "thread/shellCommand",
+            "skills/extraRoots/set",
             "account/logout",
             "no/such/method",
             "initialize",

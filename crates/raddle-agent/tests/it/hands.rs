@@ -1,0 +1,466 @@
+//! Tools of the agent's: asked about, run, stopped, and lost with their owner.
+
+use std::sync::{Arc, Mutex};
+
+use raddle_agent::{FixedRules, Handle, Threads};
+use raddle_core::policy::{Act, ActKind, Amendment, Policy, Script as Line_, Unattended};
+use raddle_core::ports::{
+    AmendError, Job, Journal, Meant, Ran, Rulebook, Terminal, ToolSpec, Tools, Waiting,
+};
+use raddle_core::{
+    Answer, AnswerRequest, AppendText, Body, Call, Command, CommandRun, Event, ItemBody,
+    ItemStatus, Output, Part, RequestNumber, Resolution, RunShell, Seq, Settings, ThreadId, TurnId,
+};
+use tokio::sync::{Notify, mpsc};
+
+use crate::script::{Line, Script};
+use crate::{begin, client, interrupt, journal, order, subscribe, threads_with, turn, until};
+
+/// What a tool in a test does when it is run: `prints`, `hangs` until it is stopped, `ignores` that too, or
+/// `falls`. With `beyond` before it, it goes beyond the sandbox.
+#[derive(Default)]
+struct Bench {
+    ran: Mutex<Vec<String>>,
+    begun: Arc<Notify>,
+    ended: Mutex<Vec<TurnId>>,
+}
+
+impl Bench {
+    fn ran(&self) -> Vec<String> {
+        self.ran.lock().expect("ran").clone()
+    }
+}
+
+impl Tools for Bench {
+    fn specs(&self, _: &Settings) -> Vec<ToolSpec> {
+        Vec::new()
+    }
+
+    fn meant<'a>(
+        &'a self,
+        _: ThreadId,
+        _: &'a Settings,
+        call: &'a Call,
+    ) -> Waiting<'a, Option<(ItemBody, Meant)>> {
+        let (line, beyond) = match call.arguments.strip_prefix("beyond ") {
+            Some(line) => (line, true),
+            None => (call.arguments.as_str(), false),
+        };
+        let body = ItemBody::Command(CommandRun {
+            command: line.to_owned(),
+            cwd: "/w".to_owned(),
+            ..CommandRun::default()
+        });
+        let act = Act {
+            digest: format!("digest of {line}"),
+            why: None,
+            kind: ActKind::Command {
+                script: Line_ {
+                    line: line.to_owned(),
+                    commands: vec![vec![line.to_owned()]],
+                    plain: true,
+                },
+                cwd: "/w".to_owned(),
+                beyond,
+            },
+        };
+        let known = (call.tool == "do").then_some((body, Meant::Act(act)));
+        Box::pin(std::future::ready(known))
+    }
+
+    fn users(&self, _: &Settings, line: &str) -> CommandRun {
+        CommandRun {
+            command: line.to_owned(),
+            ..CommandRun::default()
+        }
+    }
+
+    fn run(&self, job: Job) -> Waiting<'static, Ran> {
+        let ItemBody::Command(it) = job.item.body.clone() else {
+            panic!("no command");
+        };
+        let digest = job.digest.clone().unwrap_or_default();
+        let what = it.command.clone();
+        self.ran
+            .lock()
+            .expect("ran")
+            .push(format!("{what}: {digest}"));
+        let begun = self.begun.clone();
+        Box::pin(async move {
+            let printed = AppendText {
+                item: job.item.id.clone(),
+                part: Part::Printed,
+                text: "out\n".to_owned(),
+            };
+            job.reports.report(Command::AppendText(printed)).await;
+            begun.notify_one();
+            let status = match what.as_str() {
+                "hangs" => {
+                    job.stopped.await;
+                    ItemStatus::Interrupted
+                }
+                "ignores" => std::future::pending().await,
+                "falls" => panic!("a tool that falls"),
+                _ => ItemStatus::Completed,
+            };
+            let body = ItemBody::Command(it);
+            Ran::new(status, body, Output::text(format!("did {what}")))
+        })
+    }
+
+    fn end_turn(&self, _: ThreadId, turn: TurnId) -> Waiting<'static, Vec<String>> {
+        self.ended.lock().expect("ended").push(turn);
+        Box::pin(std::future::ready(vec!["sleep 9".to_owned()]))
+    }
+
+    fn terminals(&self, _: ThreadId) -> Vec<Terminal> {
+        Vec::new()
+    }
+
+    fn end_terminal(&self, _: ThreadId, _: Option<&str>) -> bool {
+        false
+    }
+}
+
+struct Stage {
+    bench: Arc<Bench>,
+    threads: Threads,
+    script: Arc<Script>,
+    thread: Handle,
+    id: ThreadId,
+    hears: mpsc::UnboundedReceiver<String>,
+    journal: Arc<dyn Journal>,
+}
+
+async fn stage(script: &[&[Line]]) -> Stage {
+    stage_with(script, Arc::new(FixedRules::default())).await
+}
+
+async fn stage_with(script: &[&[Line]], rules: Arc<dyn Rulebook>) -> Stage {
+    let journal = journal();
+    let bench = Arc::new(Bench::default());
+    let (threads, script) = threads_with(&journal, script, bench.clone(), rules);
+    let (me, hears) = client();
+    let id = ThreadId::mint();
+    let thread = begin(&threads, id, me).await;
+    Stage {
+        bench,
+        threads,
+        script,
+        thread,
+        id,
+        hears,
+        journal,
+    }
+}
+
+impl Stage {
+    async fn answer(&self, request: u64, answer: Answer) {
+        let answer = AnswerRequest {
+            request: RequestNumber(request),
+            by: "ann".to_owned(),
+            answer,
+        };
+        let command = Command::AnswerRequest(Box::new(answer));
+        order(&self.thread, command).await.expect("an answer");
+    }
+
+    async fn events(&self) -> Vec<Event> {
+        let records = self.journal.read(self.id, Seq::ZERO, usize::MAX).await;
+        let events = records
+            .expect("records")
+            .into_iter()
+            .filter_map(|record| match record.body {
+                Body::Event(event) => Some(*event),
+                Body::Delta(_) => None,
+            });
+        events.collect()
+    }
+
+    /// How the items that carry out calls ended.
+    async fn ends(&self) -> Vec<(ItemStatus, Option<String>, String)> {
+        let ended = self
+            .events()
+            .await
+            .into_iter()
+            .filter_map(|event| match event {
+                Event::ItemCompleted(it) if it.item.call.is_some() => {
+                    let ItemBody::Command(command) = it.item.body else {
+                        return None;
+                    };
+                    let said = it.item.output.map(|it| it.text).unwrap_or_default();
+                    Some((it.item.status, command.printed, said))
+                }
+                _ => None,
+            });
+        ended.collect()
+    }
+}
+
+const DONE: &[Line] = &[Line::Says("done")];
+
+#[tokio::test]
+async fn what_stays_in_the_sandbox_runs_at_once_and_is_recorded_with_its_rule() {
+    let mut stage = stage(&[&[Line::Calls("do", "prints")], DONE]).await;
+    order(&stage.thread, turn("t1", "hi"))
+        .await
+        .expect("a turn");
+    until(&mut stage.hears, "turn/completed").await;
+    assert_eq!(stage.bench.ran(), ["prints: digest of prints"]);
+    let out = Some("out\n".to_owned());
+    let wanted = (ItemStatus::Completed, out, "did prints".to_owned());
+    assert_eq!(stage.ends().await, [wanted]);
+    let rulings = stage
+        .events()
+        .await
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::ItemStarted(it) => it.ruling,
+            _ => None,
+        });
+    let rulings: Vec<(String, String)> = rulings.map(|it| (it.rule, it.digest)).collect();
+    let wanted = ("approvalPolicy".to_owned(), "digest of prints".to_owned());
+    assert_eq!(rulings, [wanted]);
+    assert_eq!(
+        stage.script.prompts()[1],
+        "user hi · call do · output did prints"
+    );
+    // What the turn left running ended with it, and the user hears so.
+    until(&mut stage.hears, "warning").await;
+    assert_eq!(
+        *stage.bench.ended.lock().expect("ended"),
+        [TurnId::from("t1")]
+    );
+}
+
+#[tokio::test]
+async fn an_answer_decides_what_becomes_of_a_call() {
+    let yes = "user hi · call do · output did prints";
+    let no = "user hi · call do · output The user declined this call. Nothing was done.";
+    for (answer, ran, read) in [
+        (Answer::Accept {}, 1, Some(yes)),
+        (Answer::AcceptForSession {}, 1, Some(yes)),
+        (Answer::Decline {}, 0, Some(no)),
+        (Answer::Cancel {}, 0, None),
+    ] {
+        let call: &[Line] = &[Line::Calls("do", "beyond prints")];
+        let mut stage = stage(&[call, DONE]).await;
+        order(&stage.thread, turn("t1", "hi"))
+            .await
+            .expect("a turn");
+        let heard = until(&mut stage.hears, "ask").await;
+        assert_eq!(
+            heard[heard.len() - 4..],
+            [
+                "thread/status/changed #",
+                "item/started #",
+                "thread/tokenUsage/updated #",
+                "ask item/commandExecution/requestApproval",
+            ]
+        );
+        stage.answer(0, answer.clone()).await;
+        until(&mut stage.hears, "turn/completed").await;
+        assert_eq!(stage.bench.ran().len(), ran, "{answer:?}");
+        let prompts = stage.script.prompts();
+        assert_eq!(prompts.get(1).map(String::as_str), read, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_yes_for_the_session_is_not_asked_for_again_but_only_for_the_same() {
+    let call: &[Line] = &[Line::Calls("do", "beyond prints")];
+    let other: &[Line] = &[Line::Calls("do", "beyond other")];
+    let mut stage = stage(&[call, call, other, DONE]).await;
+    order(&stage.thread, turn("t1", "hi"))
+        .await
+        .expect("a turn");
+    until(&mut stage.hears, "ask").await;
+    stage.answer(0, Answer::AcceptForSession {}).await;
+    // Twice the same, and then something else, which is asked about.
+    until(&mut stage.hears, "ask").await;
+    assert_eq!(stage.bench.ran().len(), 2);
+    stage.answer(1, Answer::Accept {}).await;
+    until(&mut stage.hears, "turn/completed").await;
+    assert_eq!(stage.bench.ran().len(), 3);
+}
+
+#[tokio::test]
+async fn who_comes_back_is_asked_again_and_so_is_whoever_takes_over() {
+    let call: &[Line] = &[Line::Calls("do", "beyond prints")];
+    let mut stage = stage(&[call, DONE]).await;
+    order(&stage.thread, turn("t1", "hi"))
+        .await
+        .expect("a turn");
+    until(&mut stage.hears, "ask").await;
+    let (me, mut hears) = client();
+    subscribe(&stage.thread, me).await;
+    until(&mut hears, "ask item/commandExecution/requestApproval").await;
+
+    // The first owner is gone without a word.
+    let rules = Arc::new(FixedRules::default());
+    let (second, script) = threads_with(&stage.journal, &[DONE], stage.bench.clone(), rules);
+    let thread = second.get(stage.id).await.expect("the thread");
+    let (me, mut hears) = client();
+    subscribe(&thread, me).await;
+    until(&mut hears, "ask item/commandExecution/requestApproval").await;
+    stage.thread = thread;
+    stage.answer(0, Answer::Accept {}).await;
+    until(&mut hears, "turn/completed").await;
+    assert_eq!(stage.bench.ran(), ["prints: digest of prints"]);
+    assert_eq!(script.prompts(), ["user hi · call do · output did prints"]);
+    drop(stage.threads);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_stopped_ends_with_what_it_printed() {
+    for (what, said) in [
+        ("hangs", "did hangs"),
+        (
+            "ignores",
+            "This call was ended by the user's interrupt before it was done. It may have taken effect in part; \
+             check before you repeat it.",
+        ),
+    ] {
+        let call: &[Line] = match what {
+            "hangs" => &[Line::Calls("do", "hangs")],
+            _ => &[Line::Calls("do", "ignores")],
+        };
+        let mut stage = stage(&[call]).await;
+        order(&stage.thread, turn("t1", "hi"))
+            .await
+            .expect("a turn");
+        until(&mut stage.hears, "item/commandExecution/outputDelta").await;
+        stage.bench.begun.notified().await;
+        order(&stage.thread, interrupt()).await.expect("an end");
+        until(&mut stage.hears, "turn/completed").await;
+        let out = Some("out\n".to_owned());
+        let wanted = (ItemStatus::Interrupted, out, said.to_owned());
+        assert_eq!(stage.ends().await, [wanted]);
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_falls_fails_and_the_turn_goes_on() {
+    let mut stage = stage(&[&[Line::Calls("do", "falls")], DONE]).await;
+    order(&stage.thread, turn("t1", "hi"))
+        .await
+        .expect("a turn");
+    until(&mut stage.hears, "turn/completed").await;
+    let ends = stage.ends().await;
+    assert_eq!(ends[0].0, ItemStatus::Failed);
+    assert!(ends[0].2.starts_with("The tool failed inside"), "{ends:?}");
+    assert_eq!(stage.script.prompts().len(), 2);
+}
+
+/// Nobody answers: what becomes of that is in the rules, and in the record.
+#[tokio::test]
+async fn silence_is_settled_by_the_rules() {
+    let untrusted = "prints";
+    for (unattended, ran) in [
+        (Unattended::Deny { after_ms: 0 }, 0),
+        (Unattended::Allow { after_ms: 0 }, 1),
+    ] {
+        let policy = Policy {
+            unattended: Some(unattended.clone()),
+            ..Policy::default()
+        };
+        let rules = Arc::new(FixedRules(Arc::new(policy)));
+        let call: &[Line] = &[Line::Calls("do", untrusted)];
+        let mut stage = stage_with(&[call, DONE], rules).await;
+        let change = Box::new(raddle_core::SettingsChange {
+            approval: Some(raddle_core::ApprovalPolicy::Untrusted),
+            ..raddle_core::SettingsChange::default()
+        });
+        let Command::StartTurn(mut start) = turn("t1", "hi") else {
+            panic!("no turn");
+        };
+        start.change = change;
+        let start = Command::StartTurn(start);
+        order(&stage.thread, start).await.expect("a turn");
+        until(&mut stage.hears, "turn/completed").await;
+        assert_eq!(stage.bench.ran().len(), ran, "{unattended:?}");
+        let settled = stage
+            .events()
+            .await
+            .into_iter()
+            .find_map(|event| match event {
+                Event::RequestResolved(it) => Some(it.resolution),
+                _ => None,
+            });
+        let wanted = match ran {
+            0 => Resolution::Expired {},
+            _ => Resolution::Answered {
+                by: "policy".to_owned(),
+                answer: Box::new(Answer::Accept {}),
+            },
+        };
+        assert_eq!(settled, Some(wanted));
+    }
+}
+
+/// Rules that write down what they are given.
+#[derive(Default)]
+struct Notebook(Mutex<Vec<Vec<String>>>);
+
+impl Rulebook for Notebook {
+    fn policy(&self) -> Arc<Policy> {
+        Arc::default()
+    }
+
+    fn amend(&self, amendment: Amendment) -> Waiting<'_, Result<(), AmendError>> {
+        let words = amendment.words().to_vec();
+        self.0.lock().expect("rules").push(words);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[tokio::test]
+async fn a_yes_by_a_rule_is_a_yes_and_writes_the_rule_down() {
+    let rules = Arc::new(Notebook::default());
+    let call: &[Line] = &[Line::Calls("do", "beyond prints")];
+    let mut stage = stage_with(&[call, DONE], rules.clone()).await;
+    order(&stage.thread, turn("t1", "hi"))
+        .await
+        .expect("a turn");
+    until(&mut stage.hears, "ask").await;
+    let rule = serde_json::json!({"execpolicy_amendment": ["prints"]});
+    stage.answer(0, Answer::AcceptWithRule { rule }).await;
+    until(&mut stage.hears, "turn/completed").await;
+    assert_eq!(stage.bench.ran().len(), 1);
+    assert_eq!(*rules.0.lock().expect("rules"), [["prints"]]);
+}
+
+#[tokio::test]
+async fn a_command_of_the_users_has_its_turn_and_the_model_reads_of_it_later() {
+    let mut stage = stage(&[DONE]).await;
+    assert_eq!(
+        stage.hears.recv().await.as_deref(),
+        Some("thread/started #")
+    );
+    let shell = RunShell {
+        turn: "t1".into(),
+        item: "u1".into(),
+        command: stage.bench.users(&Settings::default(), "prints"),
+        principal: None,
+    };
+    let shell = Command::RunShell(Box::new(shell));
+    order(&stage.thread, shell).await.expect("a turn");
+    assert_eq!(
+        until(&mut stage.hears, "turn/completed").await,
+        [
+            "thread/status/changed",
+            "turn/started #",
+            "item/started #",
+            "item/commandExecution/outputDelta #",
+            "item/completed #",
+            "thread/status/changed",
+            "turn/completed #",
+        ]
+    );
+    order(&stage.thread, turn("t2", "hi"))
+        .await
+        .expect("a turn");
+    until(&mut stage.hears, "turn/completed").await;
+    let notes = stage.script.notes().pop().expect("a call");
+    assert!(notes.contains(&"did prints".to_owned()), "{notes:?}");
+}

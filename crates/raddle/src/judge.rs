@@ -1,0 +1,79 @@
+//! `raddle judge`: what the rules say of a command line, before anyone runs it.
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use raddle_core::policy::{Act, ActKind, Script, UNKNOWN, Verdict, proposed};
+use raddle_core::ports::Rulebook as _;
+use raddle_core::{ApprovalPolicy, Settings};
+use raddle_tools::shell::{quoted, shown, take_apart};
+
+use crate::cli::{Judge, JudgeApproval};
+use crate::home::Home;
+use crate::log;
+use crate::print::Printer;
+use crate::rules::Rules;
+
+/// Prints the verdict, its grounds, and what the line was taken for.
+pub(crate) fn run(args: &Judge) -> Result<ExitCode> {
+    let rules = Rules::open(&Home::find()?)?;
+    for warning in rules.warnings() {
+        log::say(&format!("raddle: warning: {warning}"));
+    }
+    let cwd = std::env::current_dir().context("there is no current folder; go to one")?;
+    let script = take_apart(&args.line);
+    let act = Act {
+        kind: ActKind::Command {
+            script: script.clone(),
+            cwd: cwd.to_string_lossy().into_owned(),
+            beyond: args.beyond,
+        },
+        digest: String::new(),
+        why: None,
+    };
+    let settings = Settings {
+        approval: match args.approval_policy {
+            JudgeApproval::Untrusted => ApprovalPolicy::Untrusted,
+            JudgeApproval::OnRequest => ApprovalPolicy::OnRequest,
+            JudgeApproval::Never => ApprovalPolicy::Never,
+        },
+        ..Settings::default()
+    };
+    let ruling = rules.policy().judge(&act, &settings, &BTreeSet::new());
+    let verdict = match ruling.verdict {
+        Verdict::Allow => "allow",
+        Verdict::Ask => "ask",
+        Verdict::Deny => "deny",
+    };
+    let mut printer = Printer::new();
+    printer.line(&shown(&format!(
+        "{verdict}, by {}: {}",
+        ruling.rule, ruling.reason
+    )))?;
+    for line in parts(&script) {
+        printer.line(&shown(&line))?;
+    }
+    printer.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parts(script: &Script) -> Vec<String> {
+    let mut lines = vec![match script.plain {
+        true => "these are all its commands:".to_owned(),
+        false => {
+            "it is not plain, so no rule allows it; found in it (… is not known before it runs):"
+                .to_owned()
+        }
+    }];
+    let commands = script.commands.iter();
+    lines.extend(commands.map(|it| format!("  {}", quoted(it).replace(UNKNOWN, "…"))));
+    let rule = proposed(script);
+    if !rule.is_empty() {
+        lines.push(format!(
+            "a rule could allow what begins with: {}",
+            quoted(&rule)
+        ));
+    }
+    lines
+}

@@ -1,0 +1,186 @@
+//! The rules that people wrote down: the operator's and the user's files, read again when they change.
+
+mod read;
+mod write;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use raddle_core::policy::{Amendment, Layer, Policy};
+use raddle_core::ports::{AmendError, Rulebook, Waiting};
+
+use crate::home::Home;
+
+pub(crate) use read::{Meant, parse};
+
+/// The operator's file.
+const MANAGED: &str = "/etc/raddle/policy.toml";
+
+/// Names a further file of the operator's. What it says holds beside the first, so it can only tighten.
+const MANAGED_TOO: &str = "RADDLE_MANAGED_POLICY";
+
+/// The rules of a home.
+#[derive(Clone)]
+pub(crate) struct Rules(Arc<Inner>);
+
+struct Inner {
+    files: Vec<File>,
+    user: PathBuf,
+    /// What `~` means in the user's file.
+    home: Option<PathBuf>,
+    last: Mutex<Arc<Read>>,
+}
+
+/// Where rules stand, and whose they are.
+struct File {
+    path: PathBuf,
+    layer: Layer,
+    /// Whether it was asked for by name, so that it must be there.
+    named: bool,
+}
+
+/// The rules as they were last read.
+struct Read {
+    policy: Arc<Policy>,
+    warnings: Vec<String>,
+    stamps: Vec<Stamp>,
+    /// Whether the files had rested before they were read, so that their stamps tell any later change.
+    settled: bool,
+}
+
+/// Tells whether a file has changed since it was read.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// File systems tell time in ticks, some in whole seconds: two changes within one tick look alike.
+const RESTED: Duration = Duration::from_secs(2);
+
+impl Rules {
+    /// Reads all files. One that cannot be used is an error, so that nobody works without rules that were
+    /// written down.
+    pub(crate) fn open(home: &Home) -> Result<Self> {
+        let managed = std::env::var_os(MANAGED_TOO).filter(|it| !it.is_empty());
+        let managed = managed.map(PathBuf::from);
+        Self::of(Path::new(MANAGED), managed, &home.config.join("rules.toml"))
+    }
+
+    fn of(managed: &Path, too: Option<PathBuf>, user: &Path) -> Result<Self> {
+        let file = |path: PathBuf, layer, named| File { path, layer, named };
+        let mut files = vec![file(managed.to_owned(), Layer::Managed, false)];
+        files.extend(too.map(|path| file(path, Layer::Managed, true)));
+        files.push(file(user.to_owned(), Layer::User, false));
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let home = home.filter(|it| it.is_absolute());
+        let last = read_all(&files, home.as_deref())?;
+        Ok(Self(Arc::new(Inner {
+            files,
+            user: user.to_owned(),
+            home,
+            last: Mutex::new(Arc::new(last)),
+        })))
+    }
+
+    /// What is in the files and has no meaning.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.0.last().warnings.clone()
+    }
+}
+
+impl Rulebook for Rules {
+    fn policy(&self) -> Arc<Policy> {
+        self.0.fresh().policy.clone()
+    }
+
+    fn amend(&self, amendment: Amendment) -> Waiting<'_, Result<(), AmendError>> {
+        let inner = self.0.clone();
+        Box::pin(async move {
+            let work = tokio::task::spawn_blocking(move || {
+                write::add(&inner.user, &amendment)?;
+                inner.again();
+                Ok(())
+            });
+            let failed = |it: tokio::task::JoinError| AmendError::Unwritable(it.to_string());
+            work.await.map_err(failed)?
+        })
+    }
+}
+
+impl Inner {
+    fn last(&self) -> Arc<Read> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.clone()
+    }
+
+    /// The rules as they are now.
+    fn fresh(&self) -> Arc<Read> {
+        let last = self.last();
+        if last.settled && last.stamps == stamps(&self.files) {
+            return last;
+        }
+        self.again()
+    }
+
+    /// Reads all files again. If one has become unusable, what was read before stays in force.
+    fn again(&self) -> Arc<Read> {
+        match read_all(&self.files, self.home.as_deref()) {
+            Ok(read) => {
+                let read = Arc::new(read);
+                *self.last.lock().unwrap_or_else(PoisonError::into_inner) = read.clone();
+                read
+            }
+            Err(error) => {
+                tracing::warn!("the rules as last read stay in force: {error:#}");
+                self.last()
+            }
+        }
+    }
+}
+
+fn read_all(files: &[File], home: Option<&Path>) -> Result<Read> {
+    // Stamped before reading: a change in between is seen the next time.
+    let stamps = stamps(files);
+    let now = SystemTime::now();
+    let has_rested =
+        |it: &(SystemTime, u64)| now.duration_since(it.0).is_ok_and(|age| age > RESTED);
+    let settled = stamps.iter().flatten().all(has_rested);
+    let mut policy = Policy::default();
+    let mut warnings = Vec::new();
+    for file in files {
+        let name = file.path.display();
+        let text = match std::fs::read_to_string(&file.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !file.named => continue,
+            other => other.with_context(|| format!("cannot read {name}"))?,
+        };
+        let home = match file.layer {
+            Layer::User => home,
+            Layer::Managed => None,
+        };
+        let Meant {
+            policy: more,
+            warnings: odd,
+        } = parse(&text, file.layer, home).with_context(|| format!("in {name}"))?;
+        policy.rules.extend(more.rules);
+        policy.pins = std::mem::take(&mut policy.pins).and(more.pins);
+        policy.unattended = policy.unattended.or(more.unattended);
+        warnings.extend(odd.into_iter().map(|it| format!("{it}, in {name}")));
+    }
+    Ok(Read {
+        policy: Arc::new(policy),
+        warnings,
+        stamps,
+        settled,
+    })
+}
+
+fn stamps(files: &[File]) -> Vec<Stamp> {
+    let stamp = |file: &File| {
+        let about = std::fs::metadata(&file.path).ok()?;
+        Some((about.modified().ok()?, about.len()))
+    };
+    files.iter().map(stamp).collect()
+}
+
+#[cfg(test)]
+mod tests;
