@@ -48,9 +48,10 @@ class MockModel:
             f"model_providers.{MODEL}.base_url": f'"{self._address}/v1"',
         }
 
-    def configure(self, bench):
-        """Writes the settings into the server's home."""
-        lines = [f"{key} = {value}\n" for key, value in self.settings.items()]
+    def configure(self, bench, **more):
+        """Writes the settings into the server's home, and more of them if there are."""
+        settings = {key: json.dumps(value) for key, value in more.items()} | self.settings
+        lines = [f"{key} = {value}\n" for key, value in settings.items()]
         (bench.server_home / "config.toml").write_text("".join(lines))
 
     def asked(self):

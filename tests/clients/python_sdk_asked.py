@@ -56,8 +56,9 @@ def commands(bench):
         shown = f"/bin/bash -lc '{lines[said]}'"
         require_equal("the command", [item["type"], item["command"]], ["commandExecution", shown])
         for _, params in turn["asked"]:
-            asked = [params[key] for key in ("itemId", "command", "cwd", "reason")]
-            expected = [item["id"], shown, str(bench.workspace), "May I?"]
+            asked = [params[key] for key in ("itemId", "command", "cwd", "reason", "commandActions")]
+            actions = [{"type": "unknown", "command": lines[said]}]
+            expected = [item["id"], shown, str(bench.workspace), "May I?", actions]
             require_equal("what was asked", asked, expected)
     woven = ["completed", 0, "woven\n", "completed"]
     refused = ["declined", None, None, "completed"]

@@ -1,7 +1,9 @@
 """What the stock terminal client asks its user before the agent may do something, and each of the answers."""
 
+import tomllib
+
 from harness import require, require_equal
-from mock_model import beyond, patches, says
+from mock_model import beyond, calls, patches, says
 from recorder import SERVER
 from tui_session import Session
 
@@ -95,6 +97,44 @@ def refuse_command(bench):
     session.close(client)
 
 
+def accept_by_rule(bench):
+    """Yes, and from now on to everything that begins like it: a rule is added to those of the user."""
+    loom = bench.server_folder / "loom"
+    loom.write_text("#!/bin/sh\necho woven $*\n")
+    loom.chmod(0o755)
+    rules = bench.server_home / "rules.toml"
+    own = '# Mine.\n[[rule]]\ncommand = ["shred"]\nverdict = "deny" # never\n'
+    rules.write_text(own)
+    weave = "./loom twill"
+    session = Session(
+        bench,
+        [
+            ("weave", [calls("exec_command", {"cmd": weave})]),
+            ("wide", [calls("exec_command", {"cmd": f"{weave} --wide"})]),
+            ("woven twill", says("it is woven")),
+        ],
+        approval_policy="untrusted",
+    )
+    client = session.begin()
+    client.enter("weave")
+    client.terminal.wait_for(_COMMAND_ASKED)
+    client.terminal.wait_for(f"don't ask again for commands that start with `{weave}` (p)")
+    client.terminal.press("p")
+    client.wait_for_told("turn/completed", count=3)
+    client.turn("make it wide", "it is woven")
+    client.require_shown(
+        f"✔ You approved codex to always run commands that start with {weave}",
+        *(f"• Ran {weave}", "└ woven twill", f"• Ran {weave} --wide", "└ woven twill --wide"),
+    )
+    rule = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["./loom", "twill"]}}
+    require_equal("the answers", _answers(client), [rule])
+    kept = rules.read_text()
+    require(kept.startswith(own), f"what the user wrote is changed: {kept!r}")
+    expected = {"command": ["./loom", "twill"], "verdict": "allow"}
+    require_equal("the rules that were added", tomllib.loads(kept)["rule"][1:], [expected])
+    session.close(client)
+
+
 def accept_patch(bench):
     """A change of files is shown before anyone is asked, and is made when the user says so."""
     session = _session(bench)
@@ -177,6 +217,7 @@ def _answers(client):
 CHECKS = {
     "tui-accept-command": accept_command,
     "tui-refuse-command": refuse_command,
+    "tui-accept-by-rule": accept_by_rule,
     "tui-accept-patch": accept_patch,
     "tui-refuse-patch": refuse_patch,
 }

@@ -15,12 +15,12 @@ _SPARED_AFTER_RESUME = "thread/goal/get"
 class Session:
     """A server, its model, and the terminals that were opened on it."""
 
-    def __init__(self, bench, answers, unix=False):
+    def __init__(self, bench, answers, unix=False, **settings):
         self._bench = bench
         self._unix = unix
         self._opened = 0
         self.model = MockModel(bench, [title(TITLE), ("cloth", says(ANSWER)), *answers])
-        self.model.configure(bench)
+        self.model.configure(bench, **settings)
         self.server = self._serve(0)
 
     def open(self, *arguments):
