@@ -34,7 +34,8 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
     hide()?;
     let home = Home::find()?;
     let auth = auth(args)?;
-    for warning in Rules::open(&home)?.warnings() {
+    let rules = Rules::open(&home)?;
+    for warning in rules.warnings() {
         log::say(&format!("raddle: warning: {warning}"));
     }
     overrides.extend(args.config.iter().cloned());
@@ -48,7 +49,7 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let outcome = runtime.block_on(serve(options, doors(args, &home, &auth), &home));
+    let outcome = runtime.block_on(serve(options, doors(args, &home, &auth), &home, rules));
     // A thread may be stuck in a read of stdin; it must not keep the process.
     runtime.shutdown_timeout(Duration::ZERO);
     outcome
@@ -63,7 +64,7 @@ fn hide() -> Result<()> {
     environment::hide().context("cannot hide the environment from other processes")
 }
 
-async fn serve(options: Options, wanted: Vec<Door>, home: &Home) -> Result<()> {
+async fn serve(options: Options, wanted: Vec<Door>, home: &Home, rules: Rules) -> Result<()> {
     // Whoever started a child on stdio is gone when it died; a server that others reach goes on.
     let on_stdio = wanted.iter().any(|door| door.listen == Listen::Stdio);
     let recovery = if on_stdio && wanted.len() == 1 {
@@ -72,7 +73,7 @@ async fn serve(options: Options, wanted: Vec<Door>, home: &Home) -> Result<()> {
         Recovery::Continue
     };
     let mut server = Server::open(options, |ground| {
-        threads::open(&home.state, ground, recovery)
+        threads::open(&home.state, ground, rules, recovery)
     })?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;

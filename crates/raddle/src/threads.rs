@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use raddle_agent::{FixedRules, Nodes, Options, Threads};
+use raddle_agent::{Nodes, Options, Threads};
 use raddle_core::ports::{
     AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
     ReadError, Summary, TurnEntry, Waiting,
@@ -16,9 +16,10 @@ use raddle_tools::BuiltIn;
 use tokio::sync::OnceCell;
 
 use crate::model::Configured;
+use crate::rules::Rules;
 
 /// The live threads of a home.
-pub(crate) fn open(home: &Path, ground: Ground, recovery: Recovery) -> Threads {
+pub(crate) fn open(home: &Path, ground: Ground, rules: Rules, recovery: Recovery) -> Threads {
     let Ground {
         providers,
         engine,
@@ -46,7 +47,7 @@ pub(crate) fn open(home: &Path, ground: Ground, recovery: Recovery) -> Threads {
         memory_blobs: memory,
         model: Arc::new(Configured::new(providers)),
         tools: Arc::new(tools),
-        rules: Arc::new(FixedRules::default()),
+        rules: Arc::new(rules),
         clock: now,
         node,
         nodes: Arc::new(Neighbours { folder }),

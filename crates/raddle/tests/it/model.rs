@@ -1,5 +1,6 @@
 //! Turns of the real server against `raddle mock`.
 
+mod hands;
 mod tools;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -66,7 +67,7 @@ impl Drop for Mock {
 /// A client with one thread, whose model is a mock.
 struct Client {
     // Dropped, and so ended, before the mock.
-    _server: Server,
+    server: Server,
     mock: Mock,
     pipes: Pipes,
     thread: String,
@@ -97,7 +98,7 @@ impl Client {
         pipes.hello();
         let home = server.home().to_owned();
         let mut client = Self {
-            _server: server,
+            server: server,
             mock,
             pipes,
             thread: String::new(),
@@ -110,6 +111,11 @@ impl Client {
             .and_then(|it| it["result"]["thread"]["id"].as_str());
         client.thread = id.expect("a thread").to_owned();
         client
+    }
+
+    /// The folder of its thread.
+    fn home(&self) -> &std::path::Path {
+        self.server.home()
     }
 
     fn ask(&mut self, method: &str, params: Value) {
