@@ -1,6 +1,7 @@
 """What the server asks of the stock Python SDK's low-level client, and what its answers do."""
 
 import json
+import tomllib
 from pathlib import Path
 
 from calls import require_answered
@@ -79,6 +80,81 @@ def commands(bench):
     _require_given(model, ["\nwoven\n"] * 3 + ["declined"])
 
 
+def rule(bench):
+    """A yes from now on: what begins like it is not asked about again, and what does not is."""
+    loom = bench.workspace / "loom"
+    loom.write_text("#!/bin/sh\necho woven $*\n")
+    loom.chmod(0o755)
+    words = {"execpolicy_amendment": ["./loom", "twill"]}
+    by_rule = {"decision": {"acceptWithExecpolicyAmendment": words}}
+    turns = [("twill", [by_rule]), ("broad", []), ("satin", [_DECLINE])]
+    model = MockModel(bench, [
+        ("woven", says("it is woven")),
+        ("declined", says("as you like")),
+        ("twill", [calls("exec_command", {"cmd": "./loom twill"})]),
+        ("broad", [calls("exec_command", {"cmd": "./loom twill --broad"})]),
+        ("satin", [calls("exec_command", {"cmd": "./loom satin"})]),
+    ])
+    _, seen = _drive(bench, model, {"approvalPolicy": "untrusted"}, turns)
+    _require_asked(turns, seen, _COMMAND)
+    ((_, params),) = seen["turns"][0]["asked"]
+    require_equal("the rule", params["proposedExecpolicyAmendment"], ["./loom", "twill"])
+    offered = ["accept", "acceptForSession", by_rule["decision"], "decline", "cancel"]
+    require_equal("what can be answered", params["availableDecisions"], offered)
+    ends = [_end(turn, "aggregatedOutput") for turn in seen["turns"]]
+    require_equal("the commands", ends, [
+        ["completed", "woven twill\n", "completed"],
+        ["completed", "woven twill --broad\n", "completed"],
+        ["declined", None, "completed"],
+    ])
+    rules = tomllib.loads((bench.server_home / "rules.toml").read_text())
+    expected = {"command": ["./loom", "twill"], "verdict": "allow"}
+    require_equal("the rules", rules, {"rule": [expected]})
+
+
+def patches_of_files(bench):
+    """Changes of files where nothing may be written: each of the answers."""
+    turns = [("spin", [_ACCEPT]), ("dye", [_DECLINE]), ("dye", [_SESSION]), ("tear", [_CANCEL])]
+    model = MockModel(bench, [
+        ("spin", [patches(_patch("Add File: yarn.txt", "+flax", "+wool"))]),
+        ("dye", [patches(_patch("Update File: yarn.txt", "@@", " flax", "-wool", "+silk"))]),
+        ("tear", [patches(_patch("Delete File: yarn.txt"))]),
+        ("Success", says("it is done")),
+        ("declined", says("as you like")),
+    ])
+    record, seen = _drive(bench, model, {"sandbox": "read-only"}, turns)
+    _require_asked(turns, seen, _PATCH)
+    file = str(bench.workspace / "yarn.txt")
+    added = {"path": file, "kind": {"type": "add"}, "diff": "flax\nwool\n"}
+    for turn in seen["turns"]:
+        ((_, params),) = turn["asked"]
+        require_equal("what it is about", params["itemId"], turn["items"][1]["id"])
+        require_equal("the files", [it["path"] for it in turn["items"][1]["changes"]], [file])
+    require_equal("the first change", seen["turns"][0]["items"][1]["changes"], [added])
+    kinds = [turn["items"][1]["changes"][0]["kind"]["type"] for turn in seen["turns"]]
+    require_equal("the kinds", kinds, ["add", "update", "update", "delete"])
+    made, refused = ["completed", "completed"], ["declined", "completed"]
+    cancelled = ["declined", "interrupted"]
+    ends = [_end(turn) for turn in seen["turns"]]
+    require_equal("the changes", ends, [made, refused, made, cancelled])
+    asked = [
+        *(*_BEGIN, "item/started fileChange", "thread/status/changed waitingOnApproval"),
+        *(_USAGE, _PATCH, *_GOES_ON, "item/completed fileChange"),
+    ]
+    _require_order(record, seen, [
+        *(*asked, "turn/diff/updated", *_ANSWERED),
+        *(*asked, *_ANSWERED),
+        *(*asked, "turn/diff/updated", *_ANSWERED),
+        *(*asked, *_CANCELLED),
+    ])
+    require_equal("the file", (bench.workspace / "yarn.txt").read_text(), "flax\nsilk\n")
+    _require_given(model, ["A ", "declined", "M "])
+
+
+def _patch(*lines):
+    return "\n".join(["*** Begin Patch", f"*** {lines[0]}", *lines[1:], "*** End Patch", ""])
+
+
 def question(bench):
     """The model asks the user, and reads the answer."""
     asked = {
@@ -149,5 +225,7 @@ def _drive(bench, model, thread, turns):
 
 CHECKS = {
     "python-sdk-commands": commands,
+    "python-sdk-rule": rule,
+    "python-sdk-patches": patches_of_files,
     "python-sdk-question": question,
 }

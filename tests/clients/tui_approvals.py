@@ -110,7 +110,8 @@ def accept_by_rule(bench):
         bench,
         [
             ("weave", [calls("exec_command", {"cmd": weave})]),
-            ("wide", [calls("exec_command", {"cmd": f"{weave} --wide"})]),
+            ("make it", [calls("exec_command", {"cmd": f"{weave} --wide"})]),
+            ("woven twill --wide", says("it is broad")),
             ("woven twill", says("it is woven")),
         ],
         approval_policy="untrusted",
@@ -121,7 +122,7 @@ def accept_by_rule(bench):
     client.terminal.wait_for(f"don't ask again for commands that start with `{weave}` (p)")
     client.terminal.press("p")
     client.wait_for_told("turn/completed", count=3)
-    client.turn("make it wide", "it is woven")
+    client.turn("make it wide", "it is broad")
     client.require_shown(
         f"✔ You approved codex to always run commands that start with {weave}",
         *(f"• Ran {weave}", "└ woven twill", f"• Ran {weave} --wide", "└ woven twill --wide"),

@@ -34,6 +34,25 @@ def command(bench):
     session.close(client)
 
 
+def exploring(bench):
+    """Commands that only look are shown as what they look at."""
+    (bench.server_folder / "cloth.txt").write_text("warp\nweft\n")
+    lines = {
+        "list": ("ls -a", "List ls -a"),
+        "read": ("cat cloth.txt", "Read cloth.txt"),
+        "seek": ("grep -n weft cloth.txt", "Search weft in cloth.txt"),
+    }
+    answers = [(said, [calls("exec_command", {"cmd": line})]) for said, (line, _) in lines.items()]
+    session = Session(bench, [*answers, ("exited with code 0", says("it is there"))])
+    client = session.begin()
+    for turns, said in enumerate(lines, start=3):
+        client.enter(said)
+        client.wait_for_told("turn/completed", count=turns)
+    client.terminal.wait_until_shown("• Explored", times=len(lines))
+    client.require_shown(*(f"└ {shown}" for _, shown in lines.values()))
+    session.close(client)
+
+
 def plan(bench):
     """A plan is shown with its steps, those that are left first."""
     steps = [
@@ -169,6 +188,7 @@ def _sleepers(bench):
 
 CHECKS = {
     "tui-command": command,
+    "tui-exploring": exploring,
     "tui-plan": plan,
     "tui-question": question,
     "tui-interrupt-command": interrupt,
