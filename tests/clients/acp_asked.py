@@ -129,6 +129,7 @@ def _require_agreed(bench, model, stand_in, written, given):
     told = model.given()
     for text, expected in zip(told, given, strict=True):
         require(expected in text, f"the model was told {text!r}, not {expected!r}")
+    require_equal("the server's exit code", stand_in.exits(), [0])
     require_no_panic(stand_in.stderr())
 
 
