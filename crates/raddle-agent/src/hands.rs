@@ -157,13 +157,19 @@ fn admission(
 fn question(act: &Act, ruling: &Ruling, body: &ItemBody) -> Ask {
     let reason = Some(act.why.as_ref().unwrap_or(&ruling.reason).clone());
     match (&act.kind, body) {
-        (ActKind::Command { script, .. }, ItemBody::Command(it)) => Ask::Command(AskCommand {
-            command: it.command.clone(),
-            cwd: it.cwd.clone(),
-            reason,
-            actions: it.actions.clone(),
-            rule: proposed(script),
-        }),
+        (ActKind::Command { script, beyond, .. }, ItemBody::Command(it)) => {
+            Ask::Command(AskCommand {
+                command: it.command.clone(),
+                cwd: it.cwd.clone(),
+                reason,
+                actions: it.actions.clone(),
+                // A rule that comes of an answer does not lead out of the sandbox, so it would be no help.
+                rule: match beyond {
+                    true => Vec::new(),
+                    false => proposed(script),
+                },
+            })
+        }
         _ => Ask::Patch(AskPatch { reason, root: None }),
     }
 }
