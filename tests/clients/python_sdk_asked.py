@@ -61,6 +61,9 @@ def commands(bench):
             actions = [{"type": "unknown", "command": lines[said]}]
             expected = [item["id"], shown, str(bench.workspace), "May I?", actions]
             require_equal("what was asked", asked, expected)
+            # A rule would not lead out of the sandbox, so none is offered.
+            offered = ["accept", "acceptForSession", "decline", "cancel"]
+            require_equal("what can be answered", params["availableDecisions"], offered)
     woven = ["completed", 0, "woven\n", "completed"]
     refused = ["declined", None, None, "completed"]
     ends = [_end(turn, "exitCode", "aggregatedOutput") for turn in seen["turns"]]

@@ -2,9 +2,9 @@
 
 import tomllib
 
-from harness import require, require_equal
+from harness import require, require_equal, wait_until
 from mock_model import beyond, calls, patches, says
-from recorder import SERVER
+from recorder import NO_SERVER, SERVER
 from tui_session import Session
 
 _COMMAND_ASKED = "Would you like to run the following command?"
@@ -136,6 +136,45 @@ def accept_by_rule(bench):
     session.close(client)
 
 
+def two_clients(bench):
+    """Both are asked; one answers, and the other's question is gone."""
+    session = _session(bench)
+    one = session.begin()
+    _ask(one, bench, "weave")
+    two = session.start("resume", one.thread)
+    two.terminal.wait_for(f"$ {_LINE}")
+    two.terminal.press("y")
+    for client in (one, two):
+        client.require_shown("› weave", f"• Ran {_LINE}", "└ woven", "• it is woven")
+        require(_COMMAND_ASKED not in client.terminal.screen(), "the question is still there")
+    require_equal("the file", (bench.folder / "cloth.txt").read_text(), "woven\n")
+    require_equal("the second's answers", _answers(two), ["accept"])
+    session.close(one, two)
+
+
+def outlives_the_server(bench):
+    """The server is killed while it waits for an answer, and asks again when it is back."""
+    session = _session(bench)
+    client = session.begin()
+    _ask(client, bench, "weave")
+    session.server.kill()
+    client.terminal.wait_for("Reconnecting to server")
+    session.restart()
+    client.call("thread/resume")
+    client.record.forget(NO_SERVER)
+    asked = wait_until(lambda: len(client.record.calls(by=SERVER)) == 2)
+    require(asked, "the question was not asked again")
+    client.terminal.wait_for(f"$ {_LINE}")
+    client.terminal.press("y")
+    client.terminal.wait_for("• it is woven")
+    before, after = client.record.calls(by=SERVER)
+    require_equal("what was asked again", after.params, before.params)
+    require_equal("the answers", [before.answers, after.result], [[], {"decision": "accept"}])
+    require_equal("the file", (bench.folder / "cloth.txt").read_text(), "woven\n")
+    client.require_shown("› weave", f"• Ran {_LINE}", "└ woven", "• it is woven")
+    session.close(client)
+
+
 def accept_patch(bench):
     """A change of files is shown before anyone is asked, and is made when the user says so."""
     session = _session(bench)
@@ -219,6 +258,8 @@ CHECKS = {
     "tui-accept-command": accept_command,
     "tui-refuse-command": refuse_command,
     "tui-accept-by-rule": accept_by_rule,
+    "tui-asks-two": two_clients,
+    "tui-asks-again": outlives_the_server,
     "tui-accept-patch": accept_patch,
     "tui-refuse-patch": refuse_patch,
 }

@@ -25,6 +25,14 @@ class Session:
 
     def open(self, *arguments):
         """Starts a client, and waits until it can be talked to."""
+        client = self.start(*arguments)
+        client.terminal.wait_for(EMPTY_PROMPT)
+        # The line can be typed before there is a thread; this is shown when there is one.
+        client.terminal.wait_for(f"{MODEL} default")
+        return client
+
+    def start(self, *arguments):
+        """Starts a client."""
         self._opened += 1
         name = f"client-{self._opened}"
         if self._unix:
@@ -33,11 +41,7 @@ class Session:
         else:
             record, relay = recorded(self._bench, self.server)
             remote = f"ws://{relay.address}"
-        terminal = start_tui(self._bench, remote, *arguments, name=name)
-        terminal.wait_for(EMPTY_PROMPT)
-        # The line can be typed before there is a thread; this is shown when there is one.
-        terminal.wait_for(f"{MODEL} default")
-        return Client(terminal, record)
+        return Client(start_tui(self._bench, remote, *arguments, name=name), record)
 
     def begin(self):
         """Opens a client, and has its first turn."""
