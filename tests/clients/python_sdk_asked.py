@@ -158,6 +158,31 @@ def _patch(*lines):
     return "\n".join(["*** Begin Patch", f"*** {lines[0]}", *lines[1:], "*** End Patch", ""])
 
 
+def inside(bench):
+    """What stays in a workspace that may be written is not asked about."""
+    turns = [("spin", []), ("weave", [])]
+    line = "tee cloth.txt < yarn.txt"
+    model = MockModel(bench, [
+        ("spin", [patches(_patch("Add File: yarn.txt", "+flax"))]),
+        ("weave", [calls("exec_command", {"cmd": line})]),
+        ("Success", says("it is done")),
+        ("flax", says("it is woven")),
+    ])
+    record, seen = _drive(bench, model, {"sandbox": "workspace-write"}, turns)
+    _require_asked(turns, seen, None)
+    patch, command = (turn["items"][1] for turn in seen["turns"])
+    require_equal("the change", patch["status"], "completed")
+    ended = [command["status"], command["aggregatedOutput"]]
+    require_equal("the command", ended, ["completed", "flax\n"])
+    ran = ["item/commandExecution/outputDelta", "item/completed commandExecution"]
+    _require_order(record, seen, [
+        *(*_BEGIN, "item/started fileChange", _USAGE, "item/completed fileChange"),
+        *("turn/diff/updated", *_ANSWERED),
+        *(*_BEGIN, "item/started commandExecution", _USAGE, *ran, *_ANSWERED),
+    ])
+    require_equal("the cloth", (bench.workspace / "cloth.txt").read_text(), "flax\n")
+
+
 def question(bench):
     """The model asks the user, and reads the answer."""
     asked = {
@@ -230,5 +255,6 @@ CHECKS = {
     "python-sdk-commands": commands,
     "python-sdk-rule": rule,
     "python-sdk-patches": patches_of_files,
+    "python-sdk-inside": inside,
     "python-sdk-question": question,
 }
