@@ -1,4 +1,4 @@
-"""Permission, as the stock ACP adapter asks for it: of acpx by its options, and of a client that chooses."""
+"""Permission, as the stock ACP adapter asks for it: of acpx, and of a client that chooses."""
 
 import json
 import sys
@@ -27,12 +27,14 @@ _DENIED = 5
 
 def approve_all(bench):
     """acpx says yes to everything."""
-    _acpx(bench, "--approve-all", exit_code=0, decision="accept", ends=["completed", "it is woven"])
+    ends = ["completed", "it is woven"]
+    _acpx(bench, "--approve-all", exit_code=0, decision="accept", ends=ends)
 
 
 def deny_all(bench):
     """acpx says no to everything, and the model is told."""
-    _acpx(bench, "--deny-all", exit_code=_DENIED, decision="decline", ends=["failed", "as you like"])
+    ends = ["failed", "as you like"]
+    _acpx(bench, "--deny-all", exit_code=_DENIED, decision="decline", ends=ends)
 
 
 def _acpx(bench, option, exit_code, decision, ends):

@@ -104,7 +104,8 @@ def _python_low_level(bench, has_rights=True):
     require_equal("the program's exit code", code, 0)
     (turn,) = json.loads(out)["turns"]
     require_equal("what was asked", [method for method, _ in turn["asked"]], [_PATCH])
-    require_equal("how it ended", [turn["status"], turn["items"][-1]["text"]], ["completed", ANSWER])
+    ended = [turn["status"], turn["items"][-1]["text"]]
+    require_equal("how it ended", ended, ["completed", ANSWER])
     _require_agreed(bench, bench.workspace / FILE, model, stand_in.record())
 
 

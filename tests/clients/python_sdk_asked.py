@@ -57,7 +57,8 @@ def commands(bench):
         shown = f"/bin/bash -lc '{lines[said]}'"
         require_equal("the command", [item["type"], item["command"]], ["commandExecution", shown])
         for _, params in turn["asked"]:
-            asked = [params[key] for key in ("itemId", "command", "cwd", "reason", "commandActions")]
+            members = ("itemId", "command", "cwd", "reason", "commandActions")
+            asked = [params[key] for key in members]
             actions = [{"type": "unknown", "command": lines[said]}]
             expected = [item["id"], shown, str(bench.workspace), "May I?", actions]
             require_equal("what was asked", asked, expected)
@@ -206,7 +207,8 @@ def question(bench):
     (shown,) = params["questions"]
     require_equal("the question", {**shown, **asked}, shown)
     require_equal("whether it waits", params["isBlocking"], True)
-    require_equal("how it ended", [turn["status"], turn["items"][-1]["text"]], ["completed", "blue it is"])
+    ended = [turn["status"], turn["items"][-1]["text"]]
+    require_equal("how it ended", ended, ["completed", "blue it is"])
     _require_given(model, ["blue"])
 
 
