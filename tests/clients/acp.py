@@ -77,10 +77,10 @@ def session(bench):
         ("silk", says("from worms")),
     ])
     model.configure(bench)
-    stand_in = _stand_in(bench)
+    stand_in = recorded(bench)
 
     def acpx(*words):
-        code, out, _ = _acpx(bench, stand_in, "text", *words)
+        code, out, _ = run_acpx(bench, stand_in, "text", *words)
         require_equal(f"the exit code of {words}", code, 0)
         return [line for line in out.splitlines() if line]
 
@@ -129,19 +129,19 @@ def session(bench):
 def _drives(bench, output):
     script = ModelScript(bench)
     script.configure(bench)
-    stand_in = _stand_in(bench)
-    code, out, _ = _acpx(bench, stand_in, output, "exec", _PROMPT)
+    stand_in = recorded(bench)
+    code, out, _ = run_acpx(bench, stand_in, output, "exec", _PROMPT)
     return stand_in, script, code, out
 
 
-def _stand_in(bench):
+def recorded(bench):
     stand_in = StandIn(bench.folder, bench.raddle)
     bench.evidence("the last messages", lambda: stand_in.record().tail())
     bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
     return stand_in
 
 
-def _acpx(bench, stand_in, output, *words):
+def run_acpx(bench, stand_in, output, *words):
     command = [
         *(bench.parts.acpx, "--cwd", bench.workspace, "--format", output),
         *("--agent", shlex.quote(str(bench.parts.codex_acp)), *words),

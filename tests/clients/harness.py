@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 DEADLINE_S = 20
+#: A user who owns nothing.
+_NOBODY = 65534
 METHOD_NOT_FOUND = -32601
 
 
@@ -74,6 +77,8 @@ class Bench:
         self.workspace = self._made("workspace")
         #: Where a server on a socket is started. One on stdio is started by its client.
         self.server_folder = self._made("server-folder")
+        #: Who runs the server.
+        self.server_user = os.geteuid()
         self._endings = []
         self._evidence = []
 
@@ -81,6 +86,26 @@ class Bench:
         folder = self.folder / name
         folder.mkdir(parents=True)
         return folder
+
+    def have_no_rights(self):
+        """The server is run by an ordinary user from now on, also if these checks are run by root."""
+        if os.geteuid() != 0:
+            return
+        for folder in (self.folder.parent, self.folder):
+            folder.chmod(0o711)
+        for folder in (self.server_home, self.client_home, self.workspace, self.server_folder):
+            for path in (folder, *folder.rglob("*")):
+                os.chown(path, _NOBODY, _NOBODY)
+        self.server_user = _NOBODY
+        # Where it lies, others may not be let in.
+        program = shutil.copy(self.raddle, self.folder / "raddle")
+        os.chmod(program, 0o755)
+        self.raddle = self.folder / "raddle-of-nobody"
+        self.raddle.write_text(
+            "#!/bin/sh\n"
+            f"exec setpriv --reuid {_NOBODY} --regid {_NOBODY} --clear-groups -- {program} \"$@\"\n"
+        )
+        self.raddle.chmod(0o755)
 
     def environment(self, **more):
         """Nothing of the caller's: no keys, no proxies, no settings of another Codex."""

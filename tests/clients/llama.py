@@ -1,57 +1,141 @@
-"""The stock clients with a real engine behind the server: llama.cpp, and a model that is always sure."""
+"""The stock clients with a real engine behind the server: llama.cpp, and a model that is always sure.
+
+Offered tools, the model writes a file, which needs the user's yes in a sandbox that only reads, and then
+says what it always says. So this is the whole loop: model, policy, user, disk, and the model again.
+"""
 
 import json
 from pathlib import Path
 
 from harness import Server, require, require_equal, run_client
-from llama_model import ANSWER, ANSWER_TOKENS, MODEL, LlamaModel
-from tui_client import EMPTY_PROMPT, start_tui
+from llama_model import ANSWER, ANSWER_TOKENS, CONTENT, FILE, MODEL, LlamaModel
+from recorder import SERVER
+from stand_in import StandIn
+from tui_client import EMPTY_PROMPT, recorded, start_tui
 
 _PROGRAM = Path(__file__).with_name("python_sdk_program.py")
+_ASKED_PROGRAM = Path(__file__).with_name("python_sdk_asked_program.py")
 _PROMPTS = ["is it ready?", "are you sure?"]
+_PATCH = "item/fileChange/requestApproval"
 
 
 def terminal_client(bench):
+    _terminal_client(bench)
+
+
+def terminal_client_of_nobody(bench):
+    """The same if the server has no rights but an ordinary user's."""
+    _terminal_client(bench, has_rights=False)
+
+
+def _terminal_client(bench, has_rights=True):
     model = LlamaModel(bench)
     model.configure(bench)
+    if not has_rights:
+        bench.have_no_rights()
     server = Server(bench, "--listen", "ws://127.0.0.1:0", "--insecure-loopback")
-    terminal = start_tui(bench, f"ws://{server.address}")
+    record, relay = recorded(bench, server)
+    terminal = start_tui(bench, f"ws://{relay.address}")
+    terminal.wait_for(EMPTY_PROMPT)
     terminal.wait_for(f"{MODEL} default")
-    for number, prompt in enumerate(_PROMPTS, start=1):
-        terminal.wait_for(EMPTY_PROMPT)
-        terminal.enter(prompt)
-        terminal.wait_for(f"› {prompt}")
-        shown = f"• {ANSWER}"
-        terminal.wait_until_shown(shown, times=number)
-        # The client has its first thread named too.
-        model.require_generated(number * ANSWER_TOKENS)
+    terminal.enter(_PROMPTS[0])
+    terminal.wait_for("Would you like to make the following edits?")
+    terminal.wait_for(f"• Added {FILE} (+1 -0)")
+    terminal.wait_for(f"1 +{CONTENT}")
+    file = bench.server_folder / FILE
+    require(not file.exists(), "the file was written before anyone was asked")
+    terminal.press("y")
+    terminal.wait_for(f"• {ANSWER}")
     terminal.wait_for(EMPTY_PROMPT)
     terminal.enter("/quit")
     require_equal("the client's exit code", terminal.wait_for_end(), 0)
     server.stop()
+    _require_agreed(bench, file, model, record)
+    model.require_generated(2 * ANSWER_TOKENS)
 
 
 def python_sdk(bench):
+    """The high-level client says yes to everything."""
     model = LlamaModel(bench)
-    overrides = [f"{key}={value}" for key, value in model.settings.items()]
-    overrides.append("sandbox_workspace_write.network_access=true")
+    network = "sandbox_workspace_write.network_access=true"
     command = [
         *(bench.parts.sdk_python, "-B", _PROGRAM, "sync", bench.raddle),
-        *(json.dumps(_PROMPTS), *overrides),
+        *(json.dumps(_PROMPTS), *_overrides(model), network),
     ]
     code, out, _ = run_client(bench, command, bench.environment())
     require_equal("the program's exit code", code, 0)
     turns = json.loads(out)["turns"]
     require_equal("the answers", [turn["answer"] for turn in turns], [ANSWER, ANSWER])
+    items = ["userMessage", "fileChange", "agentMessage"]
+    require_equal("the items", [turn["items"] for turn in turns], [items, items])
     for turn in turns:
         require_equal("the status", turn["status"], "completed")
         taken, made, both = turn["lastTokens"]
         require_equal("the tokens that were made", made, ANSWER_TOKENS)
         require(taken > 0 and both == taken + made, f"the tokens are {turn['lastTokens']}")
-    require_equal("all tokens", model.generated(), 2 * ANSWER_TOKENS)
+    _, made, _ = turns[-1]["totalTokens"]
+    require_equal("all tokens", model.generated(), made)
+    require_equal("the file", (bench.workspace / FILE).read_text(), CONTENT)
+
+
+def python_low_level(bench):
+    _python_low_level(bench)
+
+
+def python_low_level_of_nobody(bench):
+    """The same if the server has no rights but an ordinary user's."""
+    _python_low_level(bench, has_rights=False)
+
+
+def _python_low_level(bench, has_rights=True):
+    """The low-level client is asked, and says yes."""
+    model = LlamaModel(bench)
+    if not has_rights:
+        bench.have_no_rights()
+    stand_in = StandIn(bench.folder, bench.raddle)
+    bench.evidence("the last messages", lambda: stand_in.record().tail())
+    bench.evidence("the server's stderr", lambda: stand_in.stderr().splitlines()[-40:])
+    turns = [(_PROMPTS[0], [{"decision": "accept"}])]
+    command = [
+        *(bench.parts.sdk_python, "-B", _ASKED_PROGRAM, stand_in.program),
+        *(json.dumps({"sandbox": "read-only"}), json.dumps(turns), *_overrides(model)),
+    ]
+    code, out, _ = run_client(bench, command, bench.environment())
+    require_equal("the program's exit code", code, 0)
+    (turn,) = json.loads(out)["turns"]
+    require_equal("what was asked", [method for method, _ in turn["asked"]], [_PATCH])
+    ended = [turn["status"], turn["items"][-1]["text"]]
+    require_equal("how it ended", ended, ["completed", ANSWER])
+    _require_agreed(bench, bench.workspace / FILE, model, stand_in.record())
+
+
+def _require_agreed(bench, file, model, record):
+    """The disk, the item and what the model is told next say the same."""
+    require_equal("the file", file.read_text(), CONTENT)
+    require_equal("whose it is", file.stat().st_uid, bench.server_user)
+    (asked,) = record.calls(by=SERVER)
+    require_equal("what was asked", [asked.method, asked.result], [_PATCH, {"decision": "accept"}])
+    told = [message for message, _ in record.told() if message.get("method") == "item/completed"]
+    (item,) = (it["params"]["item"] for it in told if it["params"]["item"]["type"] == "fileChange")
+    change = {"path": str(file), "kind": {"type": "add"}, "diff": CONTENT}
+    require_equal("the item", [item["status"], item["changes"]], ["completed", [change]])
+    said = [it for it in model.asked[-1]["input"] if it["type"] != "message"]
+    call, output = said
+    arguments = {"path": FILE, "content": CONTENT}
+    called = [call["name"], json.loads(call["arguments"])]
+    require_equal("what the model called", called, ["write_file", arguments])
+    require_equal("whose output it was given", output["call_id"], call["call_id"])
+    require(str(file) in output["output"], f"the model was told {output['output']!r}")
+
+
+def _overrides(model):
+    return [f"{key}={value}" for key, value in model.settings.items()]
 
 
 CHECKS = {
     "llama-tui": terminal_client,
+    "llama-tui-nobody": terminal_client_of_nobody,
     "llama-python-sdk": python_sdk,
+    "llama-python-asked": python_low_level,
+    "llama-python-nobody": python_low_level_of_nobody,
 }

@@ -1,15 +1,19 @@
 """A llama.cpp server as the model: real tokens out of a real engine, the same each time."""
 
+import json
 import re
 import socket
 import subprocess
+import threading
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from harness import DEADLINE_S, require, run_client, wait_until
 
-#: What the model says to everything.
+#: What the model says to everything, once it has written this file if it can.
 ANSWER = "All checks passed and the change is ready."
+FILE, CONTENT = "echo raddle", "echo raddle"
 #: Its tokens, the last of which ends it.
 ANSWER_TOKENS = 10
 MODEL = "bigram"
@@ -18,7 +22,7 @@ _FOLDER = Path(__file__).with_name("llama")
 
 
 class LlamaModel:
-    """A process of its own, with a model that is made for it."""
+    """A process of its own, with a model that is made for it. What it is asked is kept on the way."""
 
     def __init__(self, bench):
         file = bench.folder / "bigram.gguf"
@@ -42,6 +46,13 @@ class LlamaModel:
         found = re.fullmatch(r"(http://\S+)\n", self._process.stdout.readline())
         require(found, "llama.cpp did not say where it listens")
         self._address = found.group(1)
+        self.asked = []
+        self._keeper = ThreadingHTTPServer(("127.0.0.1", 0), _keeper(self._address, self.asked))
+        # Closing waits for this poll.
+        serve = {"poll_interval": 0.02}
+        threading.Thread(target=self._keeper.serve_forever, kwargs=serve, daemon=True).start()
+        bench.afterwards(self._keeper.server_close)
+        bench.afterwards(self._keeper.shutdown)
 
     @property
     def settings(self):
@@ -49,7 +60,7 @@ class LlamaModel:
         return {
             "model": f'"{MODEL}"',
             "model_provider": '"llama"',
-            "model_providers.llama.base_url": f'"{self._address}/v1"',
+            "model_providers.llama.base_url": f'"http://127.0.0.1:{self._keeper.server_port}/v1"',
         }
 
     def configure(self, bench):
@@ -73,6 +84,30 @@ class LlamaModel:
         self._process.kill()
         self._process.wait()
         self._process.stdout.close()
+
+
+def _keeper(address, asked):
+    """Hands requests on to llama.cpp, and keeps what was asked."""
+
+    class Handler(BaseHTTPRequestHandler):
+        # The library looks for this name.
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers.get("content-length", 0)))
+            asked.append(json.loads(body))
+            kind = {"content-type": self.headers["content-type"]}
+            request = urllib.request.Request(f"{address}{self.path}", data=body, headers=kind)
+            with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+                self.send_response(answer.status)
+                self.send_header("content-type", answer.headers["content-type"])
+                self.end_headers()
+                while piece := answer.read1():
+                    self.wfile.write(piece)
+                    self.wfile.flush()
+
+        def log_message(self, *_):
+            """Nothing: llama.cpp has a log."""
+
+    return Handler
 
 
 def _free_port():

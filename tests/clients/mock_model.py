@@ -48,9 +48,10 @@ class MockModel:
             f"model_providers.{MODEL}.base_url": f'"{self._address}/v1"',
         }
 
-    def configure(self, bench):
-        """Writes the settings into the server's home."""
-        lines = [f"{key} = {value}\n" for key, value in self.settings.items()]
+    def configure(self, bench, **more):
+        """Writes the settings into the server's home, and more of them if there are."""
+        settings = {key: json.dumps(value) for key, value in more.items()} | self.settings
+        lines = [f"{key} = {value}\n" for key, value in settings.items()]
         (bench.server_home / "config.toml").write_text("".join(lines))
 
     def asked(self):
@@ -69,6 +70,11 @@ class MockModel:
     def tools(self):
         """The names of the tools that it was told of in each call."""
         return [[tool["name"] for tool in it.get("tools", [])] for it in self.bodies()]
+
+    def given(self):
+        """What its tools gave so far, as the last call had it. Titles are left out."""
+        *_, last = (it["input"] for it in self.bodies() if not _wants_an_object(it))
+        return [it["output"] for it in last if it["type"].endswith("_call_output")]
 
     def wait_until_held(self):
         require(wait_until(lambda: self._state()["held"] == 1), "no answer is held")
@@ -105,8 +111,18 @@ def says(text):
 
 def calls(tool, arguments):
     """Calls a tool, and says no more."""
-    members = ", ".join(f"{key} = {json.dumps(value)}" for key, value in arguments.items())
-    return f"call = {json.dumps(tool)}, arguments = {{ {members} }}"
+    return f"call = {json.dumps(tool)}, arguments = {_inline(arguments)}"
+
+
+def beyond(line):
+    """Runs a command outside the sandbox, for which someone must be asked."""
+    wish = {"sandbox_permissions": "require_escalated", "justification": "May I?"}
+    return calls("exec_command", {"cmd": line, **wish})
+
+
+def patches(text):
+    """Calls the tool for patches, which takes plain text."""
+    return f"call = \"apply_patch\", input = {json.dumps(text)}"
 
 
 def held(text):
@@ -128,6 +144,17 @@ def _answer(said, steps, times=None):
     tables = ", ".join(f"{{ {step} }}" for step in steps)
     often = f"times = {times}\n" if times else ""
     return f"[[answer]]\nmatch = {json.dumps(said)}\n{often}steps = [{tables}]\n"
+
+
+def _inline(value):
+    """As TOML writes it in one line. Texts and numbers are as in JSON."""
+    match value:
+        case dict():
+            return f"{{ {', '.join(f'{key} = {_inline(it)}' for key, it in value.items())} }}"
+        case list():
+            return f"[{', '.join(map(_inline, value))}]"
+        case _:
+            return json.dumps(value)
 
 
 def _wants_an_object(body):

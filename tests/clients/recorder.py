@@ -66,16 +66,16 @@ class Record:
         with self._lock:
             return list(self._messages)
 
-    def calls(self):
-        """The client's requests in order, each with the answers it got so far."""
+    def calls(self, by=CLIENT):
+        """The requests of one side in order, each with the answers it got so far."""
         entries = self._entries()
         answers = {}
         for connection, sender, message in entries:
-            if sender == SERVER and "method" not in message and "id" in message:
+            if sender != by and "method" not in message and "id" in message:
                 answers.setdefault(_key(connection, message["id"]), []).append(message)
         calls = []
         for connection, sender, message in entries:
-            if sender == CLIENT and "method" in message and "id" in message:
+            if sender == by and "method" in message and "id" in message:
                 given = answers.get(_key(connection, message["id"]), [])
                 calls.append(Call(message["method"], message.get("params"), given))
         return calls

@@ -7,24 +7,32 @@ has a turn of text and leaves; then each does what its users do with turns and t
   asks for in a hidden thread, /rename, /new, /fork, `resume ID` in another process, the list of
   /resume, /model, /diff, two clients in one turn, and coming back by itself when the server was killed in
   a turn and started again.
-  Over a unix socket: a turn, Esc and `resume ID`; and a turn at the path where it looks by itself;
+  Over a unix socket: a turn, Esc and `resume ID`; and a turn at the path where it looks by itself.
+  What the agent does: commands with their output, those that only look, patches, plans, a question that
+  is answered with the keyboard, Esc while a command runs, one that is still running at the end of its turn,
+  and `!` for the user's own. What the user is asked before a command runs, by every key (once, for the
+  session, by a rule, no, no and stop), and before files change; by two clients at once, and again when the
+  server was killed meanwhile;
 - the Python SDK: streaming, interrupt, steer, compact, name, fork, list, archive and unarchive, and
   resume in another process; a goal that is reached in two turns, and one that is given up; with its
-  low-level client, a tool that the program runs, and images;
-- the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again;
+  low-level client, a tool that the program runs, images, every answer about commands and patches, and a
+  question;
+- the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again; permission
+  that acpx gives or denies, and each option that a client can choose;
 - those who watch: `/livez`, and `/metrics` as Prometheus reads it.
 
 The model is a script on this machine that says the same to everyone, or `raddle mock`, whose
 answers can be held so that it is certain what is under way, or a llama.cpp server with a small model
-that is made for it. What is looked at: what the client
-shows, every message between client and server and its order, and what the model was asked.
+that is made for it, and that writes a file: with its server run by whoever runs this, and by nobody. What is
+looked at: what the client shows, every message between client and server and its order, what the model was
+asked, and the disk.
 
 A method that a client asks for and that is not served yet is named in its check, and must be
 answered with -32601, so that a new one is noticed; when a client starts up, so is one that is
 served since then.
 
-Not exercised here: approvals, questions and whatever else the server would ask a client but to run
-a tool; queueing; reviews of what is in git; sounds and other input; a model that needs a key. How a
+Not exercised here: requests for permissions and of MCP servers; questions that nobody answers in time;
+queueing; reviews of what is in git; sounds and other input; a model that needs a key. How a
 model fails is tried by `always-ends`, but for TLS, which is tried here. That a client gets text before
 the model has ended is checked with the Python SDK, and with the terminal client where an answer stops
 halfway.
@@ -47,15 +55,19 @@ import traceback
 from pathlib import Path
 
 import acp
+import acp_asked
 import examples
 import https
 import llama
 import operating
 import python_sdk
+import python_sdk_asked
 import readme
 import recorder_check
 import tui
+import tui_approvals
 import tui_diff
+import tui_hands
 import tui_threads
 import tui_turns
 from harness import Bench, Failure, Parts
@@ -67,9 +79,13 @@ CHECKS = {
     **tui.CHECKS,
     **tui_turns.CHECKS,
     **tui_threads.CHECKS,
+    **tui_approvals.CHECKS,
+    **tui_hands.CHECKS,
     **tui_diff.CHECKS,
     **python_sdk.CHECKS,
+    **python_sdk_asked.CHECKS,
     **acp.CHECKS,
+    **acp_asked.CHECKS,
     **llama.CHECKS,
     **https.CHECKS,
     **operating.CHECKS,

@@ -69,15 +69,15 @@ class Terminal:
 
         require(wait_until(answered), f"{key} did not answer {question!r}")
 
-    def enter(self, line):
-        """Writes a line and presses Enter.
+    def enter(self, line, shown=None):
+        """Writes a line, waits until it is shown, if need be in another form, and presses Enter.
 
         It is pasted, and marked as such: keys that come as fast as a program's are taken for a
         paste too, and then Enter is a part of it.
         """
         self._run("set-buffer", line)
         self._run("paste-buffer", "-p", "-d")
-        self.wait_for(line)
+        self.wait_for(shown or line)
         self.press("Enter")
 
     def press(self, *keys):

@@ -15,16 +15,24 @@ _SPARED_AFTER_RESUME = "thread/goal/get"
 class Session:
     """A server, its model, and the terminals that were opened on it."""
 
-    def __init__(self, bench, answers, unix=False):
+    def __init__(self, bench, answers, unix=False, **settings):
         self._bench = bench
         self._unix = unix
         self._opened = 0
         self.model = MockModel(bench, [title(TITLE), ("cloth", says(ANSWER)), *answers])
-        self.model.configure(bench)
+        self.model.configure(bench, **settings)
         self.server = self._serve(0)
 
     def open(self, *arguments):
         """Starts a client, and waits until it can be talked to."""
+        client = self.start(*arguments)
+        client.terminal.wait_for(EMPTY_PROMPT)
+        # The line can be typed before there is a thread; this is shown when there is one.
+        client.terminal.wait_for(f"{MODEL} default")
+        return client
+
+    def start(self, *arguments):
+        """Starts a client."""
         self._opened += 1
         name = f"client-{self._opened}"
         if self._unix:
@@ -33,11 +41,7 @@ class Session:
         else:
             record, relay = recorded(self._bench, self.server)
             remote = f"ws://{relay.address}"
-        terminal = start_tui(self._bench, remote, *arguments, name=name)
-        terminal.wait_for(EMPTY_PROMPT)
-        # The line can be typed before there is a thread; this is shown when there is one.
-        terminal.wait_for(f"{MODEL} default")
-        return Client(terminal, record)
+        return Client(start_tui(self._bench, remote, *arguments, name=name), record)
 
     def begin(self):
         """Opens a client, and has its first turn."""

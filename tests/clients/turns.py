@@ -12,6 +12,7 @@ _ACTS = [
     "turn/steer",
     "turn/interrupt",
     "thread/compact/start",
+    "thread/shellCommand",
     "thread/name/set",
     "review/start",
 ]
@@ -37,8 +38,8 @@ class Told:
         self.words = []
         for message, request in record.told():
             word = _answer(thread, message, request) or _notification(thread, message)
-            # However the text was cut, it is one word here.
-            if word and not (word == _DELTA and self.words[-1:] == [_DELTA]):
+            # However a text was cut, it is one word here.
+            if word and not (word.lower().endswith("delta") and self.words[-1:] == [word]):
                 self.words.append(word)
             if word:
                 self.messages.append(message)
@@ -129,6 +130,8 @@ def _notification(thread, message):
     if thread not in (params.get("threadId"), params.get("thread", {}).get("id")):
         return None
     match params:
+        case {"status": {"type": "active", "activeFlags": [flag]}}:
+            return f"{message['method']} {flag}"
         case {"status": {"type": detail}} | {"turn": {"status": detail}}:
             return f"{message['method']} {detail}"
         case {"item": {"type": detail}}:

@@ -60,6 +60,14 @@ pub(crate) struct Hands {
 }
 
 impl Hands {
+    /// What the model is told of them.
+    pub(crate) fn specs(&self, settings: &Settings) -> Vec<ToolSpec> {
+        match settings.nowhere {
+            true => Vec::new(),
+            false => self.tools.specs(settings),
+        }
+    }
+
     /// What a call means in a thread with these settings, in which these acts have a yes for the session.
     pub(crate) async fn judge(
         &self,
@@ -70,7 +78,11 @@ impl Hands {
         now: Timestamp,
     ) -> Judged {
         let name = &call.tool;
-        let Some((body, meant)) = self.tools.meant(thread, settings, call).await else {
+        let meant = match settings.nowhere {
+            true => None,
+            false => self.tools.meant(thread, settings, call).await,
+        };
+        let Some((body, meant)) = meant else {
             let body = ItemBody::Tool(Tool { name: name.clone() });
             let why = format!("There is no tool named {name}.");
             return Judged::new(body, Admission::Deny(why));
@@ -145,13 +157,19 @@ fn admission(
 fn question(act: &Act, ruling: &Ruling, body: &ItemBody) -> Ask {
     let reason = Some(act.why.as_ref().unwrap_or(&ruling.reason).clone());
     match (&act.kind, body) {
-        (ActKind::Command { script, .. }, ItemBody::Command(it)) => Ask::Command(AskCommand {
-            command: it.command.clone(),
-            cwd: it.cwd.clone(),
-            reason,
-            actions: it.actions.clone(),
-            rule: proposed(script),
-        }),
+        (ActKind::Command { script, beyond, .. }, ItemBody::Command(it)) => {
+            Ask::Command(AskCommand {
+                command: it.command.clone(),
+                cwd: it.cwd.clone(),
+                reason,
+                actions: it.actions.clone(),
+                // A rule that comes of an answer does not lead out of the sandbox, so it would be no help.
+                rule: match beyond {
+                    true => Vec::new(),
+                    false => proposed(script),
+                },
+            })
+        }
         _ => Ask::Patch(AskPatch { reason, root: None }),
     }
 }

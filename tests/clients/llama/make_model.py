@@ -7,7 +7,7 @@ says SENTENCE and stops.
 The chat template ends the prompt with <|rdl_call|> when there are tools and the last message is the
 user's, else with <|rdl_final|>. After the first the model calls a tool with arguments that fit its
 schema, each free text in them being COMMAND, which does no harm; after the tool's answer it says
-SENTENCE. Of several tools it calls the one whose name begins with w.
+SENTENCE. Of several tools it calls the one whose name begins with w, and goes on with f after a _.
 
 Usage: make_model.py MODEL.gguf TEMPLATE.jinja
 """
@@ -84,6 +84,7 @@ def follows(index):
     after('"', COMMAND)
     after(COMMAND, '"')
     after('"', "w", 20)
+    after("_", "f", 20)
     after(FINAL, SENTENCE[0])
     for before, token in zip(SENTENCE, SENTENCE[1:]):
         after(before, token)

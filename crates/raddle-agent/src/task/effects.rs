@@ -31,7 +31,7 @@ impl Task {
                         purpose,
                         instructions: instructions(thread.settings()),
                         attempt: thread.attempt(),
-                        tools: tools.specs(self.shared.hands.tools.specs(thread.settings())),
+                        tools: tools.specs(self.shared.hands.specs(thread.settings())),
                         entries: Vec::new(),
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
                     },

@@ -62,6 +62,7 @@ settings_change! {
     reviewer: Reviewer,
     sandbox: Sandbox,
     client_tools: Vec<Value>,
+    nowhere: bool,
     window: Option<u64>,
     compact_above: Option<u64>,
     recovery: Option<Recovery>,

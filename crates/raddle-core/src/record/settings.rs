@@ -51,6 +51,9 @@ pub struct Settings {
     /// Tools the client runs, as it described them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_tools: Vec<Value>,
+    /// Whether there is no place to work in, so that the agent has no tools of its own.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub nowhere: bool,
     /// How many tokens the model can read at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,

@@ -197,6 +197,7 @@ pub(crate) fn settings(
             .unwrap_or_default(),
         sandbox: mode.map(|mode| sandbox_of(&mode)).unwrap_or_default(),
         client_tools,
+        nowhere: params.environments.as_ref().is_some_and(Vec::is_empty),
         ..Settings::default()
     })
 }

@@ -201,12 +201,24 @@ impl Wish {
         shell::of_words(&self.words)
     }
 
+    /// What a shell is given to read; all words, if it is no shell.
+    fn line(&self) -> String {
+        match &self.words[..] {
+            [_, flag, line] if flag == "-lc" || flag == "-c" => line.clone(),
+            words => shell::quoted(words),
+        }
+    }
+
     /// How it is shown: nothing in it hides or moves anything.
     pub(super) fn item(&self) -> CommandRun {
         let cwd = self.cwd.display().to_string();
+        let script = Script {
+            line: shell::shown(&self.line()),
+            ..self.script()
+        };
         CommandRun {
             command: shell::shown(&shell::quoted(&self.words)),
-            actions: shell::actions(&self.script(), &cwd),
+            actions: shell::actions(&script, &cwd),
             cwd,
             ..CommandRun::default()
         }

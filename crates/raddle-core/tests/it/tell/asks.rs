@@ -27,12 +27,22 @@ fn asked(question: Ask) -> (&'static str, Value) {
     (method, params)
 }
 
-/// A rule is proposed where there is one.
+/// A rule is proposed where there is one. Every answer is offered, because some clients offer no more than
+/// they are told.
 #[test]
 fn a_command() {
-    for (rule, wanted) in [
-        (vec![], None),
-        (vec!["git".to_owned()], Some(json!(["git"]))),
+    let git = json!({ "acceptWithExecpolicyAmendment": { "execpolicy_amendment": ["git"] } });
+    for (rule, wanted, offered) in [
+        (
+            vec![],
+            None,
+            json!(["accept", "acceptForSession", "decline", "cancel"]),
+        ),
+        (
+            vec!["git".to_owned()],
+            Some(json!(["git"])),
+            json!(["accept", "acceptForSession", git, "decline", "cancel"]),
+        ),
     ] {
         let (method, params) = asked(Ask::Command(AskCommand {
             command: "git push".to_owned(),
@@ -46,6 +56,7 @@ fn a_command() {
         assert_eq!(params["cwd"], "/w");
         assert_eq!(params["reason"], "it reaches outside");
         assert_eq!(params.get("proposedExecpolicyAmendment"), wanted.as_ref());
+        assert_eq!(params["availableDecisions"], offered);
     }
 }
 

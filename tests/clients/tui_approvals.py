@@ -1,0 +1,265 @@
+"""What the stock terminal client asks its user before the agent may do something, and each of the answers."""
+
+import tomllib
+
+from harness import require, require_equal, wait_until
+from mock_model import beyond, calls, patches, says
+from recorder import NO_SERVER, SERVER
+from tui_session import Session
+
+_COMMAND_ASKED = "Would you like to run the following command?"
+_COMMAND = "item/commandExecution/requestApproval"
+_LINE = "echo woven | tee -a ../cloth.txt"
+_ADD = """*** Begin Patch
+*** Add File: yarn.txt
++flax
++wool
+*** End Patch
+"""
+_CHANGE = """*** Begin Patch
+*** Update File: yarn.txt
+@@
+ flax
+-wool
++silk
+*** End Patch
+"""
+_BEGIN = [
+    *("answer to turn/start", "thread/status/changed active", "turn/started inProgress"),
+    *("item/started userMessage", "item/completed userMessage"),
+]
+_GOES_ON = ["serverRequest/resolved", "thread/status/changed active"]
+_ASKED = [
+    *("thread/status/changed waitingOnApproval", "item/started commandExecution"),
+    *("thread/tokenUsage/updated", _COMMAND, *_GOES_ON),
+]
+_PATCH_ASKED = "Would you like to make the following edits?"
+_PATCH = "item/fileChange/requestApproval"
+_PATCH_TOLD = [
+    *("item/started fileChange", "thread/status/changed waitingOnApproval"),
+    *("thread/tokenUsage/updated", _PATCH),
+]
+_AGENT = ["item/started agentMessage", "item/agentMessage/delta", "item/completed agentMessage"]
+_RAN = ["item/commandExecution/outputDelta", "item/completed commandExecution"]
+_END = ["thread/tokenUsage/updated", "thread/status/changed idle", "turn/completed completed"]
+
+
+def accept_command(bench):
+    """Yes once, and the next time it is asked again; yes for the session, and then no more."""
+    session = _session(bench)
+    client = session.begin()
+    answers = [(3, "y", "this time"), (4, "a", "every time this session")]
+    for turns, key, words in answers:
+        _ask(client, bench, "weave")
+        client.terminal.press(key)
+        client.terminal.wait_for(f"✔ You approved codex to run {_LINE} {words}")
+        client.wait_for_told("turn/completed", count=turns)
+        client.told().require_end([*_BEGIN, *_ASKED, *_RAN, *_AGENT, *_END])
+    client.enter("weave")
+    client.wait_for_told("turn/completed", count=5)
+    ran = ["item/started commandExecution", "thread/tokenUsage/updated", *_RAN]
+    client.told().require_end([*_BEGIN, *ran, *_AGENT, *_END])
+    require_equal("the answers", _answers(client), ["accept", "acceptForSession"])
+    require_equal("the file", (bench.folder / "cloth.txt").read_text(), "woven\n" * 3)
+    for given in session.model.given():
+        require(given.endswith("Output:\nwoven\n"), f"the model was told {given!r}")
+    client.terminal.wait_until_shown(f"• Ran {_LINE}", times=3)
+    client.terminal.wait_until_shown("  └ woven", times=3)
+    session.close(client)
+
+
+def refuse_command(bench):
+    """No, and the model goes on without; no, and the turn is over."""
+    session = _session(bench)
+    client = session.begin()
+    _ask(client, bench, "weave")
+    client.terminal.press("d")
+    client.terminal.wait_for(f"✗ You did not approve codex to run {_LINE}")
+    client.wait_for_told("turn/completed", count=3)
+    refused = [*_BEGIN, *_ASKED, "item/completed commandExecution"]
+    client.told().require_end([*refused, *_AGENT, *_END])
+    client.terminal.wait_for("• as you like")
+    (given,) = session.model.given()
+    require("declined" in given, f"the model was told {given!r}")
+
+    _ask(client, bench, "weave")
+    client.terminal.press("Escape")
+    client.terminal.wait_for(f"✗ You canceled the request to run {_LINE}")
+    client.wait_for_told("turn/completed", count=4)
+    ended = ["thread/status/changed idle", "turn/completed interrupted"]
+    client.told().require_end([*refused, *ended])
+    client.terminal.wait_for("■ Conversation interrupted")
+    require_equal("the answers", _answers(client), ["decline", "cancel"])
+    statuses = [item["status"] for item in client.told().items("commandExecution")]
+    require_equal("the commands", statuses, ["declined", "declined"])
+    client.turn("what is wool?", "from sheep")
+    require(not (bench.folder / "cloth.txt").exists(), "a command ran that was refused")
+    session.close(client)
+
+
+def accept_by_rule(bench):
+    """Yes, and from now on to everything that begins like it: a rule is added to those of the user."""
+    loom = bench.server_folder / "loom"
+    loom.write_text("#!/bin/sh\necho woven $*\n")
+    loom.chmod(0o755)
+    rules = bench.server_home / "rules.toml"
+    own = '# Mine.\n[[rule]]\ncommand = ["shred"]\nverdict = "deny" # never\n'
+    rules.write_text(own)
+    weave = "./loom twill"
+    session = Session(
+        bench,
+        [
+            ("weave", [calls("exec_command", {"cmd": weave})]),
+            ("make it", [calls("exec_command", {"cmd": f"{weave} --wide"})]),
+            ("woven twill --wide", says("it is broad")),
+            ("woven twill", says("it is woven")),
+        ],
+        approval_policy="untrusted",
+    )
+    client = session.begin()
+    client.enter("weave")
+    client.terminal.wait_for(_COMMAND_ASKED)
+    client.terminal.wait_for(f"don't ask again for commands that start with `{weave}` (p)")
+    client.terminal.press("p")
+    client.wait_for_told("turn/completed", count=3)
+    client.turn("make it wide", "it is broad")
+    client.require_shown(
+        f"✔ You approved codex to always run commands that start with {weave}",
+        *(f"• Ran {weave}", "└ woven twill", f"• Ran {weave} --wide", "└ woven twill --wide"),
+    )
+    rule = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["./loom", "twill"]}}
+    require_equal("the answers", _answers(client), [rule])
+    kept = rules.read_text()
+    require(kept.startswith(own), f"what the user wrote is changed: {kept!r}")
+    expected = {"command": ["./loom", "twill"], "verdict": "allow"}
+    require_equal("the rules that were added", tomllib.loads(kept)["rule"][1:], [expected])
+    session.close(client)
+
+
+def two_clients(bench):
+    """Both are asked; one answers, and the other's question is gone."""
+    session = _session(bench)
+    one = session.begin()
+    _ask(one, bench, "weave")
+    two = session.start("resume", one.thread)
+    two.terminal.wait_for(f"$ {_LINE}")
+    two.terminal.press("y")
+    for client in (one, two):
+        client.require_shown("› weave", f"• Ran {_LINE}", "└ woven", "• it is woven")
+        require(_COMMAND_ASKED not in client.terminal.screen(), "the question is still there")
+    require_equal("the file", (bench.folder / "cloth.txt").read_text(), "woven\n")
+    require_equal("the second's answers", _answers(two), ["accept"])
+    session.close(one, two)
+
+
+def outlives_the_server(bench):
+    """The server is killed while it waits for an answer, and asks again when it is back."""
+    session = _session(bench)
+    client = session.begin()
+    _ask(client, bench, "weave")
+    session.server.kill()
+    client.terminal.wait_for("Reconnecting to server")
+    session.restart()
+    client.call("thread/resume")
+    client.record.forget(NO_SERVER)
+    asked = wait_until(lambda: len(client.record.calls(by=SERVER)) == 2)
+    require(asked, "the question was not asked again")
+    client.terminal.wait_for(f"$ {_LINE}")
+    client.terminal.press("y")
+    client.terminal.wait_for("• it is woven")
+    before, after = client.record.calls(by=SERVER)
+    require_equal("what was asked again", after.params, before.params)
+    require_equal("the answers", [before.answers, after.result], [[], {"decision": "accept"}])
+    require_equal("the file", (bench.folder / "cloth.txt").read_text(), "woven\n")
+    client.require_shown("› weave", f"• Ran {_LINE}", "└ woven", "• it is woven")
+    session.close(client)
+
+
+def accept_patch(bench):
+    """A change of files is shown before anyone is asked, and is made when the user says so."""
+    session = _session(bench)
+    client = session.begin()
+    file = bench.server_folder / "yarn.txt"
+    added = ["• Added yarn.txt (+2 -0)", "1 +flax", "2 +wool"]
+    edited = ["• Edited yarn.txt (+1 -1)", "2 -wool", "2 +silk"]
+    for turns, said, shown, key, content, done in [
+        (3, "spin", added, "y", "flax\nwool\n", "spun"),
+        (4, "dye", edited, "a", "flax\nsilk\n", "dyed"),
+    ]:
+        before = file.exists() and file.read_text()
+        client.enter(said)
+        client.terminal.wait_for(_PATCH_ASKED)
+        client.require_shown(*shown)
+        require_equal("the file", file.exists() and file.read_text(), before)
+        client.terminal.press(key)
+        client.wait_for_told("turn/completed", count=turns)
+        require_equal("the file", file.read_text(), content)
+        client.told().require_end([
+            *(*_BEGIN, *_PATCH_TOLD, *_GOES_ON, "item/completed fileChange"),
+            *("turn/diff/updated", *_AGENT, *_END),
+        ])
+        client.require_shown(*shown, f"• it is {done}")
+    require_equal("the answers", _answers(client), ["accept", "acceptForSession"])
+    for given in session.model.given():
+        require("yarn.txt" in given, f"the model was told {given!r}")
+    session.close(client)
+
+
+def refuse_patch(bench):
+    """No, and nothing is written and the turn is over."""
+    session = _session(bench)
+    client = session.begin()
+    client.enter("spin")
+    client.terminal.wait_for(_PATCH_ASKED)
+    client.terminal.press("Escape")
+    client.wait_for_told("turn/completed", count=3)
+    ended = ["thread/status/changed idle", "turn/completed interrupted"]
+    refused = [*_BEGIN, *_PATCH_TOLD, *_GOES_ON, "item/completed fileChange", *ended]
+    client.told().require_end(refused)
+    client.terminal.wait_for("■ Conversation interrupted")
+    (item,) = client.told().items("fileChange")
+    require_equal("the change", item["status"], "declined")
+    require_equal("the answers", _answers(client), ["cancel"])
+    client.turn("what is wool?", "from sheep")
+    require_equal("what was written", list(bench.server_folder.iterdir()), [])
+    session.close(client)
+
+
+def _session(bench):
+    return Session(bench, [
+        ("weave", [beyond(_LINE)]),
+        ("spin", [patches(_ADD)]),
+        ("dye", [patches(_CHANGE)]),
+        ("A /", says("it is spun")),
+        ("M /", says("it is dyed")),
+        ("woven", says("it is woven")),
+        ("declined", says("as you like")),
+        ("wool", says("from sheep")),
+    ])
+
+
+def _ask(client, bench, said):
+    """The user says something, and is asked about it. Nothing was done yet."""
+    file = bench.folder / "cloth.txt"
+    before = file.exists() and file.read_text()
+    client.enter(said)
+    client.terminal.wait_for(_COMMAND_ASKED)
+    client.terminal.wait_for("Reason: May I?")
+    client.terminal.wait_for(f"$ {_LINE}")
+    require_equal("the file", file.exists() and file.read_text(), before)
+
+
+def _answers(client):
+    """What the client answered when it was asked."""
+    return [call.result["decision"] for call in client.record.calls(by=SERVER)]
+
+
+CHECKS = {
+    "tui-accept-command": accept_command,
+    "tui-refuse-command": refuse_command,
+    "tui-accept-by-rule": accept_by_rule,
+    "tui-asks-two": two_clients,
+    "tui-asks-again": outlives_the_server,
+    "tui-accept-patch": accept_patch,
+    "tui-refuse-patch": refuse_patch,
+}
