@@ -37,19 +37,3 @@ pub use write::WriteFile;
 
 pub(crate) use change::Draft;
 pub(crate) use walk::Last;
-
-use raddle_core::ports::ToolSpec;
-
-/// What the model is told of the tools in this module. Those that write are among them if `write` says so.
-pub fn specs(write: bool) -> Vec<ToolSpec> {
-    let mut specs = vec![
-        ReadFile::spec(),
-        ListFiles::spec(),
-        SearchFiles::spec(),
-        ViewImage::spec(),
-    ];
-    if write {
-        specs.extend([WriteFile::spec(), EditFile::spec()]);
-    }
-    specs
-}

@@ -8,6 +8,7 @@ mod digest;
 mod parse;
 mod quote;
 mod shown;
+mod tree;
 mod word;
 
 pub use actions::actions;

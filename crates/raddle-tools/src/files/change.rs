@@ -14,6 +14,9 @@ use super::walk::{Kind, Last};
 /// An item shows no more than this of one file.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
 
+/// All files of a plan together are no larger than this.
+const PLAN_BYTES_MAX: usize = 64 << 20;
+
 /// What is in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
@@ -193,7 +196,9 @@ fn said(path: &Path) -> String {
 fn between(base: &Contents, now: &Contents) -> String {
     match (base.text(), now.text()) {
         (Some(base), Some(now)) => cut(unified(base, now)),
-        _ => String::new(),
+        // Of what was no text, only what comes in its place can be shown.
+        (None, Some(now)) => cut(unified("", now)),
+        (_, None) => String::new(),
     }
 }
 
@@ -223,6 +228,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 pub(crate) struct Draft<'a> {
     roots: &'a Roots,
     files: Vec<PlannedFile>,
+    bytes: usize,
 }
 
 impl<'a> Draft<'a> {
@@ -230,6 +236,7 @@ impl<'a> Draft<'a> {
         Self {
             roots,
             files: Vec::new(),
+            bytes: 0,
         }
     }
 
@@ -248,6 +255,14 @@ impl<'a> Draft<'a> {
         };
         if base.as_ref().is_some_and(|it| it.mode & 0o222 == 0) {
             return Err(ToolError::ReadOnly(spot.shown));
+        }
+        self.bytes += base.as_ref().map_or(0, |it| it.bytes.len());
+        if self.bytes > PLAN_BYTES_MAX {
+            return Err(ToolError::TooLarge {
+                path: spot.shown,
+                bytes: self.bytes as u64,
+                max: PLAN_BYTES_MAX as u64,
+            });
         }
         self.files.push(PlannedFile {
             spot,
@@ -302,7 +317,8 @@ impl<'a> Draft<'a> {
     }
 
     /// The plan: without files that would be as they were.
-    pub(crate) fn finish(mut self) -> Planned {
+    pub(crate) fn finish(mut self) -> Result<Planned, ToolError> {
+        self.refuse_files_in_files()?;
         for index in 0..self.files.len() {
             let Some(to) = self.files[index].moved_to else {
                 continue;
@@ -332,8 +348,23 @@ impl<'a> Draft<'a> {
             moved_from: place(it.moved_from),
             ..it
         });
-        Planned {
-            files: files.collect(),
+        let files = files.collect();
+        Ok(Planned { files })
+    }
+
+    fn refuse_files_in_files(&self) -> Result<(), ToolError> {
+        let stay = self.files.iter().filter(|it| it.now.is_some());
+        let stay: Vec<&Spot> = stay.map(|it| &it.spot).collect();
+        let is_inside = |it: &Spot| {
+            let mut others = stay.iter().filter(|other| other.plain != it.plain);
+            others.any(|other| it.plain.starts_with(&other.plain))
+        };
+        match stay.iter().find(|it| is_inside(it)) {
+            None => Ok(()),
+            Some(spot) => Err(ToolError::Path {
+                path: spot.shown.clone(),
+                why: "a file stands where it needs a folder",
+            }),
         }
     }
 }

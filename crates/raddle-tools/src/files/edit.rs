@@ -78,7 +78,7 @@ impl EditFile {
         }
         let text = text.replace(&old, &new);
         draft.put(index, text);
-        Ok(draft.finish())
+        draft.finish()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use globset::{Glob, GlobMatcher};
+use globset::{GlobBuilder, GlobMatcher};
 use raddle_core::ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::json;
@@ -102,7 +102,8 @@ pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
         true => pattern.strip_prefix("./").unwrap_or(pattern),
         false => &anywhere,
     };
-    let glob = Glob::new(pattern).map_err(|error| {
+    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+    let glob = glob.map_err(|error| {
         ToolError::Arguments(format!("`{pattern}` is no glob: {}", error.kind()))
     })?;
     Ok(glob.compile_matcher())

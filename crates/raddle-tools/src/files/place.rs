@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use raddle_sandbox::{Policy, Read, Rules};
 use rustix::fs::{Mode, OFlags, Stat, open};
@@ -23,6 +23,7 @@ const NEVER_READ: [&str; 3] = ["/proc", "/run", "/var/run"];
 #[derive(Debug)]
 pub struct Roots {
     cwd: PathBuf,
+    cwd_plain: PathBuf,
     top: OwnedFd,
     writable: Vec<Root>,
     /// None: everything that is not hidden.
@@ -86,6 +87,7 @@ impl Roots {
     pub fn new(cwd: &Path, policy: &Policy) -> io::Result<Self> {
         let mut roots = Self {
             cwd: cwd.to_owned(),
+            cwd_plain: cwd.to_owned(),
             top: open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?,
             writable: Vec::new(),
             readable: None,
@@ -95,6 +97,9 @@ impl Roots {
         };
         if !cwd.is_absolute() {
             return Err(io::Error::other("the folder of a thread is absolute"));
+        }
+        if let Ok(found) = roots.follow(cwd, Last::Follow) {
+            roots.cwd_plain = found.plain;
         }
         match policy {
             Policy::FullAccess => roots.grant(Path::new("/"), false),
@@ -170,11 +175,9 @@ impl Roots {
     /// part is.
     fn kept_apart(&self, root: &Path) -> Vec<PathBuf> {
         let named = |file: PathBuf, prefix: &str, base: &Path| {
-            let found = self.follow(&file, Last::Follow).ok()?;
-            if found.kind != Kind::File {
-                return None;
-            }
-            let text = std::fs::read_to_string(&found.plain).ok()?;
+            let spot = self.judge(self.follow(&file, Last::Follow).ok()?);
+            let contents = self.read(&spot).ok()?;
+            let text = contents.text()?;
             let path = base.join(text.trim().strip_prefix(prefix)?.trim());
             Some(self.follow(&path, Last::Follow).ok()?.plain)
         };
@@ -239,14 +242,12 @@ impl Roots {
             Some((_, root)) if self.is_protected(root, &plain) => Place::Protected,
             Some(_) => Place::Inside,
         };
-        let shown = match root {
-            Some((_, root)) => match plain.strip_prefix(&root.plain) {
-                Ok(rest) if rest.as_os_str().is_empty() => root.given.clone(),
-                Ok(rest) => root.given.join(rest),
-                Err(_) => plain.clone(),
-            },
-            None => plain.clone(),
-        };
+        // By the name that people know it by: that of the thread's folder, or of the root.
+        let cwd = (&self.cwd, &self.cwd_plain);
+        let names = [Some(cwd), root.map(|(_, root)| (&root.given, &root.plain))];
+        let mut names = names.into_iter().flatten();
+        let shown = names.find_map(|(given, real)| renamed(&plain, given, real));
+        let shown = shown.unwrap_or_else(|| plain.clone());
         let is_listed = self
             .readable
             .as_ref()
@@ -320,6 +321,18 @@ impl Roots {
     pub(crate) fn read(&self, spot: &Spot) -> Result<Contents, ToolError> {
         let (file, stat) = self.open(spot)?;
         contents(file, &stat, &spot.shown)
+    }
+}
+
+/// A plain path as it is called below a folder with two names; nothing if it is not there, or if the name
+/// is no plain one itself.
+fn renamed(plain: &Path, given: &Path, real: &Path) -> Option<PathBuf> {
+    let below = plain.strip_prefix(real).ok()?;
+    let is_roundabout = given.components().any(|it| it == Component::ParentDir);
+    match below.as_os_str().is_empty() {
+        _ if is_roundabout => None,
+        true => Some(given.components().collect()),
+        false => Some(given.components().collect::<PathBuf>().join(below)),
     }
 }
 

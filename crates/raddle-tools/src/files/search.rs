@@ -72,7 +72,7 @@ impl SearchFiles {
         self.run_within(roots, TIME_MAX)
     }
 
-    pub(crate) fn run_within(&self, roots: &Roots, time: Duration) -> Result<String, ToolError> {
+    fn run_within(&self, roots: &Roots, time: Duration) -> Result<String, ToolError> {
         let spot = roots.spot(Path::new(self.path.as_deref().unwrap_or(".")), Last::Follow)?;
         roots.readable(&spot)?;
         let glob = self.glob.as_deref().map(glob).transpose()?;
@@ -197,5 +197,28 @@ impl<R: io::Read> io::Read for Timed<R> {
             return Err(io::ErrorKind::TimedOut.into());
         }
         self.inner.read(into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_sandbox::{Policy, Rules};
+
+    use super::*;
+
+    #[test]
+    fn a_search_that_takes_too_long_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("a.txt"), "needle\n").expect("a file");
+        let policy = Policy::Fenced(Rules::read_only());
+        let roots = Roots::new(folder.path(), &policy).expect("roots");
+        let search = SearchFiles {
+            pattern: "needle".to_owned(),
+            ..SearchFiles::default()
+        };
+        let found = |time| search.run_within(&roots, time).expect("text");
+        assert_eq!(found(TIME_MAX), "a.txt:1:needle\n");
+        let late = "[not all was searched, because it takes too long; search a deeper folder]\n";
+        assert_eq!(found(Duration::ZERO), late);
     }
 }

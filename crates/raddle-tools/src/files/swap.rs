@@ -4,6 +4,9 @@
 //! what was looked at. Only when all is well does the displaced go. So whoever writes one of the files at
 //! the same moment loses nothing, and a link put in a file's place is moved aside, never followed.
 
+#[cfg(test)]
+mod tests;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -12,8 +15,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, fchmod, linkat, mkdirat, openat, renameat, renameat_with,
-    unlinkat,
+    AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, linkat, mkdirat, openat, renameat,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -21,17 +24,13 @@ use super::change::{ApplyError, Contents, PlannedFile};
 use super::error::ToolError;
 use super::open::{contents, disk, open_file};
 use super::place::Roots;
-use super::walk::{self, Way};
+use super::walk::{self, Id, Way};
 
 pub(crate) fn run(roots: &Roots, files: &[PlannedFile]) -> Result<(), ApplyError> {
     for file in files {
         unchanged(roots, file)?;
     }
-    let mut work = Work {
-        way: roots.way(),
-        seats: Vec::new(),
-        made: Vec::new(),
-    };
+    let mut work = Work::new(roots);
     match work.all(roots, files) {
         Ok(()) => {
             work.commit();
@@ -90,6 +89,8 @@ struct Seat {
     beside: OsString,
     /// A second one, where the system cannot exchange.
     aside: OsString,
+    /// The new file, whatever it is called.
+    staged: Option<Id>,
     state: State,
 }
 
@@ -104,20 +105,34 @@ enum State {
     Removed,
 }
 
+#[derive(Debug)]
 enum Trouble {
     Changed(PathBuf),
     Failed(ToolError),
 }
 
 impl Work {
+    fn new(roots: &Roots) -> Self {
+        Self {
+            way: roots.way(),
+            seats: Vec::new(),
+            made: Vec::new(),
+        }
+    }
+
     fn all(&mut self, roots: &Roots, files: &[PlannedFile]) -> Result<(), Trouble> {
-        for file in files {
-            self.stage(roots, file).map_err(Trouble::Failed)?;
-        }
-        for (seat, file) in self.seats.iter_mut().zip(files) {
-            seat.exchange(file, self.way)?;
-        }
-        Ok(())
+        self.stage_all(roots, files)?;
+        self.exchange_all(files)
+    }
+
+    fn stage_all(&mut self, roots: &Roots, files: &[PlannedFile]) -> Result<(), Trouble> {
+        let mut staged = files.iter().map(|it| self.stage(roots, it));
+        staged.try_for_each(|it| it.map_err(Trouble::Failed))
+    }
+
+    fn exchange_all(&mut self, files: &[PlannedFile]) -> Result<(), Trouble> {
+        let mut seats = self.seats.iter_mut().zip(files);
+        seats.try_for_each(|(seat, file)| seat.exchange(file, self.way))
     }
 
     fn stage(&mut self, roots: &Roots, file: &PlannedFile) -> Result<(), ToolError> {
@@ -130,6 +145,7 @@ impl Work {
             shown,
             beside: free_name(),
             aside: free_name(),
+            staged: None,
             state: State::Nothing,
         });
         let seat = self.seats.last_mut();
@@ -202,7 +218,7 @@ impl Work {
 impl Seat {
     fn stage(&mut self, now: &Contents, is_new: bool) -> Result<(), ToolError> {
         let failed = |error| disk(&self.shown, error);
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let mode = if is_new { 0o666 } else { 0o600 };
         let beside = openat(
             &self.folder,
@@ -212,6 +228,7 @@ impl Seat {
         )
         .map_err(failed)?;
         self.state = State::Staged;
+        self.staged = Some(Id::of(&fstat(&beside).map_err(failed)?));
         let mut file = File::from(beside);
         file.write_all(&now.bytes)
             .map_err(|source| ToolError::Disk {
@@ -304,15 +321,24 @@ impl Seat {
             State::Staged => unlinkat(folder, &self.beside, flags),
             State::Exchanged => {
                 self.rename(&self.beside, &self.name, RenameFlags::EXCHANGE)?;
-                unlinkat(folder, &self.beside, flags)
+                self.unlink_ours(&self.beside)
             }
             State::SetAside => {
                 renameat(folder, &self.aside, folder, &self.name)?;
                 unlinkat(folder, &self.beside, flags)
             }
             State::Replaced | State::Removed => renameat(folder, &self.aside, folder, &self.name),
-            State::Made => unlinkat(folder, &self.name, flags),
+            State::Made => self.unlink_ours(&self.name),
         }
+    }
+
+    /// Removes what we wrote. If someone put something else in its place, that is not ours to remove.
+    fn unlink_ours(&self, name: &OsStr) -> Result<(), Errno> {
+        let there = statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if Some(Id::of(&there)) != self.staged {
+            return Err(Errno::BUSY);
+        }
+        unlinkat(&self.folder, name, AtFlags::empty())
     }
 
     fn failed(&self, error: Errno) -> Trouble {

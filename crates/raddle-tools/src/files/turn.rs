@@ -201,7 +201,10 @@ impl TurnDiff {
         match (as_text(old), as_text(new)) {
             (Some(old), Some(new)) if old == new => {}
             (Some(old), Some(new)) => {
-                let _ = write!(text, "--- {a}\n+++ {b}\n{}", unified(&old, &new));
+                // Git ends a name with spaces by a tab, so that it is seen where it ends.
+                let tab = |name: &str| if name.contains(' ') { "\t" } else { "" };
+                let (ta, tb) = (tab(a), tab(b));
+                let _ = write!(text, "--- {a}{ta}\n+++ {b}{tb}\n{}", unified(&old, &new));
             }
             _ => {
                 let _ = writeln!(text, "Binary files {a} and {b} differ");

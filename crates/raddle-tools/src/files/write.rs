@@ -45,6 +45,6 @@ impl WriteFile {
         let mut draft = Draft::new(roots);
         let index = draft.look(Path::new(&self.path), Last::Follow)?;
         draft.put(index, self.content.clone());
-        Ok(draft.finish())
+        draft.finish()
     }
 }

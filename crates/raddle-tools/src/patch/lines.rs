@@ -1,7 +1,7 @@
 //! Changing the lines of a text.
 
 use super::parse::{Chunk, Line};
-use super::seek::{nearest, seek};
+use super::seek::Lines;
 
 /// Why a chunk does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +32,13 @@ pub(super) fn change(text: &str, chunks: &[Chunk]) -> Result<String, Misfit> {
         None => ("", text),
     };
     let old: Vec<Ended<'_>> = body.split_inclusive('\n').map(ended).collect();
-    let texts: Vec<&str> = old.iter().map(|it| it.text).collect();
-    let crlf = old.iter().filter(|it| it.end == "\r\n").count();
-    let end = if crlf * 2 > old.len() { "\r\n" } else { "\n" };
+    let texts = Lines::new(old.iter().map(|it| it.text).collect());
+    let count = |end: &str| old.iter().filter(|it| it.end == end).count();
+    let end = if count("\r\n") > count("\n") {
+        "\r\n"
+    } else {
+        "\n"
+    };
 
     let mut new: Vec<(&str, &str)> = Vec::new();
     let (mut at, mut copied, mut is_unended) = (0, 0, None);
@@ -43,20 +47,20 @@ pub(super) fn change(text: &str, chunks: &[Chunk]) -> Result<String, Misfit> {
             |wanted: &[&str], is_context| misfit(&texts, wanted, (index + 1, at), is_context);
         let mut from = at;
         for context in &chunk.contexts {
-            let found = seek(&texts, &[context], from, false);
+            let found = texts.seek(&[context], from, false);
             from = found.ok_or_else(|| misfit(&[context], true))? + 1;
         }
         let mut lines: &[Line] = &chunk.lines;
         let mut wanted = olds(lines);
         let is_at_end = chunk.is_at_end || (wanted.is_empty() && chunk.contexts.is_empty());
-        let mut found = seek(&texts, &wanted, from, is_at_end);
+        let mut found = texts.seek(&wanted, from, is_at_end);
         // An empty line at the end of a chunk is often only how the patch is laid out.
         if let (None, [rest @ .., Line::Kept(last)]) = (found, lines)
             && last.trim().is_empty()
         {
             lines = rest;
             wanted.pop();
-            found = seek(&texts, &wanted, from, is_at_end);
+            found = texts.seek(&wanted, from, is_at_end);
         }
         let start = found.ok_or_else(|| misfit(&wanted, false))?;
         new.extend(old[copied..start].iter().map(|it| (it.text, it.end)));
@@ -107,21 +111,21 @@ fn olds(lines: &[Line]) -> Vec<&str> {
 }
 
 fn misfit(
-    texts: &[&str],
+    texts: &Lines<'_>,
     wanted: &[&str],
     (chunk, at): (usize, usize),
     is_context: bool,
 ) -> Misfit {
-    let near = nearest(texts, wanted);
+    let near = texts.nearest(wanted);
     let shown = |near: usize| {
-        let there = texts.iter().skip(near).take(wanted.len().clamp(1, 12));
+        let there = texts.all.iter().skip(near).take(wanted.len().clamp(1, 12));
         (near + 1, there.map(|it| (*it).to_owned()).collect())
     };
     Misfit {
         chunk,
         wanted: wanted.iter().map(|it| (*it).to_owned()).collect(),
         is_context,
-        is_behind: seek(texts, wanted, 0, false).is_some_and(|found| found < at),
+        is_behind: texts.seek(wanted, 0, false).is_some_and(|found| found < at),
         nearest: near.map(shown),
     }
 }

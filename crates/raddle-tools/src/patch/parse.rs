@@ -9,6 +9,7 @@ const NO_NEWLINE: &str = "\\ No newline at end of file";
 
 /// A patch larger than this was not written by a model.
 const BYTES_MAX: usize = 8 << 20;
+const SECTIONS_MAX: usize = 1_000;
 
 /// What a patch says, in its order.
 pub type Parsed = Vec<Section>;
@@ -82,15 +83,17 @@ pub fn parse(text: &str) -> Result<Parsed, PatchError> {
         let why = format!("the last line of the patch must be '{END}'");
         return Err(invalid(lines.len(), &why));
     }
-    let mut reader = Reader {
-        lines: &lines[..lines.len() - 1],
-        at: 1,
-    };
+    let lines = &lines[..lines.len() - 1];
+    let gaps = &gaps(lines);
+    let mut reader = Reader { lines, gaps, at: 1 };
     let mut sections = Vec::new();
     while let Some(line) = reader.peek() {
         if line.trim().is_empty() {
             reader.at += 1;
             continue;
+        }
+        if sections.len() == SECTIONS_MAX {
+            return Err(reader.invalid("the patch has more than 1000 sections; make several of it"));
         }
         sections.push(reader.section()?);
     }
@@ -115,8 +118,22 @@ fn unwrapped<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
     if is_heredoc || is_fence { inner } else { lines }
 }
 
+/// For each line, whether only empty ones come before the next chunk or header, so that they belong to neither.
+fn gaps(lines: &[&str]) -> Vec<bool> {
+    let mut gaps = vec![true; lines.len()];
+    let mut is_gap = true;
+    for (line, gap) in lines.iter().zip(&mut gaps).rev() {
+        if !line.trim().is_empty() {
+            is_gap = line.starts_with("@@") || line.starts_with("***");
+        }
+        *gap = is_gap;
+    }
+    gaps
+}
+
 struct Reader<'a> {
     lines: &'a [&'a str],
+    gaps: &'a [bool],
     at: usize,
 }
 
@@ -203,11 +220,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Whether only empty lines come before the next chunk or header, so that they belong to neither.
     fn is_gap(&self) -> bool {
-        let mut ahead = self.lines[self.at..].iter();
-        let next = ahead.find(|it| !it.trim().is_empty());
-        next.is_none_or(|it| it.starts_with("@@") || it.starts_with("***"))
+        self.gaps.get(self.at).is_none_or(|it| *it)
     }
 
     fn chunk(&mut self, is_first: bool) -> Result<Chunk, PatchError> {

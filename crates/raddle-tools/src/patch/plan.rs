@@ -64,7 +64,7 @@ pub fn plan(roots: &Roots, text: &str) -> Result<Planned, PatchError> {
             }
         }
     }
-    Ok(draft.finish())
+    Ok(draft.finish()?)
 }
 
 fn misfit(path: &Path, misfit: Misfit) -> PatchError {
@@ -77,11 +77,11 @@ fn misfit(path: &Path, misfit: Misfit) -> PatchError {
     } = misfit;
     let path = path.display();
     let what = if is_context {
-        "the line after @@"
+        "the line that stands after @@ in"
     } else {
-        "the lines"
+        "the lines of"
     };
-    let mut text = format!("{what} of chunk {chunk} were not found in {path}:\n");
+    let mut text = format!("{what} chunk {chunk}: not found in {path}:\n");
     push(&mut text, &wanted);
     if is_behind {
         text.push_str("They stand before an earlier chunk of this patch; put the chunks in the order of the file.");

@@ -3,6 +3,9 @@
 use raddle_core::policy::{Script, UNKNOWN, is_shell, shell_script, through};
 use tree_sitter::{Node, Parser};
 
+use super::tree::{
+    children, feeds_shell, is_literal, last_command, on_lines, script_at, words, words_behind,
+};
 use super::word::word;
 use super::{COMMANDS_MAX, LEVELS_MAX, LINE_BYTES_MAX};
 
@@ -98,6 +101,14 @@ impl Found {
             self.plain = false;
             self.read(&text.replace("\\\n", ""));
         }
+        let is_escaped = |line: &str| line.trim_start().starts_with('\\');
+        if text.lines().skip(1).any(is_escaped) {
+            // The parser takes such a line for more of the one before.
+            self.plain = false;
+            let bare = |line: &str| line.trim_start().trim_start_matches('\\').to_owned();
+            let lines: Vec<String> = text.lines().map(bare).collect();
+            self.read(&lines.join("\n"));
+        }
         self.level -= 1;
     }
 
@@ -142,7 +153,13 @@ impl Found {
             self.plain = false;
         }
         match kind {
-            "command" => self.command(words(node, text)),
+            "command" => {
+                let lines = on_lines(node, text);
+                self.plain &= lines.len() == 1;
+                for words in lines {
+                    self.command(words);
+                }
+            }
             "declaration_command" | "unset_command" | "test_command" => {
                 self.command(children(node).map(|it| word(it, text)).collect());
             }
@@ -309,82 +326,4 @@ impl Found {
             self.command(vec![value.to_owned()]);
         }
     }
-}
-
-/// The words of a command, in order, without what is set for it and where its output goes.
-fn words(node: Node<'_>, text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for child in children(node) {
-        match child.kind() {
-            "variable_assignment" | "herestring_redirect" | "subshell" => {}
-            "file_redirect" | "heredoc_redirect" => words.extend(words_behind(child, text)),
-            _ => words.push(word(child, text)),
-        }
-    }
-    words
-}
-
-/// What the parser takes for further places of a redirection.
-fn words_behind(redirect: Node<'_>, text: &str) -> Vec<String> {
-    let field = match redirect.kind() {
-        "file_redirect" => "destination",
-        _ => "argument",
-    };
-    let mut found = Vec::new();
-    for at in 0..redirect.child_count() {
-        if redirect.field_name_for_child(at) == Some(field) {
-            found.extend(redirect.child(at).map(|it| word(it, text)));
-        }
-    }
-    if field == "destination" && !found.is_empty() {
-        found.remove(0);
-    }
-    found
-}
-
-/// The last command within a statement.
-fn last_command(statement: Node<'_>) -> Option<Node<'_>> {
-    let mut node = statement;
-    while node.kind() != "command" {
-        node = node.named_child((node.named_child_count() as u32).checked_sub(1)?)?;
-    }
-    Some(node)
-}
-
-/// Whether what is written here is read by a shell.
-fn feeds_shell(node: Node<'_>, text: &str) -> bool {
-    let mut above = node.parent();
-    while let Some(it) = above {
-        if matches!(it.kind(), "redirected_statement" | "command") {
-            let before = &text[it.start_byte()..node.start_byte()];
-            let mut words = before.split(|it: char| it.is_whitespace() || ";|&()<>`".contains(it));
-            return words.any(|it| is_shell(&[it.replace(['\'', '"', '\\'], "")]));
-        }
-        above = it.parent();
-    }
-    false
-}
-
-/// Whether the end of a heredoc is quoted, so that all of it is text.
-fn is_literal(body: Node<'_>, text: &str) -> bool {
-    let start = body
-        .parent()
-        .and_then(|it| children(it).find(|it| it.kind() == "heredoc_start"));
-    start.is_some_and(|it| text[it.byte_range()].contains(['\'', '"', '\\']))
-}
-
-/// Where the script stands that a shell is given at the end of a chain of commands that run another.
-fn script_at(words: &[String]) -> Option<usize> {
-    let mut start = 0;
-    loop {
-        let rest = &words[start..];
-        if let Some(at) = shell_script(rest) {
-            return Some(start + at);
-        }
-        start += *through(rest)?.starts.first()?;
-    }
-}
-
-fn children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
-    (0..node.child_count()).filter_map(move |at| node.child(at))
 }

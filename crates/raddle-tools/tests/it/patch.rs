@@ -12,6 +12,9 @@
 //! `⏎` is a newline, `␍` a carriage return, `␀` a NUL, `␣` a space, `⇥` a tab, `�` a byte that is no text. With `raw` on a line
 //! of its own, the patch is as it stands.
 
+mod commands;
+mod property;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -19,7 +22,8 @@ use raddle_core::ChangeKind;
 use raddle_tools::files::Roots;
 use raddle_tools::patch::plan;
 
-use crate::support::{World, apply_unified};
+use crate::support::World;
+use crate::unified::apply_unified;
 
 #[derive(Default)]
 struct Case {
@@ -37,8 +41,8 @@ fn every_case() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).expect("cases") {
         let path = entry.expect("a file").path();
-        let text = std::fs::read_to_string(&path).expect("text");
-        for case in text.split("\n== ").skip(1) {
+        let cases = std::fs::read_to_string(&path).expect("text");
+        for case in cases.split("\n== ").skip(1) {
             let case = read(case);
             let name = format!("{}: {}", path.display(), case.name);
             play(&case, &name, |it| it);
@@ -46,7 +50,45 @@ fn every_case() {
             count += 1;
         }
     }
-    assert!(count >= 50, "only {count} cases were found");
+    assert!(count >= 200, "only {count} cases were found");
+}
+
+/// Texts that would keep a careless reader busy for hours are refused before anyone waits.
+#[test]
+fn laborious_patches_end() {
+    let world = World::new();
+    world.write("a.txt", "a\n".repeat(300_000));
+    let blank = "\n".repeat(100_000);
+    let same = " a\n".repeat(50_000);
+    let many = "@@\n-a\n+a \n".repeat(20_000);
+    let cases = [
+        (
+            format!("*** Update File: a.txt\n@@\n{same}-b\n"),
+            Some("not found"),
+        ),
+        (
+            format!("*** Update File: a.txt\n@@\n-a\n{blank} b\n"),
+            Some("not found"),
+        ),
+        (
+            format!("*** Update File: a.txt\n@@\n-b\n{blank}"),
+            Some("not found"),
+        ),
+        (format!("*** Update File: a.txt\n{many}"), None),
+        (
+            "*** Add File: b\n".repeat(2_000),
+            Some("more than 1000 sections"),
+        ),
+    ];
+    for (patch, words) in cases {
+        let patch = format!("*** Begin Patch\n{patch}*** End Patch\n");
+        let said = plan(&world.roots(), &patch).err().map(|it| it.to_string());
+        let is_said = match (&said, words) {
+            (Some(said), Some(words)) => said.contains(words),
+            (said, words) => said.is_none() && words.is_none(),
+        };
+        assert!(is_said, "{words:?}: {said:?}");
+    }
 }
 
 fn play(case: &Case, name: &str, kernel: fn(Roots) -> Roots) {
@@ -75,7 +117,8 @@ fn play(case: &Case, name: &str, kernel: fn(Roots) -> Roots) {
     );
     for change in planned.changes() {
         let base = &case.before.get(relative(&world, &change.path));
-        let base = base.map(|it| String::from_utf8_lossy(it).into_owned());
+        // Of what is no text, only what comes in its place is shown.
+        let base = base.map(|it| text(it).unwrap_or_default());
         let (now, path) = match &change.kind {
             ChangeKind::Add {} => (change.diff.clone(), &change.path),
             ChangeKind::Update { moved_to } => {
@@ -84,8 +127,8 @@ fn play(case: &Case, name: &str, kernel: fn(Roots) -> Roots) {
             }
             ChangeKind::Delete {} => continue,
         };
-        let expected = &case.after[relative(&world, path)];
-        assert_eq!(now, String::from_utf8_lossy(expected), "{name}: the diff");
+        let expected = text(&case.after[relative(&world, path)]);
+        assert_eq!(now, expected.unwrap_or_default(), "{name}: the diff");
     }
     let applied = planned.apply(&roots).expect(name);
     assert_eq!(shown(&world.files()), shown(&case.after), "{name}");
@@ -95,6 +138,11 @@ fn play(case: &Case, name: &str, kernel: fn(Roots) -> Roots) {
     for line in &case.told {
         assert!(told.lines().any(|it| it == line), "{name}: {told}");
     }
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    let text = String::from_utf8(bytes.to_owned()).ok()?;
+    (!text.contains('\0')).then_some(text)
 }
 
 fn relative<'a>(world: &World, path: &'a str) -> &'a str {

@@ -98,7 +98,7 @@ impl Client {
         pipes.hello();
         let home = server.home().to_owned();
         let mut client = Self {
-            server: server,
+            server,
             mock,
             pipes,
             thread: String::new(),

@@ -1,0 +1,407 @@
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use raddle_tools::files::{
+    ApplyError, EditFile, ListFiles, ReadFile, SearchFiles, ViewImage, WriteFile,
+};
+use raddle_tools::patch;
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+/// A workspace to look at.
+fn world() -> World {
+    let world = World::new();
+    world.write("a.txt", "one\ntwo\nthree\n");
+    world.write("dos.txt", "one\r\ntwo\r\n");
+    world.write("data.bin", b"one\0two\n");
+    world.write("latin.txt", b"gr\xfcn\n");
+    world.write("empty.txt", "");
+    world.write("src/main.rs", "fn main() {\n    greet();\n}\n");
+    world.write("src/deep/lib.rs", "pub fn greet() {}\n");
+    world.write("target/out.rs", "fn greet() {}\n");
+    world.write(".gitignore", "target/\n*.log\n!keep.log\n");
+    world.write("x.log", "greet\n");
+    world.write("keep.log", "greet\n");
+    world.write("src/.gitignore", "/deep/*.tmp\n");
+    world.write("src/deep/a.tmp", "greet\n");
+    world.write(".git/config", "greet\n");
+    world
+}
+
+/// Arguments of a model, and what it is told: the text, or words of the refusal after `!`.
+fn check(tool: &str, cases: &[(Value, &str)]) {
+    let world = world();
+    let roots = world.roots();
+    for (arguments, expected) in cases {
+        let said = match tool {
+            "read_file" => args::<ReadFile>(arguments).run(&roots),
+            "list_files" => args::<ListFiles>(arguments).run(&roots),
+            "search_files" => args::<SearchFiles>(arguments).run(&roots),
+            _ => panic!("no tool"),
+        };
+        match (said, expected.strip_prefix('!')) {
+            (Ok(text), None) => assert_eq!(text, *expected, "{arguments}"),
+            (Err(error), Some(words)) => {
+                let error = error.to_string();
+                assert!(error.contains(words), "{arguments}: {error}");
+            }
+            (Ok(text), Some(_)) => panic!("{arguments}: {text}"),
+            (Err(error), None) => panic!("{arguments}: {error}"),
+        }
+    }
+}
+
+fn args<T: serde::de::DeserializeOwned>(arguments: &Value) -> T {
+    serde_json::from_value(arguments.clone()).expect("arguments")
+}
+
+#[test]
+fn reading() {
+    check(
+        "read_file",
+        &[
+            (json!({"path": "a.txt"}), "one\ntwo\nthree\n"),
+            (json!({"path": "a.txt", "offset": 2}), "two\nthree\n"),
+            (
+                json!({"path": "a.txt", "offset": 2, "limit": 1}),
+                "two\n[more follows; go on with offset 3]\n",
+            ),
+            (
+                json!({"path": "a.txt", "offset": 3, "numbers": true}),
+                "     3\tthree\n",
+            ),
+            (json!({"path": "a.txt", "offset": 4}), "!has only 3 lines"),
+            (json!({"path": "empty.txt"}), "[the file is empty]\n"),
+            (
+                json!({"path": "dos.txt", "limit": 1, "offset": 2}),
+                "two\r\n",
+            ),
+            (json!({"path": "latin.txt"}), "gr\u{fffd}n\n"),
+            (json!({"path": "data.bin"}), "!is binary"),
+            (json!({"path": "nowhere"}), "!does not exist"),
+        ],
+    );
+}
+
+#[test]
+fn long_files_are_cut_and_it_is_said_where() {
+    let world = World::new();
+    world.write("lines", "x\n".repeat(2_001));
+    world.write("bytes", format!("{}\n", "y".repeat(999)).repeat(60));
+    world.write("line", format!("{}\nend\n", "z".repeat(5_000)));
+    let read = |path: &str| {
+        let read = args::<ReadFile>(&json!({"path": path}));
+        read.run(&world.roots()).expect("text")
+    };
+    assert!(read("lines").ends_with("x\n[more follows; go on with offset 2001]\n"));
+    assert!(read("bytes").ends_with("y\n[more follows; go on with offset 51]\n"));
+    assert!(read("line").ends_with("z [… of 5001 bytes]\nend\n"));
+}
+
+#[test]
+fn listing() {
+    check(
+        "list_files",
+        &[
+            (
+                json!({"depth": 1}),
+                ".gitignore\na.txt\ndata.bin\ndos.txt\nempty.txt\nkeep.log\nlatin.txt\nsrc/\n",
+            ),
+            (
+                json!({"path": "src", "depth": 2}),
+                "src/.gitignore\nsrc/deep/\nsrc/main.rs\nsrc/deep/lib.rs\n",
+            ),
+            (json!({"pattern": "*.rs"}), "src/main.rs\nsrc/deep/lib.rs\n"),
+            (json!({"pattern": "src/*.rs"}), "src/main.rs\n"),
+            (json!({"pattern": "*.zig"}), "[nothing]\n"),
+            (json!({"pattern": "a{"}), "!is no glob"),
+            (json!({"path": "a.txt"}), "!is not a folder"),
+            (json!({"path": "nowhere"}), "!does not exist"),
+        ],
+    );
+}
+
+#[test]
+fn searching() {
+    check(
+        "search_files",
+        &[
+            (
+                json!({"pattern": "greet"}),
+                "keep.log:1:greet\nsrc/main.rs:2:    greet();\nsrc/deep/lib.rs:1:pub fn greet() {}\n",
+            ),
+            (
+                json!({"pattern": r"^pub\s+fn", "path": "src"}),
+                "src/deep/lib.rs:1:pub fn greet() {}\n",
+            ),
+            (
+                json!({"pattern": "GREET", "glob": "main.*", "ignore_case": true}),
+                "src/main.rs:2:    greet();\n",
+            ),
+            (json!({"pattern": "one$", "path": "a.txt"}), "a.txt:1:one\n"),
+            (
+                json!({"pattern": "greet", "max": 1}),
+                "keep.log:1:greet\n[there may be more; search a deeper folder, or for something rarer]\n",
+            ),
+            (json!({"pattern": "zebra"}), "[no line matches]\n"),
+            (
+                json!({"pattern": "two", "path": "data.bin"}),
+                "[no line matches]\n",
+            ),
+            (json!({"pattern": "("}), "!no usable regular expression"),
+            (
+                json!({"pattern": "a", "path": "nowhere"}),
+                "!does not exist",
+            ),
+        ],
+    );
+}
+
+/// Pipes, links and hidden folders in a tree are passed over.
+#[test]
+fn a_hostile_tree_holds_up_nobody() {
+    let world = World::new();
+    world.write("a.txt", "needle\n");
+    world.write("secret/key", "needle\n");
+    world.write("x/b.txt", "needle\n");
+    let pipe = |name: &str| {
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, world.work.join(name), mode).expect("a pipe");
+    };
+    pipe("pipe");
+    pipe("x/.gitignore");
+    symlink("/dev/zero", world.work.join(".ignore")).expect("a link");
+    symlink("..", world.work.join("x/up")).expect("a link");
+    let roots = world.roots_with(|rules| rules.hidden = vec![world.work.join("secret")]);
+    let search = args::<SearchFiles>(&json!({"pattern": "needle"}));
+    let found = search.run(&roots).expect("matches");
+    assert_eq!(found, "a.txt:1:needle\nx/b.txt:1:needle\n");
+}
+
+#[test]
+fn writing_and_editing() {
+    let world = world();
+    let roots = world.roots();
+    let path = world.work.join("a.txt");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o750)).expect("a mode");
+    symlink("a.txt", world.work.join("link")).expect("a link");
+    let edit = |arguments: Value| {
+        let planned = args::<EditFile>(&arguments).plan(&roots);
+        planned.map(|it| it.apply(&roots).expect("it is written"))
+    };
+    edit(json!({"path": "link", "old": "two\n", "new": "2\n"})).expect("an edit");
+    assert_eq!(world.read("a.txt"), "one\n2\nthree\n");
+    let mode = std::fs::metadata(&path)
+        .expect("a file")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o750, "who may do what with it changed");
+    let link = std::fs::symlink_metadata(world.work.join("link")).expect("a link");
+    assert!(link.is_symlink(), "the link was replaced");
+
+    edit(json!({"path": "dos.txt", "old": "one\ntwo\n", "new": "1\n2\n"})).expect("an edit");
+    assert_eq!(world.read("dos.txt"), "1\r\n2\r\n");
+    edit(json!({"path": "a.txt", "old": "e", "new": "E", "all": true})).expect("an edit");
+    assert_eq!(world.read("a.txt"), "onE\n2\nthrEE\n");
+
+    let refused = [
+        (
+            json!({"path": "a.txt", "old": "E", "new": ""}),
+            "stands 3 times",
+        ),
+        (
+            json!({"path": "a.txt", "old": "zebra", "new": ""}),
+            "is not in",
+        ),
+        (
+            json!({"path": "a.txt", "old": "", "new": "x"}),
+            "use write_file",
+        ),
+        (
+            json!({"path": "data.bin", "old": "one", "new": "x"}),
+            "is binary",
+        ),
+        (
+            json!({"path": "nowhere", "old": "one", "new": "x"}),
+            "does not exist",
+        ),
+        (
+            json!({"path": ".git/config", "old": "g", "new": "x"}),
+            "is protected",
+        ),
+    ];
+    for (arguments, words) in refused {
+        let error = edit(arguments.clone()).expect_err("a refusal").to_string();
+        assert!(error.contains(words), "{arguments}: {error}");
+    }
+    let write = args::<WriteFile>(&json!({"path": "new/deep/a.txt", "content": "one"}));
+    let applied = write.plan(&roots).expect("a plan").apply(&roots);
+    let changes = applied.expect("it is written").changes;
+    assert_eq!(changes[0].diff, "one");
+    assert_eq!(world.read("new/deep/a.txt"), "one");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o444)).expect("a mode");
+    let error = edit(json!({"path": "a.txt", "old": "2", "new": "x"})).expect_err("read-only");
+    assert!(error.to_string().contains("is read-only"));
+}
+
+/// Somebody else writes between the look and the write.
+#[test]
+fn what_changed_in_between_is_not_overwritten() {
+    type Meanwhile = fn(&World);
+    let cases: [(&str, Meanwhile); 6] = [
+        ("another text", |it| it.write("b.txt", "theirs\n")),
+        ("gone", |it| {
+            std::fs::remove_file(it.work.join("b.txt")).expect("gone")
+        }),
+        ("there already", |it| it.write("new/c.txt", "theirs\n")),
+        ("a link", |it| {
+            std::fs::remove_file(it.work.join("b.txt")).expect("gone");
+            symlink("a.txt", it.work.join("b.txt")).expect("a link");
+        }),
+        ("a folder", |it| {
+            std::fs::remove_file(it.work.join("d.txt")).expect("gone");
+            it.write("d.txt/x", "theirs\n");
+        }),
+        ("removed, but changed", |it| it.write("d.txt", "theirs\n")),
+    ];
+    for (name, meanwhile) in cases {
+        for is_older in [false, true] {
+            let world = World::new();
+            world.write("a.txt", "one\n");
+            world.write("b.txt", "two\n");
+            world.write("d.txt", "four\n");
+            let roots = match is_older {
+                true => world.roots().on_an_older_kernel(),
+                false => world.roots(),
+            };
+            let text = "*** Begin Patch\n*** Update File: a.txt\n-one\n+1\n*** Update File: b.txt\n-two\n+2\n*** Add File: new/c.txt\n+3\n*** Delete File: d.txt\n*** End Patch";
+            let planned = patch::plan(&roots, text).expect("a plan");
+            meanwhile(&world);
+            let before = world.files();
+            let error = planned.apply(&roots).expect_err(name);
+            assert!(matches!(error, ApplyError::Changed(_)), "{name}: {error}");
+            assert!(
+                error.to_string().ends_with("read it again"),
+                "{name}: {error}"
+            );
+            assert_eq!(world.files(), before, "{name}: something was written");
+        }
+    }
+}
+
+/// A disk that refuses one file gets none.
+#[test]
+fn a_failure_half_way_is_undone() {
+    for is_older in [false, true] {
+        let world = World::new();
+        world.write("a.txt", "one\n");
+        world.write("x", "two\n");
+        let roots = match is_older {
+            true => world.roots().on_an_older_kernel(),
+            false => world.roots(),
+        };
+        let text = "*** Begin Patch\n*** Update File: a.txt\n-one\n+1\n*** Add File: new/b.txt\n+2\n*** Add File: y/z\n+3\n*** End Patch";
+        let planned = patch::plan(&roots, text).expect("a plan");
+        std::fs::rename(world.work.join("x"), world.work.join("y")).expect("a file in the way");
+        let before = world.files();
+        let error = planned.apply(&roots).expect_err("it fails").to_string();
+        assert!(error.starts_with("nothing was written"), "{error}");
+        assert_eq!(world.files(), before);
+    }
+}
+
+/// The digest is of exactly this.
+#[test]
+fn a_digest_is_of_one_plan_only() {
+    let world = world();
+    let roots = world.roots();
+    let digest = |path: &str, content: &str| {
+        let write = args::<WriteFile>(&json!({"path": path, "content": content}));
+        write.plan(&roots).expect("a plan").digest()
+    };
+    let first = digest("a.txt", "x");
+    assert_eq!(first.len(), 64);
+    assert_eq!(first, digest("./a.txt", "x"), "the same by another name");
+    let mut others = vec![
+        digest("a.txt", "y"),
+        digest("b.txt", "x"),
+        digest("new", "x"),
+    ];
+    world.write("a.txt", "another base\n");
+    others.push(digest("a.txt", "x"));
+    assert!(!others.contains(&first));
+}
+
+#[test]
+fn pictures_are_measured_before_anyone_decodes_them() {
+    let png = |width: u32, height: u32| {
+        let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+        bytes.extend(width.to_be_bytes());
+        bytes.extend(height.to_be_bytes());
+        bytes
+    };
+    let jpeg = b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08\0\x02\0\x03".to_vec();
+    let gif = b"GIF89a\x03\0\x02\0".to_vec();
+    let webp = b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\x02\0\0\x01\0\0".to_vec();
+    let lossless = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f\x02\x40\0\0".to_vec();
+    let lossy = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x03\0\x02\0".to_vec();
+    let cases: [(&str, Vec<u8>, Result<&str, &str>); 12] = [
+        ("png", png(3, 2), Ok("image/png")),
+        ("jpeg", jpeg, Ok("image/jpeg")),
+        ("gif", gif, Ok("image/gif")),
+        ("webp", webp, Ok("image/webp")),
+        ("lossless", lossless, Ok("image/webp")),
+        ("lossy", lossy, Ok("image/webp")),
+        ("bomb", png(60_000, 60_000), Err("60000×60000 pixels")),
+        ("wide", png(20_000, 1), Err("20000×1 pixels")),
+        ("nothing", png(0, 5), Err("0×5 pixels")),
+        ("cut", b"\x89PNG\r\n\x1a\n".to_vec(), Err("is no PNG")),
+        ("text", b"hello".to_vec(), Err("is no PNG")),
+        (
+            "large",
+            vec![0; (8 << 20) + 1],
+            Err("more than the 8388608"),
+        ),
+    ];
+    let world = World::new();
+    for (name, bytes, expected) in cases {
+        world.write(name, &bytes);
+        let view = args::<ViewImage>(&json!({"path": name}));
+        match (view.run(&world.roots()), expected) {
+            (Ok(picture), Ok(media_type)) => {
+                assert_eq!(picture.media_type, media_type, "{name}");
+                assert_eq!((picture.width, picture.height), (3, 2), "{name}");
+                assert_eq!(picture.bytes, bytes, "{name}");
+            }
+            (Err(error), Err(words)) => {
+                assert!(error.to_string().contains(words), "{name}: {error}");
+            }
+            (said, _) => panic!("{name}: {said:?}"),
+        }
+    }
+}
+
+/// A model's arguments fit the schema it was given, and nothing else does.
+#[test]
+fn schemas_name_what_is_taken() {
+    for spec in [
+        ReadFile::spec(),
+        ListFiles::spec(),
+        SearchFiles::spec(),
+        ViewImage::spec(),
+        WriteFile::spec(),
+        EditFile::spec(),
+        patch::spec(),
+    ] {
+        assert_eq!(
+            spec.schema["additionalProperties"],
+            json!(false),
+            "{}",
+            spec.name
+        );
+        let properties = spec.schema["properties"].as_object().expect("properties");
+        assert!(!properties.is_empty(), "{}", spec.name);
+    }
+    let odd = json!({"path": "a", "mode": 7});
+    assert!(serde_json::from_value::<ReadFile>(odd).is_err());
+}

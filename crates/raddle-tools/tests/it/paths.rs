@@ -1,0 +1,360 @@
+//! Where a path leads, and whether it may be written: the corpus of those that must not be misjudged.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use proptest::prelude::*;
+use raddle_sandbox::{Policy, Rules};
+use raddle_tools::files::{Place, ReadFile, Roots, WriteFile};
+use rustix::fs::{CWD, Mode, mkfifoat};
+
+use crate::support::World;
+
+/// What is said of a path.
+#[derive(Debug, PartialEq)]
+enum Said {
+    Inside,
+    Beyond,
+    Protected,
+    /// It is refused with these words in it.
+    Refused(&'static str),
+}
+use Said::{Beyond, Inside, Protected, Refused};
+
+/// A workspace with everything in it that a path can trip over, and things beside it.
+fn world() -> World {
+    let world = World::new();
+    let top = world.folder.path();
+    world.write("a.txt", "inside\n");
+    world.write("x/b.txt", "inside\n");
+    world.write(".git/config", "inside\n");
+    world.write("sub/.git/config", "inside\n");
+    fs::create_dir(top.join("work-2")).expect("a folder");
+    fs::write(top.join("work-2/a.txt"), "outside\n").expect("a file");
+    fs::create_dir(top.join("hidden")).expect("a folder");
+    fs::write(top.join("hidden/key"), "secret\n").expect("a file");
+    let links = [
+        ("in-file", "a.txt"),
+        ("in-folder", "x"),
+        ("in-deep", "x/../x/./b.txt"),
+        ("out-file", "../work-2/a.txt"),
+        ("out-folder", "../work-2"),
+        ("out-and-in", "../work/a.txt"),
+        ("out-missing", "../nowhere"),
+        ("git", ".git"),
+        ("git-file", ".git/config"),
+        ("key", "../hidden/key"),
+        ("to-top", "/"),
+        ("loop-1", "loop-2"),
+        ("loop-2", "loop-1"),
+        ("dangling", "x/new.txt"),
+        ("process", "/proc/self/cwd"),
+    ];
+    for (name, target) in links {
+        symlink(target, world.work.join(name)).expect("a link");
+    }
+    symlink(world.work.join("a.txt"), world.work.join("absolute")).expect("a link");
+    for number in 0..45 {
+        let target = format!("chain-{}", number + 1);
+        symlink(target, world.work.join(format!("chain-{number}"))).expect("a link");
+    }
+    world.write("chain-45", "the end\n");
+    let fifo = world.work.join("pipe");
+    mkfifoat(CWD, &fifo, Mode::from_raw_mode(0o600)).expect("a pipe");
+    drop(UnixListener::bind(world.work.join("socket")).expect("a socket"));
+    symlink("/dev/zero", world.work.join("device")).expect("a link");
+    world
+}
+
+fn check(roots: &Roots) {
+    let long = "n".repeat(4096);
+    let deep = "d/".repeat(3000) + "a.txt";
+    let top = roots.cwd().parent().expect("a folder around it").display();
+    let absolute = |rest: &str| format!("{top}/{rest}");
+    let cases: Vec<(String, Said)> = vec![
+        ("a.txt".into(), Inside),
+        ("new.txt".into(), Inside),
+        ("new/deep/a.txt".into(), Inside),
+        ("./x/../a.txt".into(), Inside),
+        ("~/a.txt".into(), Inside),
+        (absolute("work/a.txt"), Inside),
+        (absolute("work/../work/a.txt"), Inside),
+        // A name that begins like the workspace's is another one.
+        (absolute("work-2/a.txt"), Beyond),
+        (absolute("work2"), Beyond),
+        (absolute("Work/a.txt"), Beyond),
+        ("../work-2/a.txt".into(), Beyond),
+        ("../../../../../../../../etc/passwd".into(), Beyond),
+        ("/etc/passwd".into(), Beyond),
+        ("x/../../work-2/a.txt".into(), Beyond),
+        // Links that stay inside, and those that leave.
+        ("in-file".into(), Inside),
+        ("in-folder/b.txt".into(), Inside),
+        ("in-folder/new.txt".into(), Inside),
+        ("in-deep".into(), Inside),
+        ("absolute".into(), Inside),
+        ("out-and-in".into(), Inside),
+        ("dangling".into(), Inside),
+        ("out-file".into(), Beyond),
+        ("out-folder/a.txt".into(), Beyond),
+        ("out-folder/new.txt".into(), Beyond),
+        ("out-folder/../work/a.txt".into(), Inside),
+        ("out-missing".into(), Beyond),
+        ("to-top/etc/passwd".into(), Beyond),
+        ("chain-10".into(), Inside),
+        ("chain-0".into(), Refused("not followed")),
+        ("loop-1".into(), Refused("not followed")),
+        // What the kernel shows of processes leads anywhere.
+        ("/proc/self/root/etc/passwd".into(), Refused("not followed")),
+        ("/proc/self/cwd/a.txt".into(), Refused("not followed")),
+        ("process/a.txt".into(), Refused("not followed")),
+        ("/dev/fd/0".into(), Refused("not followed")),
+        // Names that are protected, however they are written or reached.
+        (".git".into(), Protected),
+        (".git/config".into(), Protected),
+        (".git/new".into(), Protected),
+        (".GIT/config".into(), Protected),
+        (".Git".into(), Protected),
+        (".g\u{200c}it/config".into(), Protected),
+        (".codex/config.toml".into(), Protected),
+        (".agentſ/a.md".into(), Protected),
+        (".raddle".into(), Protected),
+        ("new/.git/hooks/x".into(), Protected),
+        ("sub/.git/config".into(), Protected),
+        ("git/config".into(), Protected),
+        ("git-file".into(), Protected),
+        ("x/../.git/config".into(), Protected),
+        (".gitignore".into(), Inside),
+        // What is hidden is not written either.
+        ("key".into(), Protected),
+        ("../hidden/new".into(), Protected),
+        // One letter in two spellings is two names.
+        ("é.txt".into(), Inside),
+        ("e\u{301}.txt".into(), Inside),
+        // No paths at all.
+        ("".into(), Refused("it is empty")),
+        ("a\0b".into(), Refused("NUL")),
+        (long.clone(), Refused("too long")),
+        (format!("x/{long}/a"), Refused("too long")),
+        ("a.txt/b".into(), Refused("a file stands")),
+        ("nowhere/../a.txt".into(), Refused("does not exist")),
+        (deep, Inside),
+    ];
+    for (path, expected) in cases {
+        let said = match roots.writable(Path::new(&path)) {
+            Ok(Place::Inside) => Inside,
+            Ok(Place::Beyond) => Beyond,
+            Ok(Place::Protected) => Protected,
+            Err(error) => match &expected {
+                Refused(words) if error.to_string().contains(words) => Refused(words),
+                _ => panic!("{path}: {error}"),
+            },
+        };
+        assert_eq!(said, expected, "{path}");
+    }
+}
+
+#[test]
+fn path_corpus() {
+    let world = world();
+    let hidden = world.folder.path().join("hidden");
+    let roots = || world.roots_with(|rules| rules.hidden = vec![hidden.clone()]);
+    check(&roots());
+    check(&roots().on_an_older_kernel());
+}
+
+/// Nothing that is no ordinary file is opened, so nothing waits for a writer that never comes.
+#[test]
+fn what_is_no_file_does_not_block() {
+    let world = world();
+    let hidden = world.folder.path().join("hidden");
+    let roots = world.roots_with(|rules| rules.hidden = vec![hidden.clone()]);
+    let cases = [
+        ("pipe", "is a pipe"),
+        ("socket", "is a socket"),
+        ("device", "is a device"),
+        ("/dev/zero", "is a device"),
+        ("x", "is a folder"),
+        ("/", "is a folder"),
+        ("/proc/version", "may not be read"),
+        ("key", "may not be read"),
+        ("../hidden/key", "may not be read"),
+    ];
+    for (path, words) in cases {
+        let read = ReadFile {
+            path: path.to_owned(),
+            ..ReadFile::default()
+        };
+        let error = read.run(&roots).expect_err(path).to_string();
+        assert!(error.contains(words), "{path}: {error}");
+        let write = WriteFile {
+            path: path.to_owned(),
+            content: String::new(),
+        };
+        assert!(write.plan(&roots).is_err(), "{path} would be written");
+    }
+}
+
+/// The repository of a worktree lies where its `.git` says.
+#[test]
+fn a_repository_kept_elsewhere_is_protected() {
+    let world = World::new();
+    world.write(".git", "gitdir: store/trees/one\n");
+    world.write("store/trees/one/commondir", "../..\n");
+    world.write("store/hooks/x", "");
+    let roots = world.roots();
+    for (path, expected) in [
+        ("store/hooks/x", Place::Protected),
+        ("store/trees/one/HEAD", Place::Protected),
+        ("storeroom/a", Place::Inside),
+    ] {
+        let place = roots.writable(Path::new(path)).expect("a place");
+        assert_eq!(place, expected, "{path}");
+    }
+}
+
+/// Of two rules that name folders inside each other, the deeper one counts.
+#[test]
+fn the_deeper_rule_counts() {
+    let world = World::new();
+    world.write("secret/open/a", "");
+    world.write(".git/hooks/a", "");
+    let roots = world.roots_with(|rules| {
+        rules.hidden = vec![world.work.join("secret")];
+        rules.write.push(world.work.join("secret/open"));
+        rules.write.push(world.work.join(".git/hooks"));
+        rules.write.push(world.work.join("nowhere"));
+    });
+    for (path, expected) in [
+        ("secret/a", Place::Protected),
+        ("secret/open/a", Place::Inside),
+        (".git/config", Place::Protected),
+        (".git/hooks/a", Place::Inside),
+    ] {
+        let place = roots.writable(Path::new(path)).expect("a place");
+        assert_eq!(place, expected, "{path}");
+    }
+}
+
+/// What someone allowed beyond the workspace is written there, and a link is written through.
+#[test]
+fn what_was_allowed_beyond_is_written() {
+    let world = world();
+    let roots = world.roots();
+    for (path, at) in [
+        ("out-file", "work-2/a.txt"),
+        ("../work-2/new/b.txt", "work-2/new/b.txt"),
+    ] {
+        let write = WriteFile {
+            path: path.to_owned(),
+            content: "written\n".to_owned(),
+        };
+        let planned = write.plan(&roots).expect("a plan");
+        assert!(planned.is_beyond(), "{path}");
+        planned.apply(&roots).expect("it is written");
+        let text = fs::read_to_string(world.folder.path().join(at)).expect("a file");
+        assert_eq!(text, "written\n");
+    }
+    let link = fs::read_link(world.work.join("out-file")).expect("still a link");
+    assert_eq!(link, Path::new("../work-2/a.txt"));
+}
+
+/// People see a file below the folder that they named, whatever links led there.
+#[test]
+fn paths_are_shown_as_people_know_them() {
+    let world = world();
+    let top = world.folder.path();
+    symlink("work", top.join("link")).expect("a link");
+    let fenced = |folder: &str| Policy::Fenced(Rules::workspace_write(vec![top.join(folder)]));
+    let cases = [
+        ("link", fenced("link"), "a.txt", "link/a.txt"),
+        ("link", fenced("work"), "a.txt", "link/a.txt"),
+        ("link", Policy::FullAccess, "a.txt", "link/a.txt"),
+        (
+            "link",
+            Policy::FullAccess,
+            "../work-2/a.txt",
+            "work-2/a.txt",
+        ),
+        ("link/x", fenced("link"), "../a.txt", "link/a.txt"),
+        ("work/x/..", fenced("work"), "a.txt", "work/a.txt"),
+        ("work/x/..", Policy::FullAccess, "in-file", "work/a.txt"),
+    ];
+    for (cwd, policy, path, expected) in cases {
+        let roots = Roots::new(&top.join(cwd), &policy).expect("roots");
+        let write = WriteFile {
+            path: path.to_owned(),
+            content: "new\n".to_owned(),
+        };
+        let planned = write.plan(&roots).expect("a plan");
+        let expected = top.join(expected).display().to_string();
+        assert_eq!(planned.paths(), [expected], "{cwd}: {path}");
+    }
+}
+
+/// Names that a model might put together, good and bad.
+fn name() -> impl Strategy<Value = &'static str> {
+    let inside = [
+        "a.txt",
+        "x",
+        "new",
+        "b.txt",
+        "in-folder",
+        "in-file",
+        "absolute",
+        "sub",
+        ".",
+    ];
+    let outside = [
+        "..",
+        "work-2",
+        "out-folder",
+        "out-file",
+        "to-top",
+        "hidden",
+        "key",
+        "work",
+    ];
+    let special = [
+        ".git", ".GIT", "config", "git", "pipe", "loop-1", "process", "/", "~",
+    ];
+    prop::sample::select([&inside[..], &outside[..], &special[..]].concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a model calls its folder and its file, what can be written is what the principal said.
+    #[test]
+    fn roots_invariant(
+        folder in prop::collection::vec(name(), 0..3),
+        names in prop::collection::vec(name(), 1..6),
+    ) {
+        let world = world();
+        let top = world.folder.path();
+        let rules = Rules {
+            hidden: vec![top.join("hidden")],
+            ..Rules::workspace_write(vec![world.work.clone()])
+        };
+        let cwd = world.work.join(folder.join("/"));
+        let roots = Roots::new(&cwd, &Policy::Fenced(rules)).expect("roots");
+        let write = WriteFile { path: names.join("/"), content: "a model was here\n".to_owned() };
+        if let Ok(planned) = write.plan(&roots) && !planned.is_beyond() {
+            prop_assert!(planned.apply(&roots).is_ok());
+            prop_assert_eq!(planned.files.len(), 1);
+            prop_assert!(planned.files[0].spot.plain.starts_with(fs::canonicalize(&world.work).expect("a path")));
+        }
+        for (path, text) in [
+            ("work-2/a.txt", "outside\n"),
+            ("hidden/key", "secret\n"),
+            ("work/.git/config", "inside\n"),
+            ("work/sub/.git/config", "inside\n"),
+        ] {
+            prop_assert_eq!(fs::read_to_string(top.join(path)).expect("a file"), text);
+        }
+        let count = |path: &str| fs::read_dir(top.join(path)).expect("a folder").count();
+        prop_assert_eq!((count("."), count("work-2"), count("hidden"), count("work/.git")), (3, 1, 1, 1));
+    }
+}
