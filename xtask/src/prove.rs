@@ -33,6 +33,10 @@ const PROOFS: &[(&str, &str)] = &[
         "100 turns for each way of a model to fail, and for one that is slow",
     ),
     (
+        "adversary",
+        "100,000 calls of a hijacked model, hostile workspaces, and nobody attached",
+    ),
+    (
         "simulator",
         "200,000 simulated lives, then every planted bug within 10,000",
     ),
@@ -74,8 +78,8 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     if minutes.is_some() && name.as_deref() != Some("fuzz") {
         bail!("--minutes is for the proof `fuzz`");
     }
-    if raddle.is_some() && !matches!(name.as_deref(), Some("fence-cost" | "speed")) {
-        bail!("--raddle is for the proofs `fence-cost` and `speed`");
+    if raddle.is_some() && !matches!(name.as_deref(), Some("adversary" | "fence-cost" | "speed")) {
+        bail!("--raddle is for the proofs `adversary`, `fence-cost` and `speed`");
     }
 
     let root = repository::root()?;
@@ -93,6 +97,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("left-behind") => left_behind(&root, &cache),
         Some("flood") => flood(&root, &cache),
         Some("always-ends") => always_ends(&root, &cache),
+        Some("adversary") => adversary(&root, &cache, raddle),
         Some("simulator") => simulator(&root, &cache),
         Some("crash") => trials::crash(&root, &cache),
         Some("damage") => trials::damage(&root, &cache),
@@ -148,6 +153,11 @@ fn always_ends(root: &Path, cache: &Cache) -> Result<()> {
     parts::install(cache, &[parts::DEBIAN.to_owned()])?;
     let raddle = ci::release(root, cache)?;
     trials::always_ends(root, cache, &raddle, "100")
+}
+
+fn adversary(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
+    parts::install(cache, &[parts::DEBIAN.to_owned()])?;
+    trials::adversary(root, cache, &binary(root, cache, raddle)?, "100000")
 }
 
 fn fence_cost(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
