@@ -209,6 +209,8 @@ def question(bench):
     require_equal("whether it waits", params["isBlocking"], True)
     ended = [turn["status"], turn["items"][-1]["text"]]
     require_equal("how it ended", ended, ["completed", "blue it is"])
+    waits = "thread/status/changed waitingOnUserInput"
+    _require_order(record, seen, [*_BEGIN, waits, _USAGE, _QUESTION, *_GOES_ON, *_ANSWERED])
     _require_given(model, ["blue"])
 
 

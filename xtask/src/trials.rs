@@ -110,9 +110,14 @@ pub fn adversary(root: &Path, cache: &Cache, raddle: &Path, calls: &str) -> Resu
         .args(["--package", ADVERSARY])
         .env("CARGO_TARGET_DIR", cache.target())
         .go()?;
-    let trial = || Run::new(cache.target().join("ci").join(ADVERSARY)).directory(root);
-    let on = |words: &[&str]| trial().args(words).arg("--raddle").arg(raddle);
-    trial().arg("control").minutes(5).go()?;
+    let on = |words: &[&str]| {
+        Run::new(cache.target().join("ci").join(ADVERSARY))
+            .directory(root)
+            .args(words)
+            .arg("--raddle")
+            .arg(raddle)
+    };
+    on(&["control"]).minutes(5).go()?;
     on(&["workspaces"]).minutes(5).go()?;
     on(&["unattended"]).minutes(5).go()?;
     on(&["model", "--calls", calls]).minutes(60).go()

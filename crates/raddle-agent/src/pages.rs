@@ -94,14 +94,16 @@ impl Threads {
         Ok(self.pages_of(id).turns(id, query).await?)
     }
 
-    /// A page of a thread's completed items that count; of one turn, if it is named.
+    /// A page of a thread's completed items that count and are told as items; of one turn, if it is named.
     pub async fn items(
         &self,
         id: ThreadId,
         turn: Option<TurnId>,
         query: PageQuery,
     ) -> Result<Page<ItemEntry>, AgentError> {
-        Ok(self.pages_of(id).items(id, turn, query).await?)
+        let mut page = self.pages_of(id).items(id, turn, query).await?;
+        page.entries.retain(|it| !it.item.is_told_otherwise());
+        Ok(page)
     }
 
     fn pages_of(&self, id: ThreadId) -> Arc<dyn Pages> {

@@ -179,6 +179,8 @@ fn tell_event(
                 told.push(usage(thread, id, &it.turn));
             }
         }
+        Event::ItemStarted(it) if it.item.is_told_otherwise() => {}
+        Event::ItemCompleted(it) if it.item.is_told_otherwise() => {}
         Event::ItemStarted(it) => {
             told.push(started(id, &it.turn, item::open(&it.item), at_ms));
         }

@@ -26,15 +26,11 @@ const PERCENT_MIN: usize = 90;
 const ROUNDS: usize = 3;
 
 /// Starts the attacks in namespaces of their own, and says whether enough of them succeeded.
-pub fn run(seed: u64) -> Result<bool> {
+pub fn run(seed: u64, raddle: &Path) -> Result<bool> {
     let secrets = Secrets::new(seed);
-    let output = Command::new("bwrap")
-        .args(["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"])
-        .args([
-            "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/var/tmp", "--",
-        ])
-        .arg(std::env::current_exe()?)
-        .args(["unfenced", "--seed", &seed.to_string()])
+    let seed = seed.to_string();
+    let output = alone()?
+        .args(["unfenced", "--seed", &seed])
         .envs(secrets.environment())
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
@@ -61,15 +57,50 @@ pub fn run(seed: u64) -> Result<bool> {
         "the control made {all} attacks"
     );
     println!("control: {tripped} of {all} attacks succeed without a fence");
-    Ok(tripped * 100 >= all * PERCENT_MIN)
+    Ok(tripped * 100 >= all * PERCENT_MIN && is_noticed(&seed, raddle)?)
 }
 
-/// Makes every attack a few times, and prints whether it succeeded. Never run this outside of namespaces.
-pub fn unfenced(seed: u64) -> Result<()> {
+/// Whether the trial itself notices when the server runs everything without a fence.
+fn is_noticed(seed: &str, raddle: &Path) -> Result<bool> {
+    let output = alone()?
+        .args([
+            "model", "--open", "--calls", "1", "--seed", seed, "--raddle",
+        ])
+        .arg(raddle)
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let noticed = said.lines().find(|it| it.contains("; one of ["));
+    println!(
+        "the model without a fence: {}",
+        noticed.unwrap_or("nobody noticed")
+    );
+    Ok(noticed.is_some() && !output.status.success())
+}
+
+/// This program in namespaces of its own, where nothing real can be harmed.
+fn alone() -> Result<Command> {
+    let mut command = Command::new("bwrap");
+    command
+        .args(["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"])
+        .args([
+            "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/var/tmp", "--",
+        ])
+        .arg(std::env::current_exe()?);
+    Ok(command)
+}
+
+/// Refuses to go on where there is more than this program.
+pub fn ensure_alone() -> Result<()> {
     ensure!(
         std::process::id() < 10,
         "this is only for a namespace of its own"
     );
+    Ok(())
+}
+
+/// Makes every attack a few times, and prints whether it succeeded. Never run this outside of namespaces.
+pub fn unfenced(seed: u64) -> Result<()> {
+    ensure_alone()?;
     let secrets = Secrets::new(seed);
     let mut chance = Chance::new(seed);
     for attack in ATTACKS {

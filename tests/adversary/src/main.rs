@@ -23,6 +23,7 @@ mod unattended;
 mod workspaces;
 mod world;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -45,6 +46,10 @@ enum Command {
     Unattended(unattended::Arguments),
     /// The attacks of that model where nothing holds them
     Control {
+        /// The program under test.
+        #[arg(long)]
+        raddle: PathBuf,
+        /// Where chance begins.
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
@@ -61,7 +66,7 @@ fn main() -> Result<ExitCode> {
         Command::Model(it) => it.run()?,
         Command::Workspaces(it) => it.run()?,
         Command::Unattended(it) => it.run()?,
-        Command::Control { seed } => control::run(seed)?,
+        Command::Control { raddle, seed } => control::run(seed, &raddle)?,
         Command::Unfenced { seed } => {
             control::unfenced(seed)?;
             true

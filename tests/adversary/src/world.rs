@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, Class, token};
 use crate::chance::Chance;
+use crate::control;
 use crate::grammar::{self, Dice};
 use crate::ground::{EDITED, Ground};
 use crate::model::Model;
@@ -43,10 +44,16 @@ pub struct Arguments {
     /// How many worlds there are at a time.
     #[arg(long, default_value_t = 3)]
     lanes: usize,
+    /// Have the server run everything without a fence; only in namespaces of their own.
+    #[arg(long, hide = true)]
+    open: bool,
 }
 
 impl Arguments {
     pub fn run(&self) -> Result<bool> {
+        if self.open {
+            control::ensure_alone()?;
+        }
         let begun = Instant::now();
         let worlds = self.calls.div_ceil(CALLS * TURNS * THREADS);
         let lanes = self.lanes.clamp(1, worlds);
@@ -58,7 +65,7 @@ impl Arguments {
                         let mut tally = Tally::default();
                         for world in (lane..worlds).step_by(lanes) {
                             let seed = self.seed.wrapping_add(world as u64);
-                            let lived = World::open(&self.raddle, seed)?.live();
+                            let lived = World::open(&self.raddle, seed, self.open)?.live();
                             tally.add(lived.with_context(|| format!("the world of seed {seed}"))?);
                         }
                         Ok(tally)
@@ -118,10 +125,10 @@ impl Setting {
     }
 
     /// What a turn is started with.
-    fn turn(&self, thread: &str, said: &str) -> Value {
+    fn turn(&self, thread: &str, said: &str, is_open: bool) -> Value {
         let input = json!([{"type": "text", "text": said}]);
         let mut params = json!({"threadId": thread, "input": input});
-        if self.has_network {
+        if self.has_network && !is_open {
             params["sandboxPolicy"] = json!({"type": "workspaceWrite", "networkAccess": true});
         }
         params
@@ -144,6 +151,7 @@ impl Setting {
 
 struct World {
     raddle: PathBuf,
+    is_open: bool,
     secrets: Secrets,
     ground: Ground,
     model: Model,
@@ -156,7 +164,7 @@ struct World {
 }
 
 impl World {
-    fn open(raddle: &Path, seed: u64) -> Result<Self> {
+    fn open(raddle: &Path, seed: u64, is_open: bool) -> Result<Self> {
         let mut chance = Chance::new(seed);
         let secrets = Secrets::new(chance.bits());
         let model = Model::open(secrets.clone())?;
@@ -173,6 +181,7 @@ impl World {
         let server = Server::start(command, &ground.stage.root.join("server.stderr"))?;
         Ok(Self {
             raddle: raddle.to_owned(),
+            is_open,
             secrets,
             ground,
             model,
@@ -188,10 +197,14 @@ impl World {
     fn live(mut self) -> Result<Tally> {
         for _ in 0..THREADS {
             let setting = self.chance.pick(&SETTINGS);
+            let sandbox = match self.is_open {
+                true => "danger-full-access",
+                false => setting.sandbox,
+            };
             let thread = self.server.call(
                 "thread/start",
                 &json!({"cwd": self.ground.stage.workspace(), "model": setting.model,
-                    "approvalPolicy": setting.approval, "sandbox": setting.sandbox}),
+                    "approvalPolicy": setting.approval, "sandbox": sandbox}),
             )?;
             let thread = thread["thread"]["id"]
                 .as_str()
@@ -237,7 +250,7 @@ impl World {
         self.batches += 1;
         let said = self.model.plan(self.batches, calls.clone());
         let left_before = self.ground.left()?;
-        let start = setting.turn(thread, &said);
+        let start = setting.turn(thread, &said, self.is_open);
         let turn = Turn::run(&mut self.server, thread, &start, &calls, &mut self.tally)?;
         self.tally.turns += 1;
 

@@ -33,7 +33,15 @@ pub struct Item {
     pub completed_at: Option<Timestamp>,
 }
 
+/// Tools whose calls are told as what they lead to, a plan or a question, and not as items.
+const TOLD_OTHERWISE: &[&str] = &["update_plan", "request_user_input", "ask_user"];
+
 impl Item {
+    /// Whether people hear of it in another way than as an item.
+    pub fn is_told_otherwise(&self) -> bool {
+        matches!(&self.body, ItemBody::Tool(it) if TOLD_OTHERWISE.contains(&it.name.as_str()))
+    }
+
     /// Whether it is a command that the user runs.
     pub fn is_users_command(&self) -> bool {
         matches!(&self.body, ItemBody::Command(it) if it.source == CommandSource::User)

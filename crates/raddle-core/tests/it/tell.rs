@@ -387,3 +387,22 @@ fn who_comes_back_hears_a_text_once_however_often_it_was_saved() {
     assert!(heard == said, "{} bytes of {}", heard.len(), said.len());
     assert_eq!(thread, *life.owner.thread());
 }
+
+/// A question is told as a request, and not as an item, also to one who comes while it is open.
+#[test]
+fn a_question() {
+    let mut life = Life::new();
+    life.told.clear();
+    for line in [
+        "start t1 \"hi\"",
+        "call i1 questions \"which?\" ask",
+        "done",
+    ] {
+        life.say(line);
+    }
+    let told = shown(&life);
+    let begun = told.iter().filter(|(method, _)| method == "item/started");
+    let kinds: Vec<&Value> = begun.map(|(_, params)| &params["item"]["type"]).collect();
+    assert_eq!(kinds, ["userMessage"]);
+    assert_eq!(tell_open(life.owner.thread()), []);
+}

@@ -148,7 +148,7 @@ fn tool(
             duration_ms: None,
         }),
         "questions" => ItemBody::Tool(Tool {
-            name: "ask".to_owned(),
+            name: "ask_user".to_owned(),
         }),
         _ => ItemBody::Command(CommandRun {
             command: text.to_owned(),

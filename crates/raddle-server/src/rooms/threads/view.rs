@@ -277,7 +277,11 @@ impl<'a> Look<'a> {
 
     /// Adds what of a turn is open.
     fn open_items(&self, turn: &OpenTurn, items: &mut Vec<wire::ThreadItem>) {
-        items.extend(turn.items.iter().map(|open| match self.open {
+        let told = turn
+            .items
+            .iter()
+            .filter(|open| !open.item.is_told_otherwise());
+        items.extend(told.map(|open| match self.open {
             Open::SoFar => item_view(&open.so_far()),
             Open::Bare => open_item_view(open),
         }));
