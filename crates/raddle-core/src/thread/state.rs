@@ -288,8 +288,7 @@ mod texts {
 }
 
 impl OpenItem {
-    /// Whether it is a command without a yes. Clients hear that a thread waits before they see the command, and
-    /// that it no longer does after they have seen it declined.
+    /// Whether it is a command without a yes. Clients hear that a thread waits before they see the command.
     fn waits(&self) -> bool {
         let is_command = matches!(self.item.body, ItemBody::Command(_));
         is_command && self.gate == Some(Gate::Approval) && !self.ready
