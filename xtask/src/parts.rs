@@ -77,6 +77,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("tmux", "tmux"),
     ("g++", "c++"),
     ("openssl", "openssl"),
+    ("strace", "strace"),
 ];
 
 pub fn command(arguments: Arguments) -> Result<()> {

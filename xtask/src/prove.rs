@@ -33,6 +33,10 @@ const PROOFS: &[(&str, &str)] = &[
         "100 turns for each way of a model to fail, and for one that is slow",
     ),
     (
+        "adversary",
+        "100,000 calls of a hijacked model, hostile workspaces, and nobody attached",
+    ),
+    (
         "simulator",
         "200,000 simulated lives, then every planted bug within 10,000",
     ),
@@ -48,7 +52,7 @@ const PROOFS: &[(&str, &str)] = &[
     ("append", "appends beside bare SQLite, as ratios"),
     (
         "fence-cost",
-        "a fenced command that does nothing, as ratios to bare bubblewrap and to no fence",
+        "a fenced command that does nothing, with the release binary or `--raddle BIN`, as ratios to bare bubblewrap and to none",
     ),
     (
         "speed",
@@ -74,8 +78,8 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     if minutes.is_some() && name.as_deref() != Some("fuzz") {
         bail!("--minutes is for the proof `fuzz`");
     }
-    if raddle.is_some() && name.as_deref() != Some("speed") {
-        bail!("--raddle is for the proof `speed`");
+    if raddle.is_some() && !matches!(name.as_deref(), Some("adversary" | "fence-cost" | "speed")) {
+        bail!("--raddle is for the proofs `adversary`, `fence-cost` and `speed`");
     }
 
     let root = repository::root()?;
@@ -93,12 +97,13 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("left-behind") => left_behind(&root, &cache),
         Some("flood") => flood(&root, &cache),
         Some("always-ends") => always_ends(&root, &cache),
+        Some("adversary") => adversary(&root, &cache, raddle),
         Some("simulator") => simulator(&root, &cache),
         Some("crash") => trials::crash(&root, &cache),
         Some("damage") => trials::damage(&root, &cache),
         Some("big") => trials::big(&root, &cache),
         Some("append") => trials::append(&root, &cache),
-        Some("fence-cost") => fence_cost(&root, &cache),
+        Some("fence-cost") => fence_cost(&root, &cache, raddle),
         Some("speed") => speed(&root, &cache, raddle),
         _ => bail!("name a proof; `cargo xtask prove --list` lists them"),
     }
@@ -150,10 +155,23 @@ fn always_ends(root: &Path, cache: &Cache) -> Result<()> {
     trials::always_ends(root, cache, &raddle, "100")
 }
 
-fn fence_cost(root: &Path, cache: &Cache) -> Result<()> {
+fn adversary(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
     parts::install(cache, &[parts::DEBIAN.to_owned()])?;
-    let raddle = ci::release(root, cache)?;
-    trials::fence_cost(root, cache, &raddle)
+    trials::adversary(root, cache, &binary(root, cache, raddle)?, "100000")
+}
+
+fn fence_cost(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
+    trials::fence_cost(root, cache, &binary(root, cache, raddle)?)
+}
+
+/// This binary, or the release build.
+fn binary(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(path) = raddle {
+        // Cargo may run us from anywhere below the repository.
+        return Ok(std::path::absolute(path)?);
+    }
+    parts::install(cache, &[parts::DEBIAN.to_owned()])?;
+    ci::release(root, cache)
 }
 
 fn simulator(root: &Path, cache: &Cache) -> Result<()> {
@@ -180,14 +198,7 @@ fn simulator(root: &Path, cache: &Cache) -> Result<()> {
 }
 
 fn speed(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
-    let raddle = match raddle {
-        // Cargo may run us from anywhere below the repository.
-        Some(path) => std::path::absolute(path)?,
-        None => {
-            parts::install(cache, &[parts::DEBIAN.to_owned()])?;
-            ci::release(root, cache)?
-        }
-    };
+    let raddle = binary(root, cache, raddle)?;
     cargo(root)
         .args(["build", "--release", "--locked", "--package", "speed"])
         .env("CARGO_TARGET_DIR", cache.target())

@@ -1,5 +1,5 @@
-//! The local journal, killed, damaged, full, failing and huge, turns whose model fails, and attempts to
-//! break out of the fence: slices in CI, all of it as proofs.
+//! The local journal, killed, damaged, full, failing and huge, turns whose model fails, attempts to break out
+//! of the fence, and a hijacked model: slices in CI, all of it as proofs.
 
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use crate::run::{Run, on_path};
 const PACKAGE: &str = "raddle-trials";
 const ALWAYS_ENDS: &str = "always-ends";
 const ESCAPES: &str = "raddle-escapes";
+const ADVERSARY: &str = "raddle-adversary-trials";
 
 /// How many kills of each kind, changed bits, and parts of the full size CI takes.
 const KILLS: &str = "25";
@@ -99,6 +100,27 @@ pub fn escapes(root: &Path, cache: &Cache) -> Result<()> {
         .env("CARGO_TARGET_DIR", cache.target())
         .minutes(10)
         .go()
+}
+
+/// Hostile workspaces, nobody attached, and a hijacked model that makes so many calls, against this program; and
+/// what the same calls do where nothing holds them.
+pub fn adversary(root: &Path, cache: &Cache, raddle: &Path, calls: &str) -> Result<()> {
+    cargo(root)
+        .args(["build", "--locked", "--profile", "ci"])
+        .args(["--package", ADVERSARY])
+        .env("CARGO_TARGET_DIR", cache.target())
+        .go()?;
+    let on = |words: &[&str]| {
+        Run::new(cache.target().join("ci").join(ADVERSARY))
+            .directory(root)
+            .args(words)
+            .arg("--raddle")
+            .arg(raddle)
+    };
+    on(&["control"]).minutes(5).go()?;
+    on(&["workspaces"]).minutes(5).go()?;
+    on(&["unattended"]).minutes(5).go()?;
+    on(&["model", "--calls", calls]).minutes(60).go()
 }
 
 /// What the fence costs a command that does nothing, as ratios.

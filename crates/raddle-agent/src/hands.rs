@@ -5,13 +5,15 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::policy::{Act, ActKind, Amendment, AtDeadline, Policy, Ruling, Verdict, proposed};
+use raddle_core::policy::{
+    Act, ActKind, Amendment, AtDeadline, Policy, Ruling, Unattended, Verdict, proposed,
+};
 use raddle_core::ports::{
     AmendError, Blobs, Job, Meant, Ran, Reports, Rulebook, Terminal, ToolSpec, Tools, Waiting,
 };
 use raddle_core::{
-    Admission, Ask, AskCommand, AskPatch, Call, Command, CommandRun, EndTool, ItemBody, ItemStatus,
-    Output, Settings, ThreadId, Timestamp, Tool, TurnId, UpdatePlan,
+    Admission, Ask, AskCommand, AskPatch, Call, Command, CommandRun, CommandSource, EndTool,
+    ItemBody, ItemStatus, Output, Settings, ThreadId, Timestamp, Tool, TurnId, UpdatePlan,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
@@ -50,6 +52,12 @@ impl Judged {
             yes_in_the_end: false,
             alone: false,
         }
+    }
+
+    /// Without rules nothing is done.
+    fn unruled(body: ItemBody) -> Self {
+        let why = "The rules cannot be read, so nothing is done.".to_owned();
+        Self::new(body, Admission::Deny(why))
     }
 }
 
@@ -102,16 +110,21 @@ impl Hands {
                 (Admission::Plan(UpdatePlan { explanation, steps }), None)
             }
             Meant::Ask(ask) => {
-                let expires_at = None;
+                let Some(policy) = self.policy().await else {
+                    return Judged::unruled(body);
+                };
+                // Nobody's answer stands for the user's, so in the end there is none.
+                let expires_at = match policy.unattended() {
+                    Unattended::Deny { after_ms } | Unattended::Allow { after_ms } => {
+                        Some(after(now, after_ms))
+                    }
+                    Unattended::Park | Unattended::Webhook { .. } => None,
+                };
                 (Admission::Ask { ask, expires_at }, None)
             }
             Meant::Act(act) => {
-                let rules = self.rules.clone();
-                let policy = tokio::task::spawn_blocking(move || rules.policy()).await;
-                let Ok(policy) = policy else {
-                    let why = "The rules cannot be read, so nothing is done.".to_owned();
-                    let admission = Admission::Deny(why);
-                    return Judged::new(body, admission);
+                let Some(policy) = self.policy().await else {
+                    return Judged::unruled(body);
                 };
                 let ruling = policy.judge(&act, settings, granted);
                 let unattended = policy.unattended();
@@ -119,7 +132,7 @@ impl Hands {
                 let waits = unattended
                     .after_ms()
                     .filter(|_| matches!(at_deadline, AtDeadline::Accept | AtDeadline::Decline));
-                let expires_at = waits.map(|ms| now.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX)));
+                let expires_at = waits.map(|ms| after(now, ms));
                 yes_in_the_end = at_deadline == AtDeadline::Accept;
                 (admission(&act, &ruling, &body, expires_at), Some(ruling))
             }
@@ -132,6 +145,18 @@ impl Hands {
             alone,
         }
     }
+
+    /// The rules as they are now.
+    async fn policy(&self) -> Option<Arc<Policy>> {
+        let rules = self.rules.clone();
+        tokio::task::spawn_blocking(move || rules.policy())
+            .await
+            .ok()
+    }
+}
+
+fn after(now: Timestamp, ms: u64) -> Timestamp {
+    now.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
 fn admission(
@@ -159,7 +184,11 @@ fn question(act: &Act, ruling: &Ruling, body: &ItemBody) -> Ask {
     match (&act.kind, body) {
         (ActKind::Command { script, beyond, .. }, ItemBody::Command(it)) => {
             Ask::Command(AskCommand {
-                command: it.command.clone(),
+                // Whoever says yes to typing must see what is typed.
+                command: match it.source {
+                    CommandSource::Typed => script.line.clone(),
+                    _ => it.command.clone(),
+                },
                 cwd: it.cwd.clone(),
                 reason,
                 actions: it.actions.clone(),

@@ -18,8 +18,9 @@ use raddle_protocol as wire;
 use raddle_protocol::Notification;
 
 use crate::{
-    Body, Delta, Event, Failure, FailureKind, ItemBody, ModelEnd, OpenItem, Part, PlanUpdated,
-    Record, RequestNumber, Settings, StepStatus, Thread, ThreadId, TurnEnd, TurnId, Usage,
+    Body, Delta, Event, Failure, FailureKind, ItemBody, ItemStatus, ModelEnd, OpenItem, Part,
+    PlanUpdated, Record, RequestNumber, Settings, StepStatus, Thread, ThreadId, TurnEnd, TurnId,
+    Usage,
 };
 
 /// What the wire says of a record, in this order. The thread is as it is just after that record.
@@ -36,8 +37,8 @@ pub fn tell(thread: &Thread, record: &Record) -> Vec<Notification> {
         told.push(goal::told(thread, id, record));
     }
     let mut status = (thread.status_at == record.seq).then(|| Notification::from(status));
-    // The status comes before what changed it, except where that is an answer.
-    if !is_answer(&record.body) {
+    // The status comes before what changed it, except where that is an answer, or a no that was carried out.
+    if !is_answered(&record.body) {
         told.extend(status.take());
     }
     match &record.body {
@@ -48,9 +49,13 @@ pub fn tell(thread: &Thread, record: &Record) -> Vec<Notification> {
     told
 }
 
-fn is_answer(body: &Body) -> bool {
+fn is_answered(body: &Body) -> bool {
     match body {
-        Body::Event(event) => matches!(**event, Event::RequestResolved(_)),
+        Body::Event(event) => match &**event {
+            Event::RequestResolved(_) => true,
+            Event::ItemCompleted(it) => it.item.status == ItemStatus::Declined,
+            _ => false,
+        },
         Body::Delta(_) => false,
     }
 }

@@ -1,12 +1,13 @@
 //! The one way out of a fence that has any: a proxy that lets through what is listed.
 //!
 //! A host is parsed once, into a [`Host`] that can say nothing odd; the rules look at that, and what is dialled
-//! is that and nothing else. Names are resolved here, and an address that is not public is not dialled unless
-//! a rule names that very address. An empty list lets nothing through.
+//! is that and nothing else. Names are resolved here, and an address that is not public, or is this
+//! machine's own, is not dialled unless a rule names that very address. An empty list lets nothing through.
 
 mod address;
 mod head;
 mod host;
+mod own;
 mod proxy;
 mod rules;
 mod way_out;

@@ -6,6 +6,7 @@ mod inside;
 mod landlock;
 mod measure;
 mod mounts;
+mod places;
 mod plan;
 mod points;
 mod survey;
@@ -24,9 +25,13 @@ use std::sync::Arc;
 use crate::launch::Launch;
 use crate::policy::{Network, Policy, Read, Rules, Tmp};
 use mounts::{HELPER, Mounts};
+use places::Place;
 use plan::Plan;
 use points::Points;
 use survey::Seen;
+
+/// How many words bubblewrap takes, its own name among them.
+const WORDS_MAX: usize = 8_999;
 
 /// How strong a fence is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +110,7 @@ pub enum Refused {
     /// The rules ask for more than the second tier can do.
     #[error(
         "{what} needs namespaces, which this machine does not give; install bubblewrap 0.8 or later and allow \
-         user namespaces (`raddle doctor` says what is missing), or ask for less"
+         user namespaces (`raddle doctor` says what is missing, and how to accept less), or ask for less"
     )]
     Unenforceable {
         /// What was asked for.
@@ -204,12 +209,23 @@ impl Fence {
             network: rules.network.clone(),
             read: vec!["/".into()],
             write: mounts.writable(),
+            places: mounts.places(&seen.protected)?,
             processes_max: rules.processes_max,
         };
         let mut args = bubblewrap_words(&rules.network);
         args.extend(mounts.words());
-        args.extend(["--chdir".into(), cwd.into(), "--".into(), HELPER.into()]);
+        args.extend([
+            "--chdir".into(),
+            cwd.clone().into(),
+            "--".into(),
+            HELPER.into(),
+        ]);
         args.extend(helper_words(&plan, &launch));
+        if args.len() > WORDS_MAX {
+            let why = "the repositories in it, or the words of the command, are more than bubblewrap can be told of; \
+                       work in one of the repositories";
+            return Err(Refused::Root { path: cwd, why });
+        }
         let launch = Launch {
             program: self.parts.bubblewrap.clone().into(),
             args,
@@ -243,10 +259,12 @@ impl Fence {
                 system.chain(seen.read).chain([helper]).collect()
             }
         };
+        let places = seen.write.iter().map(|it| Place::new(it, it));
         let plan = Plan {
             tier: self.tier,
             network: rules.network.clone(),
             read,
+            places: places.collect::<Result<_, _>>()?,
             write: seen.write,
             // The kernel would count every process of the user.
             processes_max: None,

@@ -49,6 +49,9 @@ pub struct Held {
     pub policy: Policy,
     /// Whom it may reach through the proxy, if anyone.
     pub network: Option<egress::Rules>,
+    /// Whether whoever runs the server has accepted that the second tier protects no names in what it lets be
+    /// written. Without that it is refused.
+    pub accepts_second: bool,
 }
 
 /// Why a command is not fenced, and so not started.
@@ -101,6 +104,7 @@ impl Fences {
         let Held {
             mut policy,
             network,
+            accepts_second,
         } = held;
         let Policy::Fenced(rules) = &mut policy else {
             return Ok(Ready {
@@ -120,6 +124,9 @@ impl Fences {
             // Only a view of the disk of its own hides anything, and clients are told what the second tier
             // does not hold.
             rules.hidden.clear();
+            if accepts_second {
+                rules.protected.clear();
+            }
         }
         let mut way_out = None;
         if let Some(network) = network {

@@ -12,6 +12,7 @@
 //! Below: the kernel, and bubblewrap where it is installed. Above: whoever runs a program for a client or a
 //! model.
 
+mod descriptors;
 pub mod egress;
 pub mod environment;
 mod fence;

@@ -12,6 +12,7 @@ mod family;
 mod keeper;
 mod spawner;
 mod stdio;
+mod waiting;
 mod wire;
 
 use std::io;
@@ -22,12 +23,13 @@ use std::sync::Arc;
 use rustix::net::{Shutdown, shutdown};
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 pub use self::keeper::{KEEP, keep};
 pub use self::spawner::Keeper;
 use self::spawner::Spawner;
 pub use self::stdio::{Full, Input, Output, Size, Stdio};
+pub(crate) use self::waiting::run;
 pub use self::wire::Over;
 use self::wire::{Order, Report};
 use crate::fence::Fenced;
@@ -69,6 +71,9 @@ pub enum StartError {
     /// The keeper could not be started, or ended before it said anything.
     #[error("the keeper of the program cannot be started: {0}")]
     Keeper(io::Error),
+    /// It was ended before it ran.
+    #[error("the program was ended before it ran")]
+    Ended,
 }
 
 /// How a program ended, and what was left of it.
@@ -80,6 +85,25 @@ pub struct Ended {
     pub ended: usize,
     /// The names of the first of them.
     pub names: Vec<String>,
+    /// The names of the first of those that could not be ended: another user's by now, say.
+    pub left: Vec<String>,
+}
+
+impl Ended {
+    /// Takes what a keeper tells; true if it was the last.
+    fn hear(&mut self, report: Report) -> bool {
+        match report {
+            Report::Over(over) => self.over = Some(over),
+            Report::Left { names } => self.left = names,
+            Report::Alone { ended, names } => {
+                self.ended = ended;
+                self.names = names;
+                return true;
+            }
+            Report::Started(_) | Report::NoFolder(_) | Report::NoProgram(_) => {}
+        }
+        false
+    }
 }
 
 impl Engine {
@@ -108,6 +132,7 @@ impl Engine {
         let (started, starting) = oneshot::channel();
         let leash = Leash {
             socket: socket.clone(),
+            is_ending: Arc::default(),
             terminal: ends.terminal,
         };
         let process = Process {
@@ -196,6 +221,7 @@ async fn send(socket: Arc<UnixStream>, order: Vec<u8>, sent: usize) {
 #[derive(Clone, Debug)]
 pub struct Leash {
     socket: Arc<UnixStream>,
+    is_ending: Arc<watch::Sender<bool>>,
     terminal: Option<Arc<AsyncFd<OwnedFd>>>,
 }
 
@@ -203,8 +229,19 @@ impl Leash {
     /// Ends the program and all its descendants: it is asked first, and killed a moment later. This does
     /// not wait; [`Life::ended`] does.
     pub fn end(&self) {
+        self.is_ending.send_replace(true);
         // It fails only if the keeper has ended already.
         let _ = shutdown(&*self.socket, Shutdown::Write);
+    }
+
+    /// Waits until someone ends it.
+    pub async fn ending(&self) {
+        // The sender is ours, so there is one.
+        let _ = self.is_ending.subscribe().wait_for(|it| *it).await;
+    }
+
+    fn is_ending(&self) -> bool {
+        *self.is_ending.borrow()
     }
 
     /// Changes the size of the program's terminal; false if it has none.
@@ -232,9 +269,11 @@ impl Life {
     /// Waits until the program runs, and gives its pid.
     pub async fn started(&mut self) -> Result<u32, StartError> {
         if let Some(starting) = self.starting.take() {
-            let gone = |_| Err(io::Error::from(io::ErrorKind::BrokenPipe));
-            let keeper = starting.await.unwrap_or_else(gone);
-            self.keeper = Some(keeper.map_err(StartError::Keeper)?);
+            match starting.await {
+                Ok(keeper) => self.keeper = Some(keeper.map_err(StartError::Keeper)?),
+                Err(_) if self.leash.is_ending() => return Err(StartError::Ended),
+                Err(_) => return Err(StartError::Keeper(io::ErrorKind::BrokenPipe.into())),
+            }
         }
         match self.next().await {
             Some(Report::Started(pid)) => Ok(pid),
@@ -244,7 +283,8 @@ impl Life {
             Some(Report::NoProgram(errno)) => {
                 Err(StartError::Program(io::Error::from_raw_os_error(errno)))
             }
-            Some(Report::Over(_) | Report::Alone { .. }) | None => {
+            _ if self.leash.is_ending() => Err(StartError::Ended),
+            Some(Report::Over(_) | Report::Left { .. } | Report::Alone { .. }) | None => {
                 let why = "it ended before it said anything";
                 Err(StartError::Keeper(io::Error::other(why)))
             }
@@ -255,14 +295,8 @@ impl Life {
     pub async fn ended(&mut self) -> Ended {
         let mut found = Ended::default();
         while let Some(report) = self.next().await {
-            match report {
-                Report::Over(over) => found.over = Some(over),
-                Report::Alone { ended, names } => {
-                    found.ended = ended;
-                    found.names = names;
-                    break;
-                }
-                Report::Started(_) | Report::NoFolder(_) | Report::NoProgram(_) => {}
+            if found.hear(report) {
+                break;
             }
         }
         found

@@ -21,6 +21,6 @@ mod session;
 mod wire_error;
 
 pub use rooms::config::{ConfigError, Override};
-pub use rooms::ground::{Ground, Hosts};
+pub use rooms::ground::{Commands, Ground};
 pub use rooms::providers::{Provider, ProviderError, Providers};
 pub use server::{Options, Paths, Server};

@@ -21,7 +21,7 @@ use raddle_sandbox::{Engine, Fences};
 use tokio::sync::oneshot;
 
 use self::config::{Config, ConfigError, Looked, Looks, State};
-use self::ground::{Ground, Hosts};
+use self::ground::{Commands, Ground};
 use self::providers::Providers;
 use self::searches::Searches;
 use self::watches::Lookout;
@@ -70,7 +70,7 @@ impl Rooms {
             providers: Providers::of(&config),
             engine: engine.clone(),
             fences: fences.clone(),
-            hosts: Hosts::of(&config),
+            commands: Commands::of(&config),
             own: options.paths.own(),
         });
         Ok(Self {

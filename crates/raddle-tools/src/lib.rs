@@ -16,4 +16,4 @@ mod registry;
 pub mod shell;
 mod words;
 
-pub use registry::{BuiltIn, Hosts, Options};
+pub use registry::{BuiltIn, Operator, Options};

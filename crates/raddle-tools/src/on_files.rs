@@ -12,7 +12,8 @@ use sha2::{Digest, Sha256};
 use crate::arguments;
 use crate::command;
 use crate::files::{
-    EditFile, ListFiles, Planned, ReadFile, Roots, SearchFiles, TurnDiff, ViewImage, WriteFile,
+    EditFile, Last, ListFiles, Planned, ReadFile, Roots, SearchFiles, TurnDiff, ViewImage,
+    WriteFile,
 };
 use crate::patch;
 use crate::registry::Inner;
@@ -81,19 +82,17 @@ impl OnFiles {
             }),
             _ => ItemBody::Tool(Tool { name }),
         };
-        if let Some(path) = self.reads() {
-            let whole = json!(["read", path, settings.sandbox]).to_string();
-            let act = Act {
-                digest: hex(&Sha256::digest(whole)),
-                why: None,
-                kind: ActKind::Read { path },
-            };
-            return (shown, Meant::Act(act));
-        }
         let roots = match self.roots(settings, own) {
             Ok(roots) => roots,
             Err(why) => return (shown, Meant::Refused(why)),
         };
+        if let Some(path) = self.reads() {
+            let meant = match read(&roots, path, settings) {
+                Ok(act) => Meant::Act(act),
+                Err(why) => Meant::Refused(why),
+            };
+            return (shown, meant);
+        }
         match self.plan(&roots) {
             Ok(planned) => {
                 let changes = planned.changes();
@@ -112,7 +111,7 @@ impl OnFiles {
     }
 
     /// The path that it reads, if it only reads.
-    fn reads(&self) -> Option<String> {
+    fn reads(&self) -> Option<&str> {
         let path = match &self.what {
             What::Read(it) => Some(it.path.as_str()),
             What::View(it) => Some(it.path.as_str()),
@@ -120,7 +119,7 @@ impl OnFiles {
             What::Search(it) => it.path.as_deref(),
             What::Write(_) | What::Edit(_) | What::Patch(_) => return None,
         };
-        Some(self.absolute(path.unwrap_or_default()))
+        Some(path.unwrap_or("."))
     }
 
     fn absolute(&self, path: &str) -> String {
@@ -151,10 +150,20 @@ impl OnFiles {
     pub(crate) fn run(&self, inner: &Inner, job: Job) -> Ran {
         let body = job.item.body.clone();
         match self.reads() {
-            Some(_) => match self.roots(&job.settings, &inner.own) {
-                Ok(roots) => self.read(&roots, body),
-                Err(why) => failed(body, &why),
-            },
+            Some(path) => {
+                let roots = self.roots(&job.settings, &inner.own);
+                let act = roots.and_then(|it| Ok((read(&it, path, &job.settings)?, it)));
+                match act {
+                    Ok((act, roots)) if job.digest.as_deref() == Some(&act.digest) => {
+                        self.read(&roots, body)
+                    }
+                    Ok(_) => failed(
+                        body,
+                        "Nothing was read: the path leads elsewhere than when it was allowed. Call again.",
+                    ),
+                    Err(why) => failed(body, &why),
+                }
+            }
             None => self.write(inner, &job, body),
         }
     }
@@ -214,6 +223,19 @@ impl OnFiles {
     }
 }
 
+/// The act of reading what a path leads to: rules are about that, whatever it is called.
+fn read(roots: &Roots, path: &str, settings: &Settings) -> Result<Act, String> {
+    let spot = roots.spot(Path::new(path), Last::Follow);
+    let path = spot.map_err(|error| error.to_string())?.plain;
+    let path = path.display().to_string();
+    let whole = json!(["read", path, settings.sandbox]).to_string();
+    Ok(Act {
+        digest: hex(&Sha256::digest(whole)),
+        why: None,
+        kind: ActKind::Read { path },
+    })
+}
+
 /// The diff of a turn with this in it.
 pub(crate) fn told(diff: &TurnDiff) -> String {
     let mut text = diff.text();
@@ -235,4 +257,52 @@ fn failed(body: ItemBody, why: &str) -> Ran {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Rules are about files, not about what they are called.
+    #[test]
+    fn a_read_is_judged_by_where_it_leads() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        let work = top.join("work");
+        std::fs::create_dir_all(work.join("src")).expect("folders");
+        std::fs::create_dir(top.join("private")).expect("a folder");
+        std::fs::write(top.join("private/diary"), "x").expect("a file");
+        symlink("../private", work.join("way")).expect("a link");
+        let settings = Settings {
+            cwd: work.display().to_string(),
+            sandbox: raddle_core::Sandbox::ReadOnly { network: false },
+            ..Settings::default()
+        };
+        let diary = top.join("private/diary").display().to_string();
+        for path in [
+            diary.as_str(),
+            "../private/diary",
+            "way/diary",
+            "src/../way/../private/./diary",
+        ] {
+            let call = Call {
+                id: "c1".to_owned(),
+                tool: "read_file".to_owned(),
+                arguments: json!({ "path": path }).to_string(),
+                freeform: false,
+                alone: false,
+            };
+            let it = OnFiles::of(&settings, &call).expect("a tool of ours");
+            let (_, meant) = it.expect("arguments").meant(&settings, &[], "read_file");
+            let Meant::Act(act) = meant else {
+                panic!("{path}: {meant:?}");
+            };
+            let wanted = ActKind::Read {
+                path: diary.clone(),
+            };
+            assert_eq!(act.kind, wanted, "{path}");
+        }
+    }
 }

@@ -16,8 +16,14 @@ use crate::files::{EditFile, ListFiles, ReadFile, SearchFiles, ViewImage, WriteF
 use crate::on_files::OnFiles;
 use crate::{patch, words};
 
-/// Whom commands that may use the network can reach. It may wait for a disk.
-pub type Hosts = Arc<dyn Fn() -> Result<egress::Rules, String> + Send + Sync>;
+/// What whoever runs the server has said of commands. Each of these may wait for a disk.
+pub trait Operator: Send + Sync {
+    /// Whom commands that may use the network can reach.
+    fn hosts(&self) -> Result<egress::Rules, String>;
+
+    /// Whether they may write folders in a fence of the second tier, which protects no names there.
+    fn accepts_second(&self) -> bool;
+}
 
 /// What the tools need.
 pub struct Options {
@@ -25,8 +31,8 @@ pub struct Options {
     pub engine: Engine,
     /// The fence around them.
     pub fences: Fences,
-    /// Whom they can reach.
-    pub hosts: Hosts,
+    /// Who runs the server.
+    pub operator: Arc<dyn Operator>,
     /// What is the server's own, and hidden from them.
     pub own: Vec<PathBuf>,
 }
@@ -40,7 +46,7 @@ pub struct BuiltIn {
 pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) fences: Fences,
-    pub(crate) hosts: Hosts,
+    pub(crate) operator: Arc<dyn Operator>,
     pub(crate) own: Vec<PathBuf>,
     pub(crate) terminals: Terminals,
     pub(crate) diffs: Diffs,
@@ -139,13 +145,13 @@ impl BuiltIn {
         let Options {
             engine,
             fences,
-            hosts,
+            operator,
             own,
         } = options;
         let inner = Inner {
             engine,
             fences,
-            hosts,
+            operator,
             own,
             terminals: Terminals::default(),
             diffs: Diffs::default(),

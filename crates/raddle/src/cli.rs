@@ -44,8 +44,8 @@ pub(crate) enum Command {
     /// Run a command inside the fence
     ///
     /// By default it can read every file that you can, write the folder it starts in but for .git, .codex,
-    /// .agents and .raddle, and talk to nobody. It keeps your environment, and ends with all that it started.
-    /// `raddle doctor` says what holds on this machine, and docs/security.md what is not promised.
+    /// .agents and .raddle, and talk to nobody. Of your environment it gets a short list of variables, without keys
+    /// (`-- env NAME=VALUE COMMAND` gives it more); Raddle's own folders are hidden; and it ends with all that it started. `raddle doctor` says what holds on this machine, and docs/security.md what is not promised.
     Sandbox(Sandbox),
     /// Say what holds on this machine, and how to mend what does not
     ///

@@ -66,7 +66,9 @@ fn advice(tier: Tier) -> &'static [&'static str] {
             "  install bubblewrap 0.8 or later (`apt-get install bubblewrap`), where root cannot be had ask the",
             "  administrator; in a container, allow user namespaces (and an unmasked /proc) or accept this tier;",
             "  on Ubuntu, `sysctl kernel.apparmor_restrict_unprivileged_userns=0` or use its own bubblewrap.",
-            "  Until then folders can be written only without protected names.",
+            "  Until then commands that write folders are refused, because no name in them can be protected. To accept",
+            "  that for a server's commands, write `sandbox_accept_tier = \"B\"` into its config.toml; for one command,",
+            "  say `raddle sandbox --unprotected`.",
         ],
         Tier::C => &[
             "to mend:",

@@ -20,17 +20,12 @@ mod threads;
 use std::process::ExitCode;
 
 use clap::Parser;
-use raddle_sandbox::{KEEP, keep};
 use raddle_server::Override;
 
 use crate::cli::{AppServer, AppServerCommand, Cli, Command};
 
 fn main() -> ExitCode {
-    // A keeper is there for one command and must be quick: no command line, no log, no runtime.
-    if std::env::args_os().nth(1).is_some_and(|word| word == KEEP) {
-        return keep();
-    }
-    // Before anything else, because then this process is not the server but the fence of a command.
+    // Before anything else, because then this process is not the server but the fence of a command, or its keeper.
     if let Some(code) = raddle_sandbox::take_over(std::env::args_os()) {
         return code;
     }

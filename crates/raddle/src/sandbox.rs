@@ -1,11 +1,14 @@
 //! `raddle sandbox`: a command inside the fence, for people.
 
+use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
-use raddle_sandbox::{Launch, Measured, Network, Options, Policy, Read, Rules, Tmp};
+use raddle_sandbox::{
+    Launch, Measured, Network, Options, Policy, Read, Rules, Tier, Tmp, environment,
+};
 
 use crate::cli::Sandbox;
 use crate::home::Home;
@@ -42,15 +45,27 @@ fn options(home: &Home) -> Result<Options> {
 /// Runs the command and ends as it does.
 pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
     let cwd = std::env::current_dir().context("the current folder")?;
-    let policy = Policy::Fenced(rules(&args, cwd.clone())?);
+    let home = Home::find()?;
+    let mut rules = rules(&args, cwd.clone())?;
+    let measured = raddle_sandbox::measure(&options(&home)?);
+    if measured.fence.tier() == Tier::A {
+        // Keys may be in the configuration, and what was said in threads, unless they are worked on by name. Only a
+        // view of the disk of its own hides anything.
+        let is_named = |own: &Path| rules.write.iter().any(|it| it.starts_with(own));
+        let own = [home.config, home.state];
+        let own = own.map(|it| std::fs::canonicalize(&it).unwrap_or(it));
+        let own: Vec<PathBuf> = own.into_iter().filter(|own| !is_named(own)).collect();
+        rules.hidden.extend(own);
+    }
+    let policy = Policy::Fenced(rules);
     let mut words = args.command.into_iter();
     let launch = Launch {
         program: words.next().context("which command?")?,
         args: words.collect(),
         cwd,
-        env: std::env::vars_os().collect(),
+        env: environment::of(std::env::vars_os(), &BTreeMap::new()),
     };
-    let fenced = measure(false)?.fence.wrap(launch, &policy)?;
+    let fenced = measured.fence.wrap(launch, &policy)?;
     // Also so that we live to tidy up.
     raddle_sandbox::ignore_interrupts();
     let status = Command::new(&fenced.launch.program)

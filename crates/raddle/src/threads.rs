@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use raddle_agent::{Nodes, Options, Threads};
+use raddle_core::policy::{Subject, Verdict};
 use raddle_core::ports::{
     AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
-    ReadError, Summary, TurnEntry, Waiting,
+    ReadError, Rulebook, Summary, TurnEntry, Waiting,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, Timestamp, TurnId};
-use raddle_server::Ground;
+use raddle_sandbox::egress;
+use raddle_server::{Commands, Ground};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
-use raddle_tools::BuiltIn;
+use raddle_tools::{BuiltIn, Operator};
 use tokio::sync::OnceCell;
 
 use crate::model::Configured;
@@ -24,13 +26,16 @@ pub(crate) fn open(home: &Path, ground: Ground, rules: Rules, recovery: Recovery
         providers,
         engine,
         fences,
-        hosts,
+        commands,
         own,
     } = ground;
     let tools = BuiltIn::new(raddle_tools::Options {
         engine,
         fences,
-        hosts: Arc::new(move || hosts.rules()),
+        operator: Arc::new(Said {
+            commands,
+            rules: rules.clone(),
+        }),
         own,
     });
     let folder = home.join("threads");
@@ -53,6 +58,37 @@ pub(crate) fn open(home: &Path, ground: Ground, rules: Rules, recovery: Recovery
         nodes: Arc::new(Neighbours { folder }),
         recovery,
     })
+}
+
+/// What the configuration and the rules say of commands.
+struct Said {
+    commands: Commands,
+    rules: Rules,
+}
+
+impl Operator for Said {
+    fn hosts(&self) -> Result<egress::Rules, String> {
+        let hosts = self.commands.hosts()?;
+        let policy = self.rules.policy();
+        // While a command waits for a host nobody can be asked, so what would be asked about is closed too.
+        let held = policy
+            .rules
+            .iter()
+            .filter(|it| it.verdict != Verdict::Allow);
+        let held: Vec<String> = held
+            .filter_map(|it| match &it.subject {
+                Subject::Host(pattern) => Some(pattern.to_string()),
+                _ => None,
+            })
+            .collect();
+        hosts
+            .without(held.iter().map(String::as_str))
+            .map_err(|error| format!("The rules cannot be used: {error}"))
+    }
+
+    fn accepts_second(&self) -> bool {
+        self.commands.accepts_second()
+    }
 }
 
 /// The time of day.

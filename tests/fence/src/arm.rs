@@ -21,6 +21,8 @@ pub enum Arm {
     A,
     /// The first tier, with every file to read and with network
     Granted,
+    /// The first tier, where the folder around the workspace can be written, as around one below `/tmp`
+    Around,
     /// The first tier, as on a kernel without Landlock
     Old,
     B,
@@ -76,7 +78,7 @@ impl Arguments {
             // Its `/tmp` is the host's, which it may only read.
             Arm::Granted => work.name != "own-tmp",
             Arm::B => work.second_tier,
-            Arm::A | Arm::Old => true,
+            Arm::A | Arm::Around | Arm::Old => true,
             Arm::Usual | Arm::Open => false,
         })
     }
@@ -107,6 +109,11 @@ impl Arguments {
                 rules.read = Read::All;
                 rules.network = Network::Open;
                 rules.tmp = Tmp::Plain;
+                fenced(Tier::A, rules)?
+            }
+            Arm::Around => {
+                let mut rules = ground.rules(Tier::A, &program);
+                rules.scratch = vec![ground.stage.folder.clone()];
                 fenced(Tier::A, rules)?
             }
             Arm::B => fenced(Tier::B, ground.rules(Tier::B, &program))?,

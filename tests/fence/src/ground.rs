@@ -2,12 +2,12 @@
 
 use std::ffi::CString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -54,7 +54,9 @@ pub struct Ground {
     queue: i64,
     _named: OwnedFd,
     /// Left open for whoever is started, as a careless server would.
-    _leaked: File,
+    _left_open: (File, UnixStream),
+    /// The other end of a socket that was left open.
+    leaked: UnixStream,
     _folder: TempDir,
 }
 
@@ -82,8 +84,11 @@ impl Ground {
             socket.set_nonblocking(true)?;
         }
         datagrams.set_nonblocking(true)?;
-        let leaked = File::open(stage.outside())?;
-        rustix::io::fcntl_setfd(&leaked, FdFlags::empty())?;
+        let (leaked, left_open) = UnixStream::pair()?;
+        leaked.set_nonblocking(true)?;
+        let left_open = (File::open(stage.outside())?, left_open);
+        rustix::io::fcntl_setfd(&left_open.0, FdFlags::empty())?;
+        rustix::io::fcntl_setfd(&left_open.1, FdFlags::empty())?;
         let (name, make) = (queue_name(&stage), (libc::O_CREAT | libc::O_RDWR) as usize);
         let named = raw::call(libc::SYS_mq_open, &[raw::at(&name), make, 0o600, 0])
             .context("a named queue")?;
@@ -101,7 +106,8 @@ impl Ground {
             datagrams,
             queue,
             _named: raw::owned(named),
-            _leaked: leaked,
+            leaked,
+            _left_open: left_open,
             _folder: folder,
         })
     }
@@ -114,7 +120,12 @@ impl Ground {
         rules.processes_max = Some(PROCESSES_MAX);
         rules.read = Read::Listed(vec![readable.clone(), program.to_owned()]);
         if tier == Tier::A {
-            rules.hidden = vec![readable.join("hidden"), readable.join("hidden-file")];
+            let around = self.stage.workspace().join("around");
+            rules.hidden = vec![
+                readable.join("hidden"),
+                readable.join("hidden-file"),
+                around.join("hidden"),
+            ];
             rules.tmp = Tmp::Private;
         } else {
             // It would refuse to, and what does not hold then is published.
@@ -141,7 +152,8 @@ impl Ground {
         let heard = self.tcp.accept().is_ok()
             || self.udp.recv(&mut byte).is_ok()
             || self.unix.iter().any(|it| it.accept().is_ok())
-            || self.datagrams.recv(&mut byte).is_ok();
+            || self.datagrams.recv(&mut byte).is_ok()
+            || (&self.leaked).read(&mut byte).is_ok_and(|it| it > 0);
         if heard {
             return Ok(Some("a socket of the host heard it".to_owned()));
         }
@@ -209,6 +221,7 @@ fn fill(stage: &Stage) -> Result<()> {
         (stage.folder.join("readable/hidden/secret"), "secret"),
         (stage.folder.join("readable/hidden-file"), "secret"),
         (stage.folder.join("tree/.git"), &link),
+        (workspace.join("around/hidden/secret"), "secret"),
         (workspace.join(".git/config"), "[core]\n"),
         (workspace.join(".git/hooks/sample"), ""),
         (workspace.join("nested/.git/hooks/sample"), ""),

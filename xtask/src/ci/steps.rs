@@ -20,6 +20,7 @@ const SIMULATOR: &str = "raddle-sim";
 const SIMULATED_SEEDS: &str = "10000";
 /// Of each kind; five take every way through a kind.
 const FAILED_TURNS: &str = "5";
+const HIJACKED_CALLS: &str = "2000";
 const FUZZ_EACH: Duration = Duration::from_secs(30);
 
 /// In the order they are run: what fails often and fast comes early.
@@ -114,6 +115,12 @@ pub const STEPS: &[Step] = &[
         about: "a slice of the turns whose model fails: each ends once, in time, and typed",
         needs: &[RELEASE],
         run: |ci| trials::always_ends(&ci.root, &ci.cache, &ci.raddle(), FAILED_TURNS),
+    },
+    Step {
+        name: "adversary",
+        about: "a slice of the calls of a hijacked model; hostile workspaces; nobody attached",
+        needs: &[PARTS, RELEASE],
+        run: |ci| trials::adversary(&ci.root, &ci.cache, &ci.raddle(), HIJACKED_CALLS),
     },
     Step {
         name: "fuzz",

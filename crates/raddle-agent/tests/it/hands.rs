@@ -8,8 +8,9 @@ use raddle_core::ports::{
     AmendError, Job, Journal, Meant, Ran, Rulebook, Terminal, ToolSpec, Tools, Waiting,
 };
 use raddle_core::{
-    Answer, AnswerRequest, AppendText, Body, Call, Command, CommandRun, Event, ItemBody,
-    ItemStatus, Output, Part, RequestNumber, Resolution, RunShell, Seq, Settings, ThreadId, TurnId,
+    Answer, AnswerRequest, AppendText, Ask, AskQuestions, Body, Call, Command, CommandRun,
+    CommandSource, Event, ItemBody, ItemStatus, Output, Part, RequestNumber, Resolution, RunShell,
+    Seq, Settings, ThreadId, TurnId,
 };
 use tokio::sync::{Notify, mpsc};
 
@@ -17,7 +18,7 @@ use crate::script::{Line, Script};
 use crate::{begin, client, interrupt, journal, order, subscribe, threads_with, turn, until};
 
 /// What a tool in a test does when it is run: `prints`, `hangs` until it is stopped, `ignores` that too, or
-/// `falls`. With `beyond` before it, it goes beyond the sandbox.
+/// `falls`. With `beyond` before it, it goes beyond the sandbox; a tool `type` types it, and `ask` asks the user.
 #[derive(Default)]
 struct Bench {
     ran: Mutex<Vec<String>>,
@@ -46,11 +47,24 @@ impl Tools for Bench {
             Some(line) => (line, true),
             None => (call.arguments.as_str(), false),
         };
-        let body = ItemBody::Command(CommandRun {
+        if call.tool == "ask" {
+            let questions = Ask::Questions(AskQuestions {
+                questions: Vec::new(),
+            });
+            let body = ItemBody::Command(CommandRun::default());
+            let known = Some((body, Meant::Ask(questions)));
+            return Box::pin(std::future::ready(known));
+        }
+        let mut command = CommandRun {
             command: line.to_owned(),
             cwd: "/w".to_owned(),
             ..CommandRun::default()
-        });
+        };
+        if call.tool == "type" {
+            command.command = "sh".to_owned();
+            command.source = CommandSource::Typed;
+        }
+        let body = ItemBody::Command(command);
         let act = Act {
             digest: format!("digest of {line}"),
             why: None,
@@ -64,7 +78,8 @@ impl Tools for Bench {
                 beyond,
             },
         };
-        let known = (call.tool == "do").then_some((body, Meant::Act(act)));
+        let is_known = matches!(call.tool.as_str(), "do" | "type");
+        let known = is_known.then_some((body, Meant::Act(act)));
         Box::pin(std::future::ready(known))
     }
 
@@ -353,6 +368,51 @@ async fn a_tool_that_falls_fails_and_the_turn_goes_on() {
 }
 
 /// Nobody answers: what becomes of that is in the rules, and in the record.
+/// A yes to typing is a yes to what is typed, so that is what is shown.
+#[tokio::test]
+async fn whoever_is_asked_about_typing_is_shown_what_is_typed() {
+    let call: &[Line] = &[Line::Calls("type", "beyond rm -r /")];
+    let mut stage = stage(&[call, DONE]).await;
+    order(&stage.thread, turn("t1", "hi"))
+        .await
+        .expect("a turn");
+    until(&mut stage.hears, "ask").await;
+    let events = stage.events().await;
+    let asked = events.iter().find_map(|event| match event {
+        Event::RequestOpened(it) => match &it.ask {
+            Ask::Command(ask) => Some(ask.command.as_str()),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(asked, Some("rm -r /"));
+}
+
+/// Nobody's answer stands for the user's: a question is over at its deadline without one.
+#[tokio::test]
+async fn a_question_that_nobody_answers_is_given_up() {
+    for unattended in [
+        Unattended::Deny { after_ms: 0 },
+        Unattended::Allow { after_ms: 0 },
+    ] {
+        let policy = Policy {
+            unattended: Some(unattended),
+            ..Policy::default()
+        };
+        let rules = Arc::new(FixedRules(Arc::new(policy)));
+        let call: &[Line] = &[Line::Calls("ask", "{}")];
+        let mut stage = stage_with(&[call, DONE], rules).await;
+        order(&stage.thread, turn("t1", "hi"))
+            .await
+            .expect("a turn");
+        until(&mut stage.hears, "turn/completed").await;
+        assert_eq!(
+            stage.script.prompts()[1],
+            "user hi · call ask · output Nobody answered in time."
+        );
+    }
+}
+
 #[tokio::test]
 async fn silence_is_settled_by_the_rules() {
     let untrusted = "prints";

@@ -31,7 +31,6 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
     match it.admission {
         Admission::Run | Admission::Client => {}
         Admission::Ask { ask, expires_at } => {
-            let is_command = matches!(ask, Ask::Command(_));
             let opened = RequestOpened {
                 request: thread.next_request,
                 turn: turn.id.clone(),
@@ -41,9 +40,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
                 digest: it.ruling.map(|ruling| ruling.digest),
                 yes_in_the_end: it.yes_in_the_end,
             };
-            // Clients hear that the thread waits before they see a command, and after they see anything else.
-            let at = if is_command { 0 } else { bodies.len() };
-            bodies.insert(at, Event::RequestOpened(opened).into());
+            bodies.push(Event::RequestOpened(opened).into());
         }
         Admission::Plan(plan) => {
             bodies.extend(manage::update_plan(thread, plan)?.bodies);

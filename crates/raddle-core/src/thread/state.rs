@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Goal, Queued};
 use crate::{
-    Ask, Cause, Epoch, Failure, Gate, Git, Item, ItemId, ItemStatus, Key, Part, Purpose,
+    Ask, Cause, Epoch, Failure, Gate, Git, Item, ItemBody, ItemId, ItemStatus, Key, Part, Purpose,
     RequestNumber, Seq, Settings, Settlement, Source, Span, ThreadId, Timestamp, Topic, TurnEnd,
     TurnId, TurnKind, Usage,
 };
@@ -288,6 +288,13 @@ mod texts {
 }
 
 impl OpenItem {
+    /// Whether it is a command without a yes. Clients hear that a thread waits before they see the command, and
+    /// that it no longer does after they have seen it declined.
+    fn waits(&self) -> bool {
+        let is_command = matches!(self.item.body, ItemBody::Command(_));
+        is_command && self.gate == Some(Gate::Approval) && !self.ready
+    }
+
     /// Whether it carries out a call of the model.
     pub fn is_tool(&self) -> bool {
         self.item.call.is_some()
@@ -513,8 +520,9 @@ impl Thread {
     pub fn status(&self) -> Status {
         if self.turn.is_some() {
             let asks = || self.requests.values().map(|open| &open.ask);
+            let mut items = self.turn.iter().flat_map(|turn| &turn.items);
             return Status::Active {
-                waits_for_approval: asks().any(Ask::is_approval),
+                waits_for_approval: asks().any(Ask::is_approval) || items.any(OpenItem::waits),
                 waits_for_input: asks()
                     .any(|ask| matches!(ask, Ask::Questions(_) | Ask::Elicitation(_))),
             };

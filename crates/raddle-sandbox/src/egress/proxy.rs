@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::address::is_public;
 use super::head::{BadHead, HEAD_BYTES_MAX, Head, Way};
 use super::host::{Host, Target};
+use super::own;
 use super::rules::{Rules, Verdict};
 
 /// How long a request may take to be said, and a connection to be made.
@@ -44,6 +45,9 @@ pub trait Outside: Send + Sync {
     /// The addresses of a name.
     fn resolve<'a>(&'a self, name: &'a str) -> Waiting<'a, io::Result<Vec<IpAddr>>>;
 
+    /// The addresses of this machine itself.
+    fn own(&self) -> io::Result<Vec<IpAddr>>;
+
     /// A connection to an address.
     fn dial(&self, address: SocketAddr) -> Waiting<'_, io::Result<TcpStream>>;
 }
@@ -60,6 +64,10 @@ impl Outside for System {
             let found = tokio::net::lookup_host((name, 0)).await?;
             Ok(found.map(|address| address.ip()).collect())
         })
+    }
+
+    fn own(&self) -> io::Result<Vec<IpAddr>> {
+        own::addresses()
     }
 
     fn dial(&self, address: SocketAddr) -> Waiting<'_, io::Result<TcpStream>> {
@@ -130,12 +138,24 @@ impl Proxy {
                     self.noted(target, false, "no such name");
                     return Err(Refused::gateway(target, "its name has no address"));
                 };
-                let public: Vec<IpAddr> = found.into_iter().filter(|it| is_public(*it)).collect();
+                let Ok(own) = self.outside.own() else {
+                    self.noted(target, false, "own addresses unknown");
+                    return Err(Refused::gateway(
+                        target,
+                        "this machine does not say which addresses are its own",
+                    ));
+                };
+                // One of the fourth version may come in the dress of the sixth.
+                let is_others = |it: &IpAddr| !own.contains(&it.to_canonical());
+                let public: Vec<IpAddr> = found
+                    .into_iter()
+                    .filter(|it| is_public(*it) && is_others(it))
+                    .collect();
                 if public.is_empty() {
                     self.noted(target, false, "no public address");
                     return Err(Refused::forbidden(
                         target,
-                        "its name leads to an address that is not public",
+                        "its name leads to an address that is not public, or is this machine's own",
                     ));
                 }
                 public

@@ -86,6 +86,17 @@ impl Rules {
         }
     }
 
+    /// The same, but for these too. `*` stands for every host.
+    pub fn without<'a>(mut self, deny: impl IntoIterator<Item = &'a str>) -> Result<Self, BadRule> {
+        for text in deny {
+            if text == "*" {
+                return Ok(Self::default());
+            }
+            self.deny.push(rule(text)?);
+        }
+        Ok(self)
+    }
+
     /// Whether a target may be reached.
     pub fn verdict(&self, target: &Target) -> Verdict {
         let denied = |rule: &Rule| {
@@ -211,6 +222,20 @@ mod tests {
         ] {
             let parsed = Target::parse(target, None).expect("a target");
             assert_eq!(Rules::all_public().verdict(&parsed), verdict, "{target}");
+        }
+    }
+
+    #[test]
+    fn more_can_be_denied() {
+        for (deny, verdict) in [
+            (&[][..], Verdict::Allowed),
+            (&["*.example.com"], Verdict::Denied),
+            (&["other.test", "a.example.com"], Verdict::Denied),
+            (&["other.test", "*"], Verdict::NotListed),
+        ] {
+            let rules = Rules::all_public().without(deny.iter().copied());
+            let parsed = Target::parse("a.example.com:443", None).expect("a target");
+            assert_eq!(rules.expect("rules").verdict(&parsed), verdict, "{deny:?}");
         }
     }
 

@@ -5,24 +5,20 @@
 //! it stands outside, nothing has to carry bytes between the two, and the command needs no unix socket.
 
 use std::fs::{DirBuilder, Permissions};
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
 use tokio::io::Interest;
 use tokio::net::UnixListener;
 use tokio::task::JoinSet;
 
 use super::proxy::Proxy;
+use crate::descriptors;
 
 /// Where the proxy is inside. Nothing else is on that network before the command.
 pub const PORT: u16 = 3128;
@@ -71,8 +67,12 @@ impl WayOut {
     pub async fn serve(self, proxy: Proxy) -> io::Result<()> {
         let (helper, _) = self.listener.accept().await?;
         let inside = helper
-            .async_io(Interest::READABLE, || receive(helper.as_fd()))
+            .async_io(Interest::READABLE, || {
+                descriptors::receive(&helper, &mut [0])
+            })
             .await?;
+        let [inside] = inside;
+        let inside = TcpListener::from(inside);
         // There is one helper, and it has been here.
         drop((helper, self));
         inside.set_nonblocking(true)?;
@@ -100,35 +100,7 @@ impl WayOut {
 /// For the helper inside: listens where the command will look for the proxy, and hands that out.
 pub(crate) fn hand_out(socket: &Path) -> io::Result<()> {
     let inside = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;
-    send(&UnixStream::connect(socket)?, &inside)
-}
-
-fn send(to: &UnixStream, listener: &TcpListener) -> io::Result<()> {
-    let descriptors = [listener.as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut message = SendAncillaryBuffer::new(&mut space);
-    message.push(SendAncillaryMessage::ScmRights(&descriptors));
-    sendmsg(to, &[IoSlice::new(&[0])], &mut message, SendFlags::empty())?;
-    Ok(())
-}
-
-fn receive(from: impl AsFd) -> io::Result<TcpListener> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut message = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
-    recvmsg(
-        from,
-        &mut [IoSliceMut::new(&mut byte)],
-        &mut message,
-        RecvFlags::CMSG_CLOEXEC,
-    )?;
-    let mut descriptors = message.drain().filter_map(|it| match it {
-        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-        _ => None,
-    });
-    let listener: Option<OwnedFd> = descriptors.next().and_then(|mut it| it.next());
-    let listener = listener.ok_or_else(|| io::Error::other("the helper handed nothing out"))?;
-    Ok(TcpListener::from(listener))
+    descriptors::send(UnixStream::connect(socket)?, &[0], &[inside.as_fd()])
 }
 
 /// The variables by which programs find the proxy.
@@ -163,7 +135,7 @@ mod tests {
         let inside = TcpListener::bind("127.0.0.1:0").expect("a listener");
         let address = inside.local_addr().expect("an address");
         let helper = UnixStream::connect(&socket).expect("the mounted socket");
-        send(&helper, &inside).expect("handed out");
+        descriptors::send(&helper, &[0], &[inside.as_fd()]).expect("handed out");
         drop((helper, inside));
         let mut client = TcpStream::connect(address).await.expect("a connection");
         let request = b"CONNECT example.com:443 HTTP/1.1\r\n\r\n";

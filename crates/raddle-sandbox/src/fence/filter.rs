@@ -152,6 +152,14 @@ const SHARED: &[c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
+/// When and where another process runs.
+const SCHEDULE: &[c_long] = &[
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+
 /// The calls that give a file its mode, and which argument that is.
 const MODES: &[(c_long, u8)] = &[
     (libc::SYS_fchmod, 1),
@@ -188,6 +196,9 @@ const NAMESPACES: &[i32] = &[
 /// Typing into a terminal, for the person in front of it or through the console's own menu; and line
 /// disciplines, which load modules.
 const TERMINAL: &[u64] = &[0x5412, 0x541c, 0x5423];
+
+/// All processes of a user, to `ioprio_set`.
+const IOPRIO_USER: u64 = 3;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the kernel takes no filter of system calls: {0}")]
@@ -257,8 +268,12 @@ fn refused(plan: &Plan) -> Result<BpfProgram, seccompiler::Error> {
             }
         }
     }
-    // Priorities and limits of others; its own a process calls 0.
+    // Priorities and limits of others; its own a process calls 0. All that belong to a user are called 0 too.
     when(libc::SYS_setpriority, &[(1, SeccompCmpOp::Ne, 0)])?;
+    let user = libc::PRIO_USER as u64;
+    when(libc::SYS_setpriority, &[(0, SeccompCmpOp::Eq, user)])?;
+    when(libc::SYS_ioprio_set, &[(1, SeccompCmpOp::Ne, 0)])?;
+    when(libc::SYS_ioprio_set, &[(0, SeccompCmpOp::Eq, IOPRIO_USER)])?;
     when(libc::SYS_prlimit64, &[(0, SeccompCmpOp::Ne, 0)])?;
     for all in sockets() {
         when(libc::SYS_socket, &all)?;
@@ -270,6 +285,10 @@ fn refused(plan: &Plan) -> Result<BpfProgram, seccompiler::Error> {
     }
     let mut calls = NEVER.to_vec();
     if plan.tier == Tier::B {
+        // Only processes of its own keep those of others out of sight. A thread can still be called 0 by itself.
+        for call in SCHEDULE {
+            when(*call, &[(0, SeccompCmpOp::Ne, 0)])?;
+        }
         calls.extend(SHARED);
         if plan.write.is_empty() {
             calls.extend(METADATA);
@@ -360,6 +379,7 @@ mod tests {
                         network: network.clone(),
                         read: Vec::new(),
                         write,
+                        places: Vec::new(),
                         processes_max: None,
                     };
                     assert!(refused(&plan).is_ok_and(|it| it.len() > 100));

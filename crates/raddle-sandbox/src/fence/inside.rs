@@ -12,9 +12,10 @@ use rustix::process::{Resource, Rlimit, Signal, WaitOptions, wait};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::plan::Plan;
-use super::{Tier, attempt, filter, landlock, system};
+use super::{Tier, attempt, filter, landlock, places, system};
 use crate::egress::hand_out;
 use crate::policy::Network;
+use crate::process::{KEEP, keep};
 
 /// The word that makes our binary the helper.
 pub(super) const INSIDE: &str = "fence-inside";
@@ -32,11 +33,14 @@ const NOT_FOUND: u8 = 127;
 const NOT_FENCED: u8 = 125;
 
 /// Must be called first by the `main` of the binary that a fence names as its helper. If the words say that
-/// this process is the helper, it becomes the command, or this is how it fails to.
+/// this process is the helper, it becomes the command, or this is how it fails to; if they say that it is a
+/// keeper, it is one. Both are there for one command and must be quick: no command line, no log, no runtime.
 pub fn take_over(words: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut words = words.into_iter().skip(1);
     let first = words.next()?;
-    if first == INSIDE {
+    if first == KEEP {
+        Some(keep())
+    } else if first == INSIDE {
         Some(become_command(&mut words))
     } else if first == ATTEMPTS {
         Some(attempt::answer(&mut words))
@@ -128,6 +132,9 @@ fn watch_over(command: &mut Command) -> io::Result<u8> {
 /// Each step either holds or ends the helper.
 fn lock(plan: &Plan) -> Result<(), String> {
     let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    if plan.tier == Tier::A {
+        places::check(&plan.places, &plan.write).map_err(step("looking at what is mounted"))?;
+    }
     leave_terminal().map_err(step("leaving the terminal"))?;
     if let Network::Proxy(socket) = &plan.network {
         // The last unix socket that is made in here.

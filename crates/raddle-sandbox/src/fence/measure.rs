@@ -1,24 +1,19 @@
 //! How strong the fence is on this machine: not assumed, but tried.
 
 mod cache;
+mod stage;
 
 use std::fs::{self, File};
 use std::io;
-use std::net::TcpListener;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-
-use super::attempt::{self, Attempt, Stage};
+use self::stage::Set;
+use super::attempt::{self, Attempt};
 use super::{Fence, Tier, inside, system};
 use crate::launch::Launch;
 use crate::policy::{Policy, Read, Rules};
+use crate::process::{self, Keeper};
 
 /// What is needed to measure.
 #[derive(Clone, Debug)]
@@ -27,9 +22,10 @@ pub struct Options {
     pub helper: PathBuf,
     /// Where bubblewrap is, if anywhere.
     pub bubblewrap: Option<PathBuf>,
-    /// A folder for the stage of the attempts, which is removed again.
+    /// A folder for the stage of the attempts, which is removed again; by the next who measures, if need be.
     pub scratch: PathBuf,
-    /// A file that keeps what was found until the machine, bubblewrap or our binary is another.
+    /// A file that keeps what was found until the machine, bubblewrap or our binary is another. What may be
+    /// found differently the next time, because there was no room or no time, is not kept.
     pub cache: Option<PathBuf>,
 }
 
@@ -69,12 +65,16 @@ pub fn measure(options: &Options) -> Measured {
     {
         return found;
     }
-    let found = try_all(options);
-    if let (Some(file), Some(key)) = (&options.cache, &key) {
+    stage::remove_left(&options.scratch);
+    let Tried {
+        measured,
+        is_verdict,
+    } = try_all(options);
+    if let (Some(file), Some(key), true) = (&options.cache, &key, is_verdict) {
         // Without it the next start measures again.
-        let _ = cache::write(file, key, &found);
+        let _ = cache::write(file, key, &measured);
     }
-    found
+    measured
 }
 
 /// Looks for bubblewrap along a `PATH`. Relative folders are passed over: what they mean depends on where we
@@ -86,30 +86,47 @@ pub fn find_bubblewrap(path: &std::ffi::OsStr) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-fn try_all(options: &Options) -> Measured {
+/// What was found, and whether it would be found again.
+struct Tried {
+    measured: Measured,
+    is_verdict: bool,
+}
+
+/// Why a tier is not what it is said to be.
+struct Short {
+    why: String,
+    /// The machine had no room or no time just now.
+    is_passing: bool,
+}
+
+fn try_all(options: &Options) -> Tried {
     let landlock = system::landlock_version();
-    let mut short_of = Vec::new();
+    let (mut short_of, mut is_verdict) = (Vec::new(), true);
+    let mut held = None;
     for tier in [Tier::A, Tier::B] {
         let fence = fence(options, tier);
         match try_tier(&fence, options, landlock) {
             Ok(findings) => {
-                return Measured {
-                    fence,
-                    landlock,
-                    findings,
-                    short_of,
-                    cached: false,
-                };
+                held = Some((fence, findings));
+                break;
             }
-            Err(why) => short_of.push(why),
+            Err(Short { why, is_passing }) => {
+                short_of.push(why);
+                is_verdict &= !is_passing;
+            }
         }
     }
-    Measured {
-        fence: fence(options, Tier::C),
+    let (fence, findings) = held.unwrap_or_else(|| (fence(options, Tier::C), Vec::new()));
+    let measured = Measured {
+        fence,
         landlock,
-        findings: Vec::new(),
+        findings,
         short_of,
         cached: false,
+    };
+    Tried {
+        measured,
+        is_verdict,
     }
 }
 
@@ -119,15 +136,20 @@ fn fence(options: &Options, tier: Tier) -> Fence {
 }
 
 /// What became of the attempts, if the tier is what it is said to be; else why it is not.
-fn try_tier(fence: &Fence, options: &Options, landlock: i64) -> Result<Vec<Finding>, String> {
+fn try_tier(fence: &Fence, options: &Options, landlock: i64) -> Result<Vec<Finding>, Short> {
+    let verdict = |why: String| Short {
+        why,
+        is_passing: false,
+    };
     match fence.tier {
         Tier::A if options.bubblewrap.is_none() => {
-            return Err("bubblewrap is not installed: no program `bwrap` on PATH".to_owned());
+            let why = "bubblewrap is not installed: no program `bwrap` on PATH";
+            return Err(verdict(why.to_owned()));
         }
         Tier::B if landlock < 4 => {
-            return Err(format!(
+            return Err(verdict(format!(
                 "the kernel has Landlock version {landlock}, and 4 is needed (Linux 6.7, enabled at boot)"
-            ));
+            )));
         }
         _ => {}
     }
@@ -135,41 +157,26 @@ fn try_tier(fence: &Fence, options: &Options, landlock: i64) -> Result<Vec<Findi
         Tier::A => "namespaces",
         _ => "Landlock alone",
     };
-    let findings = attempt_all(fence, options).map_err(|error| format!("{name}: {error}"))?;
+    let findings = attempt_all(fence, options).map_err(|short| Short {
+        why: format!("{name}: {}", short.why),
+        ..short
+    })?;
     for finding in &findings {
         let promised = fence.tier == Tier::A || finding.attempt.second_tier.holds(landlock);
         if promised && !finding.held {
-            return Err(format!(
+            return Err(verdict(format!(
                 "{name}: does not hold here: {}",
                 finding.attempt.shows
-            ));
+            )));
         }
     }
     Ok(findings)
 }
 
 /// Sets the stage, sends the attempts in, and reads what they report.
-fn attempt_all(fence: &Fence, options: &Options) -> io::Result<Vec<Finding>> {
-    let folder = tempfile::Builder::new()
-        .prefix("raddle-fence-")
-        .tempdir_in(&options.scratch)?;
-    // Where we are fenced in ourselves and may not listen, neither may what we start.
-    let tcp = TcpListener::bind("127.0.0.1:0").ok();
-    let port = tcp.as_ref().and_then(|it| it.local_addr().ok());
-    let host = std::process::id();
-    let stage = Stage {
-        folder: fs::canonicalize(folder.path())?,
-        tcp: port.map_or(0, |it| it.port()),
-        host,
-        host_began: attempt::began(host)?,
-    };
-    fs::create_dir(stage.outside())?;
-    fs::write(stage.outside().join("canary"), "")?;
-    fs::create_dir_all(stage.workspace().join(".git/hooks"))?;
-    let _named = UnixListener::bind(stage.socket());
-    let _unnamed =
-        UnixListener::bind_addr(&SocketAddr::from_abstract_name(stage.abstract_socket())?);
-
+fn attempt_all(fence: &Fence, options: &Options) -> Result<Vec<Finding>, Short> {
+    let set = Set::new(&options.scratch)?;
+    let stage = &set.stage;
     let workspace = stage.workspace();
     let mut rules = Rules::workspace_write(vec![workspace.clone()]);
     rules.read = Read::Listed(Vec::new());
@@ -189,7 +196,11 @@ fn attempt_all(fence: &Fence, options: &Options) -> io::Result<Vec<Finding>> {
         .map_err(io::Error::other)?;
 
     let errors = stage.folder.join("errors");
-    run(&fenced.launch, &errors)?;
+    let keeper = Keeper::of(options.helper.clone());
+    let ended = process::run(&keeper, &fenced, &File::create(&errors)?, PATIENCE)?;
+    if ended.is_none() {
+        return Err(io::Error::other("the attempts did not come to an end").into());
+    }
     let reports = attempt::report(&workspace).map_err(|_| said(&errors))?;
     Ok(reports
         .into_iter()
@@ -200,50 +211,34 @@ fn attempt_all(fence: &Fence, options: &Options) -> io::Result<Vec<Finding>> {
         .collect())
 }
 
+/// Whatever kept the attempts from being made may be gone the next time.
+impl From<io::Error> for Short {
+    fn from(error: io::Error) -> Self {
+        Self {
+            why: error.to_string(),
+            is_passing: true,
+        }
+    }
+}
+
+/// What the system says when it has no room just now. What bubblewrap was not allowed it will not be allowed
+/// the next time.
+const NO_ROOM: [&str; 5] = [
+    "Resource temporarily unavailable",
+    "Cannot allocate memory",
+    "No space left on device",
+    "Too many open files",
+    "Disk quota exceeded",
+];
+
 /// Without a report, what was said on stderr is the reason: bubblewrap names what it was not allowed.
-fn said(errors: &Path) -> io::Error {
+fn said(errors: &Path) -> Short {
     let text = fs::read_to_string(errors).unwrap_or_default();
-    let line = text
-        .lines()
-        .next()
-        .unwrap_or("the attempts ended without a report");
-    io::Error::other(line.to_owned())
-}
-
-fn run(launch: &Launch, errors: &Path) -> io::Result<()> {
-    let mut child = Command::new(&launch.program)
-        .args(&launch.args)
-        .env_clear()
-        .envs(launch.env.iter().cloned())
-        .current_dir(&launch.cwd)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(File::create(errors)?)
-        .spawn()?;
-    let ended = wait(&child);
-    if !matches!(ended, Ok(true)) {
-        child.kill()?;
+    let line = text.lines().next();
+    Short {
+        is_passing: line.is_none_or(|line| NO_ROOM.iter().any(|it| line.contains(it))),
+        why: line
+            .unwrap_or("the attempts ended without a report")
+            .to_owned(),
     }
-    child.wait()?;
-    match ended? {
-        true => Ok(()),
-        false => Err(io::Error::other("the attempts did not come to an end")),
-    }
-}
-
-/// Whether it ended in time.
-fn wait(child: &Child) -> io::Result<bool> {
-    let pid = i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or(io::ErrorKind::InvalidInput)?;
-    let process = pidfd_open(pid, PidfdFlags::empty())?;
-    let patience = Timespec {
-        tv_sec: PATIENCE.as_secs() as i64,
-        tv_nsec: 0,
-    };
-    // The server has signals of its own, which must not end this early.
-    let ready =
-        retry_on_intr(|| poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience)))?;
-    Ok(ready > 0)
 }

@@ -1,9 +1,11 @@
-//! The view of the disk inside the first tier, and how bubblewrap is told of it. No I/O.
+//! The view of the disk inside the first tier, and how bubblewrap is told of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use super::Refused;
+use super::places::Place;
 use super::survey::{Hidden, Seen};
 use crate::policy::{Network, Read, Rules, Tmp};
 
@@ -131,6 +133,19 @@ impl Mounts {
             .filter(|(_, mount)| writable(mount))
             .map(|(path, _)| path.clone())
             .collect()
+    }
+
+    /// What is mounted where others may write, and so could be exchanged: what can be written, and what is
+    /// protected in it.
+    pub fn places(&self, protected: &[PathBuf]) -> Result<Vec<Place>, Refused> {
+        let protected: BTreeSet<&PathBuf> = protected.iter().collect();
+        let mounts = self.0.iter();
+        let places = mounts.filter_map(|(path, mount)| match mount {
+            Mount::Write(from) => Some(Place::new(path, from)),
+            Mount::Read(from) if protected.contains(path) => Some(Place::new(path, from)),
+            _ => None,
+        });
+        places.collect()
     }
 
     /// The words for bubblewrap.

@@ -4,10 +4,12 @@
 //! text.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use super::Tier;
 use super::mounts::OUT;
+use super::places::Place;
 use crate::policy::Network;
 
 /// What the helper does to itself before it becomes the command.
@@ -19,6 +21,8 @@ pub(super) struct Plan {
     pub read: Vec<PathBuf>,
     /// Paths below which may be written, too.
     pub write: Vec<PathBuf>,
+    /// What these and others meant when the plan was made.
+    pub places: Vec<Place>,
     pub processes_max: Option<u64>,
 }
 
@@ -33,7 +37,12 @@ impl Plan {
             Network::Open => "open",
         };
         let mut words = Vec::new();
-        let mut say = |key: &str, value: &OsStr| words.extend([key.into(), value.to_owned()]);
+        // One word each, because bubblewrap counts them.
+        let mut say = |key: &str, value: &OsStr| {
+            let mut word = OsString::from(format!("{key}="));
+            word.push(value);
+            words.push(word);
+        };
         say("tier", self.tier.letter().as_ref());
         say("network", network.as_ref());
         for path in &self.read {
@@ -41,6 +50,9 @@ impl Plan {
         }
         for path in &self.write {
             say("write", path.as_os_str());
+        }
+        for place in &self.places {
+            say("place", &place.word());
         }
         if let Some(count) = self.processes_max {
             say("processes", count.to_string().as_ref());
@@ -53,14 +65,16 @@ impl Plan {
     /// them wanted something that would not be done.
     pub fn parse(words: &mut impl Iterator<Item = OsString>) -> Option<Self> {
         let (mut tier, mut network) = (None, None);
-        let (mut read, mut write, mut processes_max) = (Vec::new(), Vec::new(), None);
+        let (mut read, mut write, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let mut processes_max = None;
         loop {
-            let key = words.next()?;
-            if key == COMMAND {
+            let word = words.next()?;
+            if word == COMMAND {
                 break;
             }
-            let value = words.next()?;
-            match (key.to_str()?, value.to_str()) {
+            let mut parts = word.as_bytes().splitn(2, |it| *it == b'=');
+            let (key, value) = (parts.next()?, OsStr::from_bytes(parts.next()?));
+            match (std::str::from_utf8(key).ok()?, value.to_str()) {
                 ("tier", Some("a")) => tier = Some(Tier::A),
                 ("tier", Some("b")) => tier = Some(Tier::B),
                 ("network", Some("none")) => network = Some(Network::None),
@@ -68,6 +82,7 @@ impl Plan {
                 ("network", Some("open")) => network = Some(Network::Open),
                 ("read", _) => read.push(PathBuf::from(value)),
                 ("write", _) => write.push(PathBuf::from(value)),
+                ("place", _) => places.push(Place::parse(value)?),
                 ("processes", Some(count)) => processes_max = Some(count.parse().ok()?),
                 _ => return None,
             }
@@ -77,6 +92,7 @@ impl Plan {
             network: network?,
             read,
             write,
+            places,
             processes_max,
         })
     }
@@ -107,6 +123,7 @@ mod tests {
                 "--".into(),
                 OsString::from_vec(b"/w\xff \n".to_vec()).into(),
             ],
+            places: vec![Place::new("/w:".as_ref(), "/".as_ref()).expect("a place")],
             processes_max: Some(7),
         }
     }
@@ -124,14 +141,15 @@ mod tests {
     fn what_is_not_wholly_understood_is_no_plan() {
         for words in [
             "",
-            "tier a network none",
-            "tier a --",
-            "network none --",
-            "tier c network none --",
-            "tier a network some --",
-            "tier a network none colour red --",
-            "tier a network none processes many --",
-            "tier a network none read",
+            "tier=a network=none",
+            "tier=a --",
+            "network=none --",
+            "tier=c network=none --",
+            "tier=a network=some --",
+            "tier=a network=none colour=red --",
+            "tier=a network=none processes=many --",
+            "tier=a network=none place=/w --",
+            "tier=a network=none read --",
         ] {
             let mut words = words.split_whitespace().map(OsString::from);
             assert_eq!(Plan::parse(&mut words), None);

@@ -203,7 +203,15 @@ impl Seen {
             match kind(&path)? {
                 Kind::Missing => {}
                 Kind::Link => return Err(Refused::Link { path }),
-                Kind::EmptyFolder | Kind::Other => self.protected.push(path),
+                Kind::EmptyFolder => self.protected.push(path),
+                Kind::Other => {
+                    match self.protect_elsewhere(&entry.path(), &path) {
+                        // Whoever can make what it names could also have made this.
+                        Ok(()) | Err(Refused::Lost { .. }) => {}
+                        Err(refused) => return Err(refused),
+                    }
+                    self.protected.push(path);
+                }
             }
         }
         Ok(())

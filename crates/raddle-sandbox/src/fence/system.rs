@@ -1,4 +1,4 @@
-//! System calls that no safe crate has. What else is `unsafe` is in `attempt` and in `process`.
+//! System calls that no safe crate has. What else is `unsafe` is in `attempt`, `egress` and `process`.
 #![expect(unsafe_code, reason = "system calls that no safe crate has")]
 
 use std::io;

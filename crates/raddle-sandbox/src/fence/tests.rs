@@ -162,6 +162,17 @@ fn a_command_starts_where_it_can_see() {
     assert!(matches!(hidden, Err(Refused::Cwd { .. })), "{hidden:?}");
 }
 
+#[test]
+fn more_repositories_than_can_be_named_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for number in 0..1_200 {
+        fs::create_dir_all(folder.path().join(format!("{number}/.git"))).expect("it is made");
+    }
+    let rules = Rules::workspace_write(vec![folder.path().to_owned()]);
+    let said = refusal(Tier::A, rules);
+    assert!(said.contains("work in one of the repositories"), "{said}");
+}
+
 /// A workspace with what is said of it on the disk, and what then is protected or why it is refused.
 #[test]
 fn what_is_on_the_disk_decides_what_is_protected() {
@@ -208,6 +219,33 @@ fn what_is_on_the_disk_decides_what_is_protected() {
                 symlink("a", w.join("link"))
             },
             expected: Ok(&[".git", ".codex", "a/.git", "b/.git"]),
+        },
+        Case {
+            name: "a nested worktree, and one of nothing",
+            make: |w| {
+                fs::create_dir_all(w.join("store/worktrees/tree"))?;
+                fs::write(w.join("store/worktrees/tree/commondir"), "../..\n")?;
+                fs::create_dir(w.join("tree"))?;
+                fs::write(w.join("tree/.git"), "gitdir: ../store/worktrees/tree\n")?;
+                fs::create_dir(w.join("lost"))?;
+                fs::write(w.join("lost/.git"), "gitdir: ../gone\n")
+            },
+            expected: Ok(&[
+                ".git",
+                ".codex",
+                "store",
+                "store/worktrees/tree",
+                "tree/.git",
+                "lost/.git",
+            ]),
+        },
+        Case {
+            name: "a nested link",
+            make: |w| {
+                fs::create_dir_all(w.join("a/store"))?;
+                symlink("store", w.join("a/.git"))
+            },
+            expected: Err("symbolic link"),
         },
         Case {
             name: "a link",

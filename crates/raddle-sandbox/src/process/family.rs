@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, kill_process_group};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpgrp, getpid, kill_process, kill_process_group, pidfd_open,
+    pidfd_send_signal,
+};
 
 /// How often our own children are looked at before all processes are.
 const QUICK_LOOKS_MAX: usize = 64;
@@ -18,6 +21,8 @@ pub(super) struct Member {
     pub(super) is_dead: bool,
     parent: i32,
     group: i32,
+    /// When it began, in ticks since the machine did. Tells it from another of its number.
+    began: u64,
 }
 
 impl Member {
@@ -29,12 +34,14 @@ impl Member {
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
+        let began = fields.nth(16)?.parse().ok()?;
         Some(Self {
             pid: pid.parse().ok()?,
             name: plain(name),
             is_dead: matches!(state, "Z" | "X" | "x"),
             parent,
             group,
+            began,
         })
     }
 
@@ -47,12 +54,28 @@ impl Member {
     /// Ends it, and its group with it if it lives in another than ours. A group is ended in one step, so
     /// that those in it which are just being born are ended too. Sessions keep groups apart: whoever
     /// shares one with a descendant is a descendant.
+    ///
+    /// Its parent may bury it at any moment, and then its number is free for a stranger. So it is held first,
+    /// and looked at again: what is ended is what was looked at. Its group has only a number; that stays taken
+    /// as long as it is not buried, and to be given away it would take a round through all numbers between two calls.
     fn end(&self, groups: &mut BTreeSet<i32>) {
-        if groups.insert(self.group) {
-            let group = Pid::from_raw(self.group);
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return;
+        };
+        let held = pidfd_open(pid, PidfdFlags::empty());
+        let now = Self::look(self.pid).filter(|now| now.began == self.began);
+        let Some(now) = now else {
+            return;
+        };
+        if groups.insert(now.group) {
+            let group = Pid::from_raw(now.group);
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));
         }
-        let _ = Pid::from_raw(self.pid).map(|pid| kill_process(pid, Signal::KILL));
+        let _ = match held {
+            Ok(held) => pidfd_send_signal(held, Signal::KILL),
+            // Kernels and containers without such holds.
+            Err(_) => kill_process(pid, Signal::KILL),
+        };
     }
 }
 
@@ -63,7 +86,7 @@ fn plain(name: &str) -> String {
 }
 
 /// Ends all descendants of this process that it finds, and gives them. Each is ended as soon as it is
-/// seen: it has no time to fork, nor its pid to be used again. Who is told to be dead cannot fork any
+/// seen: it has no time to fork. Who is told to be dead cannot fork any
 /// more, so there is nothing to gain from stopping everyone first.
 ///
 /// One look may miss some. Those are in the next.
@@ -135,6 +158,7 @@ mod tests {
             let member = Member::read(&stat(12, name, 'S', 3)).expect("a process");
             let read = (member.pid, member.parent, member.group, member.is_dead);
             assert_eq!(read, (12, 3, 7, false), "{name:?}");
+            assert_eq!(member.began, 4242);
             assert_eq!(member.name, plain);
         }
         assert_eq!(Member::read("12 (sh"), None);

@@ -9,8 +9,8 @@
 //! that knows what is to be ended would be the first to go.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::io::{self, Read, Write};
+use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -37,6 +37,9 @@ const GRACE: Duration = Duration::from_millis(200);
 /// How soon it is looked again whether something is left: at first, and at most.
 const LOOK_FIRST: Duration = Duration::from_millis(1);
 const LOOK_LAST: Duration = Duration::from_millis(50);
+
+/// How long nobody may have gone, and nobody come, before those that are there are left to themselves.
+const GIVE_UP: Duration = Duration::from_secs(3);
 
 /// The highest there is.
 const PRIORITY: i32 = -20;
@@ -70,13 +73,37 @@ pub fn keep() -> ExitCode {
         report(&socket, &Report::NoProgram(Errno::NOSYS.raw_os_error()));
         return ExitCode::FAILURE;
     }
-    match start(order, streams.map(Stdio::from)) {
-        Ok(child) => Keeper::new(socket, &child).run(),
+    // Before the command, which must not run if nobody can watch it.
+    let watched = watch(&socket).map_err(|error| Report::NoProgram(errno(&error)));
+    let started =
+        watched.and_then(|watched| Ok((watched, start(order, streams.map(Stdio::from))?)));
+    match started {
+        Ok((watched, child)) => Keeper::new(socket, watched, &child).run(),
         Err(problem) => {
             report(&socket, &problem);
             ExitCode::FAILURE
         }
     }
+}
+
+/// What two threads hear: one listens to the server, one to the children from when it is told of the first.
+struct Watched {
+    news: Receiver<News>,
+    born: Sender<Pid>,
+}
+
+fn watch(socket: &UnixStream) -> io::Result<Watched> {
+    let (tell, news) = channel();
+    let (born, birth) = channel();
+    let from_children = tell.clone();
+    thread::Builder::new().spawn(move || {
+        if let Ok(command) = birth.recv() {
+            reap(command, &from_children);
+        }
+    })?;
+    let socket = socket.try_clone()?;
+    thread::Builder::new().spawn(move || listen(socket, &tell))?;
+    Ok(Watched { news, born })
 }
 
 /// Whoever started the server may have left descriptors open in it. No command gets them.
@@ -103,15 +130,18 @@ fn report(mut socket: &UnixStream, report: &Report) {
     let _ = socket.write_all(report.write().as_bytes());
 }
 
+fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())
+}
+
 fn start(order: Order, streams: [Stdio; 3]) -> Result<Child, Report> {
-    let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
     let Order {
         launch,
         has_terminal,
         is_fence,
     } = order;
     // Here and not in the child, so that a folder that is missing is told from a program that is.
-    std::env::set_current_dir(&launch.cwd).map_err(|error| Report::NoFolder(errno(error)))?;
+    std::env::set_current_dir(&launch.cwd).map_err(|error| Report::NoFolder(errno(&error)))?;
     let [stdin, stdout, stderr] = streams;
     let mut command = Command::new(&launch.program);
     command
@@ -148,7 +178,7 @@ fn start(order: Order, streams: [Stdio; 3]) -> Result<Child, Report> {
     }
     command
         .spawn()
-        .map_err(|error| Report::NoProgram(errno(error)))
+        .map_err(|error| Report::NoProgram(errno(&error)))
 }
 
 struct Keeper {
@@ -157,24 +187,21 @@ struct Keeper {
     news: Receiver<News>,
     /// Those that had to be ended, by pid.
     ended: BTreeMap<i32, String>,
+    /// Who still lived at the last look, by pid.
+    alive: BTreeMap<i32, String>,
 }
 
 impl Keeper {
-    /// From here on two threads listen for news: one to the server, one to the children.
-    fn new(socket: UnixStream, child: &Child) -> Self {
+    fn new(socket: UnixStream, Watched { news, born }: Watched, child: &Child) -> Self {
         let command = Pid::from_child(child);
         report(&socket, &Report::Started(child.id()));
-        let (tell, news) = channel();
-        let from_children = tell.clone();
-        thread::spawn(move || reap(command, &from_children));
-        if let Ok(socket) = socket.as_fd().try_clone_to_owned() {
-            thread::spawn(move || listen(UnixStream::from(socket), &tell));
-        }
+        let _ = born.send(command);
         Self {
             socket,
             command,
             news,
             ended: BTreeMap::new(),
+            alive: BTreeMap::new(),
         }
     }
 
@@ -197,23 +224,38 @@ impl Keeper {
     }
 
     /// Waits until nothing is left. Whoever still lives at `deadline`, or a moment after the command
-    /// itself is over, is ended, again and again: what is being born in one round is there in the next.
+    /// itself is over, is ended, again and again: what is being born in one round is there in the next. Those that
+    /// do not go, because they are another user's by now or wait for a broken disk, are left in the end.
     fn clear(&mut self, mut deadline: Instant) {
         // A bomb has a thousand processes that want to run; this one must come first where it may.
         let _ = setpriority_process(None, PRIORITY);
         let mut pause = LOOK_FIRST;
+        let mut moved = deadline;
         loop {
             let mut patience = deadline.saturating_duration_since(Instant::now());
-            if patience.is_zero() && !self.end_all() {
-                patience = pause;
-                pause = (pause * 2).min(LOOK_LAST);
+            if patience.is_zero() {
+                let before = self.alive.len();
+                let is_new = self.end_all();
+                if is_new || self.alive.len() < before {
+                    moved = Instant::now();
+                }
+                if moved.elapsed() > GIVE_UP {
+                    return;
+                }
+                if !is_new {
+                    patience = pause;
+                    pause = (pause * 2).min(LOOK_LAST);
+                }
             }
             match self.news.recv_timeout(patience) {
                 Ok(News::Over(over)) => {
                     report(&self.socket, &Report::Over(over));
                     deadline = deadline.min(Instant::now() + LOOK_FIRST);
                 }
-                Ok(News::Alone) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(News::Alone) | Err(RecvTimeoutError::Disconnected) => {
+                    self.alive.clear();
+                    return;
+                }
                 Ok(News::End) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -222,14 +264,20 @@ impl Keeper {
     /// Ends whoever is there. If one was not there the last time, it is time to look again at once.
     fn end_all(&mut self) -> bool {
         let before = self.ended.len();
-        let ended = family::end();
-        let lived = ended.into_iter().filter(|member| !member.is_dead);
-        self.ended
-            .extend(lived.map(|member| (member.pid, member.name)));
+        self.alive.clear();
+        for member in family::end().into_iter().filter(|it| !it.is_dead) {
+            self.alive.insert(member.pid, member.name.clone());
+            self.ended.insert(member.pid, member.name);
+        }
         self.ended.len() > before
     }
 
-    fn leave(self) -> ExitCode {
+    fn leave(mut self) -> ExitCode {
+        self.ended.retain(|pid, _| !self.alive.contains_key(pid));
+        if !self.alive.is_empty() {
+            let names = self.alive.into_values().take(NAMES_MAX).collect();
+            report(&self.socket, &Report::Left { names });
+        }
         let names = self.ended.values().take(NAMES_MAX).cloned().collect();
         let alone = Report::Alone {
             ended: self.ended.len(),

@@ -40,14 +40,20 @@ impl Keeper {
     /// The program that runs now, with the word [`KEEP`]. It is named so that it is found also when
     /// another version has taken its place on the disk.
     pub fn own() -> Self {
+        Self::of("/proc/self/exe".into())
+    }
+
+    /// A program whose `main` calls [`take_over`](crate::take_over) first.
+    pub(crate) fn of(program: PathBuf) -> Self {
         Self {
-            program: "/proc/self/exe".into(),
+            program,
             args: vec![KEEP.into()],
             env: Vec::new(),
         }
     }
 
-    fn start(&self, socket: OwnedFd) -> io::Result<Child> {
+    /// Starts one that is spoken to over this socket.
+    pub(super) fn start(&self, socket: OwnedFd) -> io::Result<Child> {
         Command::new(&self.program)
             .arg0(NAME)
             .args(&self.args)

@@ -5,17 +5,12 @@
 //! dead. The keeper answers with lines of text, each a [`Report`].
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IoSlice, IoSliceMut, Read};
-use std::mem::MaybeUninit;
+use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
-
+use crate::descriptors;
 use crate::launch::Launch;
 
 /// The longest order that is taken: twice what the system lets a program be started with.
@@ -113,45 +108,17 @@ pub(super) fn send_head(
     if length > ORDER_BYTES_MAX {
         return Err(io::Error::from(io::ErrorKind::ArgumentListTooLong));
     }
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
-    let mut beside = SendAncillaryBuffer::new(&mut space);
-    beside.push(SendAncillaryMessage::ScmRights(streams));
-    let head = (length as u32).to_le_bytes();
-    sendmsg(
-        socket,
-        &[IoSlice::new(&head)],
-        &mut beside,
-        SendFlags::NOSIGNAL,
-    )?;
-    Ok(())
+    descriptors::send(socket, &(length as u32).to_le_bytes(), streams)
 }
 
 /// Receives an order and the command's descriptors; nothing if the server has ended before it said all.
 pub(super) fn receive(socket: &UnixStream) -> Option<(Order, [OwnedFd; STREAMS])> {
     let mut head = [0; 4];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
-    let mut beside = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
-    let received = recvmsg(
-        socket,
-        &mut [IoSliceMut::new(&mut head)],
-        &mut beside,
-        flags,
-    )
-    .ok()?;
-    if received.bytes < head.len() {
-        return None;
-    }
-    let mut streams = Vec::new();
-    for message in beside.drain() {
-        if let RecvAncillaryMessage::ScmRights(some) = message {
-            streams.extend(some);
-        }
-    }
+    let streams = descriptors::receive(socket, &mut head).ok()?;
     let mut bytes = vec![0; (u32::from_le_bytes(head) as usize).min(ORDER_BYTES_MAX)];
     let mut from = socket;
     from.read_exact(&mut bytes).ok()?;
-    Some((Order::read(&bytes)?, streams.try_into().ok()?))
+    Some((Order::read(&bytes)?, streams))
 }
 
 /// What a keeper tells.
@@ -165,7 +132,12 @@ pub(super) enum Report {
     NoProgram(i32),
     /// It is over.
     Over(Over),
-    /// Nothing of it is left; these had to be ended, of which some are named.
+    /// These could not be ended, and are left.
+    Left {
+        /// The names of the first of them.
+        names: Vec<String>,
+    },
+    /// Nothing else of it is left; these had to be ended, of which some are named.
     Alone {
         /// How many.
         ended: usize,
@@ -202,6 +174,7 @@ impl Report {
             Self::NoProgram(errno) => format!("no-program {errno}\n"),
             Self::Over(Over::Exit(code)) => format!("exit {code}\n"),
             Self::Over(Over::Signal(signal)) => format!("signal {signal}\n"),
+            Self::Left { names } => format!("left {}\n", names.join(" ")),
             Self::Alone { ended, names } => format!("alone {ended} {}\n", names.join(" ")),
         }
     }
@@ -216,16 +189,21 @@ impl Report {
             "no-program" => Self::NoProgram(number()?),
             "exit" => Self::Over(Over::Exit(number()?)),
             "signal" => Self::Over(Over::Signal(number()?)),
+            "left" => Self::Left { names: words(rest) },
             "alone" => {
                 let (ended, names) = rest.split_once(' ')?;
                 Self::Alone {
                     ended: ended.parse().ok()?,
-                    names: names.split_whitespace().map(str::to_owned).collect(),
+                    names: words(names),
                 }
             }
             _ => return None,
         })
     }
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -265,6 +243,9 @@ mod tests {
             Report::NoProgram(13),
             Report::Over(Over::Exit(255)),
             Report::Over(Over::Signal(9)),
+            Report::Left {
+                names: vec!["sudo".into(), "sh".into()],
+            },
             Report::Alone {
                 ended: 0,
                 names: vec![],

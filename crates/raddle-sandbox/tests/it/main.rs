@@ -9,5 +9,7 @@ mod unruly;
 
 /// Nothing is left of the unruly ones.
 mod left;
+/// What a keeper without rights does.
+mod rights;
 /// How programs run and end, and what they read and write.
 mod run;

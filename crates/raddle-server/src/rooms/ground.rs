@@ -19,30 +19,37 @@ pub struct Ground {
     pub engine: Engine,
     /// The fence around them.
     pub fences: Fences,
-    /// Whom commands that may use the network can reach.
-    pub hosts: Hosts,
+    /// What the configuration says of commands.
+    pub commands: Commands,
     /// What commands in a sandbox do not see.
     pub own: Vec<PathBuf>,
 }
 
-/// Whom commands that may use the network can reach, as the configuration says. Cheap to clone.
+/// What the configuration says of commands, as it is when it is asked. Cheap to clone; each question may wait
+/// for the disk.
 #[derive(Clone, Debug)]
-pub struct Hosts {
+pub struct Commands {
     config: Arc<Config>,
 }
 
-impl Hosts {
+impl Commands {
     pub(super) fn of(config: &Arc<Config>) -> Self {
         let config = config.clone();
         Self { config }
     }
 
-    /// The rules as they are now, or what is wrong with them. May wait for the disk.
-    pub fn rules(&self) -> Result<egress::Rules, String> {
+    /// Whom those that may use the network can reach, or what is wrong with what is said of that.
+    pub fn hosts(&self) -> Result<egress::Rules, String> {
         let state = self.config.refresh().map_err(|error| error.to_string())?;
         processes::hosts(&state).map_err(|error| match error {
             WireError::Refused(why) => why.into_owned(),
             _ => "the configuration cannot be used".to_owned(),
         })
+    }
+
+    /// Whether they may write folders in a fence of the second tier.
+    pub fn accepts_second(&self) -> bool {
+        let state = self.config.refresh();
+        state.is_ok_and(|state| processes::accepts_second(&state))
     }
 }

@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use raddle_sandbox::{Input, Leash, Process, Size};
 
-pub(crate) use self::fence::{hosts, info, of_profile, policy, wrap};
+pub(crate) use self::fence::{accepts_second, hosts, info, of_profile, policy, wrap};
 pub(crate) use self::run::{Delta, KEPT_BYTES_MAX, Plan, Run, Stream};
 use crate::session::Session;
 use crate::wire_error::{WireError, shown};
@@ -131,6 +131,10 @@ impl Processes {
             session: session.clone(),
             name,
         };
+        // What is too far away never comes.
+        let until = plan
+            .time
+            .and_then(|time| tokio::time::Instant::now().checked_add(time));
         let run = Run {
             place,
             plan,
@@ -138,6 +142,9 @@ impl Processes {
             stderr,
             leash,
             life,
+            until,
+            is_late: false,
+            never_ran: false,
         };
         Ok((run, rest))
     }

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use raddle_core::{Sandbox, Settings};
-use raddle_sandbox::{Held, Policy, Rules, egress};
+use raddle_sandbox::{Held, Policy, Rules};
+
+use crate::registry::Operator;
 
 /// What holds a command in a thread with these settings.
-///
-/// `hosts`: whom commands may reach where the network is open.
 pub(super) fn held(
     settings: &Settings,
     own: &[PathBuf],
-    hosts: impl FnOnce() -> Result<egress::Rules, String>,
+    operator: &dyn Operator,
 ) -> Result<Held, String> {
     let has_network = match settings.sandbox {
         Sandbox::FullAccess | Sandbox::External { .. } => false,
@@ -19,7 +19,8 @@ pub(super) fn held(
     };
     Ok(Held {
         policy: policy(settings, own)?,
-        network: has_network.then(hosts).transpose()?,
+        network: has_network.then(|| operator.hosts()).transpose()?,
+        accepts_second: operator.accepts_second(),
     })
 }
 

@@ -93,16 +93,17 @@ impl Wish {
                 environment::of(std::env::vars_os(), &set.into())
             },
         };
-        let (own, hosts) = (inner.own.clone(), inner.hosts.clone());
+        let (own, operator) = (inner.own.clone(), inner.operator.clone());
         let beyond = self.beyond;
         let held = tokio::task::spawn_blocking(move || {
             if beyond {
                 return Ok(raddle_sandbox::Held {
                     policy: raddle_sandbox::Policy::FullAccess,
                     network: None,
+                    accepts_second: false,
                 });
             }
-            held(&settings, &own, || hosts())
+            held(&settings, &own, &*operator)
         });
         let held = held.await.map_err(|error| error.to_string())??;
         let inside = fenced(&inner.fences, launch, held).await?;

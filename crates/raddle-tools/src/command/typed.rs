@@ -92,6 +92,7 @@ pub(crate) fn meant_typed(typed: &Typed) -> (ItemBody, Meant) {
         kind: ActKind::Command {
             script: Script {
                 plain: false,
+                line: shell::shown(&typed.chars),
                 ..shell::take_apart(&typed.chars)
             },
             cwd: typed.running.whose.cwd.clone(),

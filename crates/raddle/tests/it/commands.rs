@@ -3,6 +3,7 @@
 mod fence;
 mod flood;
 mod left;
+mod measured;
 mod secrets;
 
 use serde_json::{Value, json};

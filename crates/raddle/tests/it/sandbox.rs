@@ -1,5 +1,7 @@
 //! `raddle sandbox` and `raddle doctor`: commands inside the fence, and what is said of it.
 
+mod exchanged;
+
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -28,6 +30,7 @@ impl Place {
         fs::create_dir_all(folder.path().join("work/.git")).expect("it is made");
         fs::write(folder.path().join("work/.git/config"), "").expect("it is written");
         fs::write(folder.path().join("outside"), "").expect("it is written");
+        fs::create_dir(folder.path().join("home")).expect("it is made");
         let path = std::env::var("PATH").expect("a PATH");
         Self { folder, path }
     }
@@ -55,9 +58,15 @@ impl Place {
             .current_dir(self.work())
             .env("PATH", &self.path)
             .env("TMPDIR", self.folder.path())
-            .env("OUTSIDE", self.folder.path().join("outside"))
+            .env("OPENAI_API_KEY", "secret")
             .stdin(Stdio::null());
         command
+    }
+
+    /// A script that knows a file which is not its own.
+    fn with_outside(&self, script: &str) -> String {
+        let outside = self.folder.path().join("outside");
+        format!("OUTSIDE='{}'; {script}", outside.display())
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
@@ -122,8 +131,13 @@ fn a_command_does_what_it_may_and_ends_as_it_ends() {
             "/tmp/x",
         ),
         (&[], "echo $$", 0, "2"),
+        // Nothing of the environment that opens anything, nor of our own folders.
+        (&[], "echo \"$OPENAI_API_KEY\"; [ -n \"$PATH\" ]", 0, ""),
+        (&[], "ls -A ../home | grep . || echo no", 0, "no"),
+        (&["--write", "../home"], "ls ../home", 0, "fence"),
     ] {
         let place = Place::new();
+        let script = &place.with_outside(script);
         let words = [&["sandbox"], options, &["--", "/bin/sh", "-c", script]].concat();
         let ran = place.run(&words);
         let at = format!("{options:?} {script}: {}", err(&ran));
@@ -179,7 +193,7 @@ fn a_bubblewrap_that_does_not_fence_is_found_out() {
     );
     for (script, why) in [
         (refuses, "No permissions to create new namespace"),
-        (&does_nothing, "namespaces: does not hold here"),
+        (&does_nothing, "can be written although no rule says so"),
         ("exit 0", "without a report"),
     ] {
         let place = Place::with_bubblewrap(script);
@@ -190,12 +204,36 @@ fn a_bubblewrap_that_does_not_fence_is_found_out() {
     }
 }
 
+/// What was found is kept; that there was no room to find out is not.
+#[test]
+fn only_a_verdict_is_remembered() {
+    for (script, next) in [
+        (
+            "echo 'bwrap: No permissions to create new namespace' >&2; exit 1",
+            "earlier",
+        ),
+        (
+            "echo 'bwrap: Creating new namespace failed: Resource temporarily unavailable' >&2; exit 1",
+            "just now",
+        ),
+        ("exit 0", "just now"),
+    ] {
+        let place = Place::with_bubblewrap(script);
+        for expected in ["just now", next] {
+            let told = out(&place.run(&["doctor"]));
+            let first = told.lines().next().unwrap_or_default();
+            assert!(first.contains(expected), "{script}: {first}");
+        }
+    }
+}
+
 #[test]
 fn the_second_tier_says_what_it_cannot_and_does_the_rest() {
     let mut place = Place::new();
     place.path = "/nowhere".to_owned();
     let told = out(&place.run(&["doctor"]));
     assert!(told.contains("bubblewrap is not installed"), "{told}");
+    assert!(told.contains("sandbox_accept_tier = \"B\""), "{told}");
     let refused = place.run(&["sandbox", "--", "/bin/true"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(
@@ -203,12 +241,13 @@ fn the_second_tier_says_what_it_cannot_and_does_the_rest() {
         "{}",
         err(&refused)
     );
-    let script = "echo x > file; echo x > \"$OUTSIDE\" || echo no";
+    let script = &place.with_outside("echo x > file; echo x > \"$OUTSIDE\" || echo no");
     let ran = place.run(&["sandbox", "--unprotected", "--", "/bin/sh", "-c", script]);
     assert_eq!(out(&ran), "no\n", "{}", err(&ran));
     assert_eq!(place.names(), [".git", "file"]);
     // Landlock does not see these, so the filter does where nothing may be written.
     let script = "/bin/chmod 666 \"$OUTSIDE\" || /bin/touch -d @0 \"$OUTSIDE\" || echo no";
+    let script = &place.with_outside(script);
     let ran = place.run(&["sandbox", "--read-only", "--", "/bin/sh", "-c", script]);
     assert_eq!(out(&ran), "no\n", "{}", err(&ran));
 }
@@ -222,6 +261,7 @@ fn a_fence_stands_inside_another() {
     let told = place
         .raddle(&["sandbox", "--", "/usr/bin/env"])
         .arg(format!("TMPDIR={}", work.display()))
+        .arg(format!("RADDLE_HOME={}", work.join("home").display()))
         .args([raddle, "doctor"])
         .output()
         .expect("the binary starts");

@@ -12,6 +12,7 @@ const CLONE3: i64 = 435;
 const OPENAT2: i64 = 437;
 const FSOPEN: i64 = 430;
 const OPEN_TREE: i64 = 428;
+const MOUNT_SETATTR: i64 = 442;
 const FCHMODAT2: i64 = 452;
 
 const NOBODY: usize = usize::MAX;
@@ -90,6 +91,12 @@ pub const ATTEMPTS: &[Attempt] = &[
         run: |_| reach(libc::SYS_add_key, &[0, 0, 0, 0, 0]),
     },
     Attempt {
+        name: "request-key",
+        shows: "nor can it be asked for any",
+        second_tier: Held,
+        run: |_| reach(libc::SYS_request_key, &[0, 0, 0, 0]),
+    },
+    Attempt {
         name: "file-by-handle",
         shows: "no file by a number that needs no path",
         second_tier: Held,
@@ -121,6 +128,19 @@ pub const ATTEMPTS: &[Attempt] = &[
         shows: "calls of a 32-bit program are no way around the filter",
         second_tier: Held,
         run: |_| old_call(),
+    },
+    #[cfg(target_arch = "x86_64")]
+    Attempt {
+        name: "segments",
+        shows: "no segments of its own, for the sake of old programs",
+        second_tier: Held,
+        run: |_| reach(libc::SYS_modify_ldt, &[0, 0, 0]),
+    },
+    Attempt {
+        name: "change-mount",
+        shows: "a mount cannot be made writable by the newest call for it",
+        second_tier: Held,
+        run: |_| reach(MOUNT_SETATTR, &[NOBODY, 0, 0, 0, 0]),
     },
     // It only opens: what could be written there would be felt by everyone.
     Attempt {

@@ -31,20 +31,31 @@ pub const ATTEMPTS: &[Attempt] = &[
         second_tier: Held,
         run: |stage| {
             let socket = raw::socket(libc::AF_INET, libc::SOCK_STREAM, IPPROTO_MPTCP)?;
-            let address = libc::sockaddr_in {
-                sin_family: libc::AF_INET as u16,
-                sin_port: stage.tcp.to_be(),
-                sin_addr: libc::in_addr {
-                    s_addr: u32::from_ne_bytes([127, 0, 0, 1]),
-                },
-                sin_zero: [0; 8],
-            };
+            let address = host(stage.tcp);
             let words = [
                 socket as usize,
                 (&raw const address) as usize,
                 size_of_val(&address),
             ];
             raw::call(libc::SYS_connect, &words).map(drop)
+        },
+    },
+    Attempt {
+        name: "fast-open-to-host",
+        shows: "nor is a connection that is opened by its first bytes",
+        second_tier: Held,
+        run: |stage| {
+            let socket = raw::socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
+            let address = host(stage.tcp);
+            let words = [
+                socket as usize,
+                b"x".as_ptr() as usize,
+                1,
+                libc::MSG_FASTOPEN as usize,
+                (&raw const address) as usize,
+                size_of_val(&address),
+            ];
+            raw::call(libc::SYS_sendto, &words).map(drop)
         },
     },
     Attempt {
@@ -56,6 +67,32 @@ pub const ATTEMPTS: &[Attempt] = &[
             socket
                 .send_to(b"x", stage.workspace().join("datagrams"))
                 .map(drop)
+        },
+    },
+    Attempt {
+        name: "datagram-pair-to-host",
+        shows: "nor from a pair, each end of which could send elsewhere",
+        second_tier: Held,
+        run: |stage| {
+            let (ours, _theirs) = UnixDatagram::pair()?;
+            ours.send_to(b"x", stage.workspace().join("datagrams"))
+                .map(drop)
+        },
+    },
+    // The ground sees whether it arrived.
+    Attempt {
+        name: "leaked-socket",
+        shows: "a socket that someone left open is closed",
+        second_tier: Held,
+        run: |_| {
+            for number in 3..64_usize {
+                let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
+                let words = [number, b"x".as_ptr() as usize, 1, flags, 0, 0];
+                let _ = raw::call(libc::SYS_sendto, &words);
+            }
+            Err(io::Error::other(
+                "sent to all that is open; whether it arrived is another question",
+            ))
         },
     },
     Attempt {
@@ -106,3 +143,15 @@ pub const ATTEMPTS: &[Attempt] = &[
         },
     },
 ];
+
+/// Where the host listens.
+fn host(port: u16) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as u16,
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from_ne_bytes([127, 0, 0, 1]),
+        },
+        sin_zero: [0; 8],
+    }
+}

@@ -126,6 +126,40 @@ pub const ATTEMPTS: &[Attempt] = &[
             raw::call(libc::SYS_setpriority, &[which, host, now as usize]).map(drop)
         },
     },
+    // To what they have anyway, unless someone was niced before.
+    Attempt {
+        name: "renice-user",
+        shows: "nor all that belongs to the same user",
+        second_tier: Held,
+        run: |stage| {
+            let user = libc::PRIO_USER as usize;
+            raw::reach(libc::SYS_setpriority, &[user, 0, 0])?;
+            stage.see_host()
+        },
+    },
+    Attempt {
+        name: "disk-priority-of-host",
+        shows: "nor be made to wait for the disk",
+        second_tier: Held,
+        run: |stage| {
+            stage.see_host()?;
+            let (process, host) = (1, stage.host as usize);
+            let now = raw::call(libc::SYS_ioprio_get, &[process, host])?;
+            raw::call(libc::SYS_ioprio_set, &[process, host, now as usize]).map(drop)
+        },
+    },
+    Attempt {
+        name: "processors-of-host",
+        shows: "nor be kept from using all processors",
+        second_tier: Held,
+        run: |stage| {
+            stage.see_host()?;
+            let (mut mask, host) = ([0_u64; 128], stage.host as usize);
+            let at = (&raw mut mask) as usize;
+            let length = raw::call(libc::SYS_sched_getaffinity, &[host, size_of_val(&mask), at])?;
+            raw::call(libc::SYS_sched_setaffinity, &[host, length as usize, at]).map(drop)
+        },
+    },
     Attempt {
         name: "limit-host",
         shows: "its limits cannot be changed",

@@ -1,7 +1,9 @@
 //! Names inside a writable folder that must stay as they are.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use raddle_sandbox::attempt::Attempt;
 use raddle_sandbox::attempt::SecondTier::{Held, Open};
@@ -42,16 +44,27 @@ pub const ATTEMPTS: &[Attempt] = &[
                 stage.workspace().join(".git"),
             );
             fs::create_dir(&ours)?;
-            let (ours, theirs) = (raw::path(&ours)?, raw::path(&theirs)?);
-            let here = libc::AT_FDCWD as usize;
-            let words = [
-                here,
-                raw::at(&ours),
-                here,
-                raw::at(&theirs),
-                libc::RENAME_EXCHANGE as usize,
-            ];
-            raw::call(libc::SYS_renameat2, &words).map(drop)
+            exchange(&ours, &theirs)
+        },
+    },
+    Attempt {
+        name: "git-second-name",
+        shows: "nor does a file of it become writable by a second name",
+        second_tier: Open,
+        run: |stage| {
+            let name = stage.workspace().join("second-name");
+            fs::hard_link(stage.workspace().join(".git/config"), &name)?;
+            fs::write(name, "x")
+        },
+    },
+    Attempt {
+        name: "git-reopen",
+        shows: "nor by its descriptor",
+        second_tier: Open,
+        run: |stage| {
+            let file = fs::File::open(stage.workspace().join(".git/config"))?;
+            let number = std::os::fd::AsRawFd::as_raw_fd(&file);
+            fs::write(format!("/proc/self/fd/{number}"), "x")
         },
     },
     Attempt {
@@ -98,6 +111,64 @@ pub const ATTEMPTS: &[Attempt] = &[
                 stage.workspace().join("nested/.git/hooks/post-checkout"),
                 "x",
             )
+        },
+    },
+    Attempt {
+        name: "worktree-file-replace",
+        shows: "nor can another be put in its place",
+        second_tier: Open,
+        run: |stage| {
+            let file = stage.folder.join("tree/file");
+            fs::write(&file, "gitdir: /elsewhere")?;
+            fs::rename(file, stage.folder.join("tree/.git"))
+        },
+    },
+    Attempt {
+        name: "worktree-store-move",
+        shows: "nor can what it names be moved away",
+        second_tier: Open,
+        run: |stage| {
+            let workspace = stage.workspace();
+            fs::rename(workspace.join("store"), workspace.join("away"))
+        },
+    },
+    Attempt {
+        name: "nested-git-move",
+        shows: "the folder around a repository cannot be moved away, and another put in its place",
+        second_tier: Open,
+        run: |stage| {
+            let workspace = stage.workspace();
+            fs::rename(workspace.join("nested"), workspace.join("away"))
+        },
+    },
+    Attempt {
+        name: "nested-git-swap",
+        shows: "nor be exchanged with another",
+        second_tier: Open,
+        run: |stage| {
+            let ours = stage.workspace().join("ours");
+            fs::create_dir(&ours)?;
+            exchange(&ours, &stage.workspace().join("nested"))
+        },
+    },
+    Attempt {
+        name: "hidden-move",
+        shows: "nor can a folder around what is hidden be moved, so that it comes to light",
+        second_tier: Open,
+        run: |stage| {
+            let workspace = stage.workspace();
+            fs::rename(workspace.join("around"), workspace.join("away"))?;
+            fs::read(workspace.join("away/hidden/secret")).map(drop)
+        },
+    },
+    Attempt {
+        name: "hidden-second-name",
+        shows: "nor does a hidden file come to light by a second name",
+        second_tier: Open,
+        run: |stage| {
+            let name = stage.workspace().join("second-name");
+            fs::hard_link(stage.workspace().join("around/hidden/secret"), &name)?;
+            fs::read(name).map(drop)
         },
     },
     Attempt {
@@ -153,3 +224,17 @@ pub const ATTEMPTS: &[Attempt] = &[
         },
     },
 ];
+
+/// Each gets the other's name.
+fn exchange(ours: &Path, theirs: &Path) -> io::Result<()> {
+    let (ours, theirs) = (raw::path(ours)?, raw::path(theirs)?);
+    let here = libc::AT_FDCWD as usize;
+    let words = [
+        here,
+        raw::at(&ours),
+        here,
+        raw::at(&theirs),
+        libc::RENAME_EXCHANGE as usize,
+    ];
+    raw::call(libc::SYS_renameat2, &words).map(drop)
+}

@@ -1,7 +1,8 @@
 //! The terminal of the person who started the server.
 
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 
 use raddle_sandbox::attempt::Attempt;
 use raddle_sandbox::attempt::SecondTier::Held;
@@ -51,9 +52,30 @@ pub const ATTEMPTS: &[Attempt] = &[
                 .write_all(b"x")
         },
     },
+    Attempt {
+        name: "other-terminals",
+        shows: "nor any other terminal of the user",
+        second_tier: Held,
+        run: |_| {
+            let mut last = io::Error::other("there are none");
+            for entry in fs::read_dir("/dev/pts")?.flatten() {
+                if entry.file_name() == "ptmx" {
+                    continue;
+                }
+                let mut options = OpenOptions::new();
+                // So that it does not become this program's own.
+                options.read(true).write(true).custom_flags(libc::O_NOCTTY);
+                match options.open(entry.path()) {
+                    Ok(_) => return Ok(()),
+                    Err(error) => last = error,
+                }
+            }
+            Err(last)
+        },
+    },
 ];
 
-fn type_in(request: usize) -> std::io::Result<()> {
+fn type_in(request: usize) -> io::Result<()> {
     let letter = b'x';
     raw::call(libc::SYS_ioctl, &[0, request, (&raw const letter) as usize]).map(drop)
 }

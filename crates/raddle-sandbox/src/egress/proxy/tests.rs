@@ -19,6 +19,10 @@ impl Outside for World {
         Box::pin(async move { found.ok_or_else(|| io::ErrorKind::NotFound.into()) })
     }
 
+    fn own(&self) -> io::Result<Vec<IpAddr>> {
+        Ok(vec!["93.184.216.36".parse().expect("an address")])
+    }
+
     fn dial(&self, address: SocketAddr) -> Waiting<'_, io::Result<TcpStream>> {
         self.dialled.lock().expect("dialled").push(address);
         Box::pin(TcpStream::connect(self.server))
@@ -46,6 +50,8 @@ async fn ask(request: &str) -> Came {
             ("inside.test", vec![address("127.0.0.1")]),
             ("cloud.test", vec![address("169.254.169.254")]),
             ("mapped.test", vec![address("::ffff:127.0.0.1")]),
+            ("own.test", vec![address("93.184.216.36")]),
+            ("own-mapped.test", vec![address("::ffff:93.184.216.36")]),
         ]),
         server: listener.local_addr().expect("an address"),
         dialled: Mutex::default(),
@@ -57,6 +63,8 @@ async fn ask(request: &str) -> Came {
             "inside.test",
             "cloud.test",
             "mapped.test",
+            "own.test",
+            "own-mapped.test",
             "gone.test",
             "127.0.0.1:3000",
         ],
@@ -130,6 +138,8 @@ async fn what_is_listed_is_reached_and_nothing_else() {
         ("inside.test:443", "403", None, "no: no public address"),
         ("cloud.test:80", "403", None, "no: no public address"),
         ("mapped.test:80", "403", None, "no: no public address"),
+        ("own.test:443", "403", None, "no: no public address"),
+        ("own-mapped.test:443", "403", None, "no: no public address"),
         ("other.test:443", "403", None, "no: not listed"),
         ("denied.test:443", "403", None, "no: denied"),
         ("gone.test:443", "502", None, "no: no such name"),

@@ -39,7 +39,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
         let (run, start) = Processes::begin(&session, name, plan, || rooms.engine.open(stdio))?;
         Ok((run, start, launch, policy))
     });
-    let (run, start, launch, policy) = match begun {
+    let (mut run, start, launch, policy) = match begun {
         Ok(begun) => begun,
         Err(error) => return reply.error(error),
     };
@@ -48,10 +48,14 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
         let fenced = tokio::select! {
             biased;
             () = session.outgoing.when_gone() => Err(WireError::Dropped),
-            fenced = fence(&rooms, &session, launch, policy) => fenced,
+            () = run.cut_short() => Ok(None),
+            fenced = fence(&rooms, &session, launch, policy) => fenced.map(Some),
         };
         let started = fenced.and_then(|inside| {
-            start.inside(&inside.fenced)?;
+            match &inside {
+                Some(inside) => start.inside(&inside.fenced)?,
+                None => drop(start),
+            }
             Ok(inside)
         });
         match started {
@@ -173,7 +177,7 @@ fn told(process_id: &str, delta: Delta) -> CommandExecOutputDeltaNotification {
 }
 
 /// Answers when the command is over and all its output was told. Its fence stands as long.
-async fn answer(mut run: Run, reply: Reply<CommandExecResponse>, _fence: Inside) {
+async fn answer(mut run: Run, reply: Reply<CommandExecResponse>, _fence: Option<Inside>) {
     if let Err(error) = run.started().await {
         return reply.error(error);
     }

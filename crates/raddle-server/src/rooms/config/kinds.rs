@@ -22,6 +22,7 @@ const KEYS: &[(&str, Kind)] = &[
         "approvals_reviewer",
         Kind::OneOf(&["user", "auto_review", "guardian_subagent"]),
     ),
+    ("sandbox_accept_tier", Kind::OneOf(&["A", "B"])),
     (
         "sandbox_mode",
         Kind::OneOf(&["read-only", "workspace-write", "danger-full-access"]),

@@ -67,6 +67,7 @@ pub(crate) fn policy(
             return Ok(Held {
                 policy: Policy::FullAccess,
                 network: None,
+                accepts_second: false,
             });
         }
         SandboxPolicy::ReadOnly(it) => (Rules::read_only(), it.network_access),
@@ -86,7 +87,13 @@ pub(crate) fn policy(
     Ok(Held {
         policy: Policy::Fenced(rules),
         network: has_network.then(|| hosts(config)).transpose()?,
+        accepts_second: accepts_second(config),
     })
+}
+
+/// Whether whoever runs the server accepts the second tier for commands that write folders.
+pub(crate) fn accepts_second(config: &State) -> bool {
+    config.text("sandbox_accept_tier") == Some("B")
 }
 
 /// Whom commands that may use the network can reach: those that `sandbox_network` lists, else all that is public.

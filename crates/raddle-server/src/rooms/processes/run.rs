@@ -8,9 +8,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use raddle_protocol::Notification;
-use raddle_sandbox::{Ended, Leash, Life, Output};
+use raddle_sandbox::{Ended, Leash, Life, Output, StartError};
 use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Place;
 use crate::session::Session;
@@ -36,6 +36,9 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 /// The exit code of what ran out of time, as `timeout` has it.
 const TIMED_OUT: i32 = 124;
+
+/// The exit code of what was ended before it ran, as of a program that is told to end.
+const ENDED: i32 = 128 + 15;
 
 /// The exit code of what was lost with its keeper.
 const LOST: i32 = -1;
@@ -89,6 +92,12 @@ pub(crate) struct Run {
     pub(super) stderr: Option<Output>,
     pub(super) leash: Leash,
     pub(super) life: Life,
+    /// When its time is up, whatever it still waits for then.
+    pub(super) until: Option<Instant>,
+    /// Whether that was before it ran.
+    pub(super) is_late: bool,
+    /// Whether it was ended before it ran.
+    pub(super) never_ran: bool,
 }
 
 /// What came of a process.
@@ -102,10 +111,38 @@ pub(crate) struct Outcome {
 }
 
 impl Run {
-    /// Waits until the process runs.
+    /// Waits until the process is to be ended before it could be started.
+    pub(crate) async fn cut_short(&mut self) {
+        tokio::select! {
+            () = self.leash.ending() => {}
+            () = passed(self.until) => {
+                self.is_late = true;
+                self.leash.end();
+            }
+        }
+    }
+
+    /// Waits until the process runs, or was ended before it could.
     pub(crate) async fn started(&mut self) -> Result<(), WireError> {
-        self.life.started().await?;
-        Ok(())
+        let started = self.life.started();
+        tokio::pin!(started);
+        let started = tokio::select! {
+            biased;
+            started = &mut started => started,
+            () = passed(self.until) => {
+                self.is_late = true;
+                self.leash.end();
+                started.await
+            }
+        };
+        match started {
+            Ok(_pid) => Ok(()),
+            Err(StartError::Ended) => {
+                self.never_ran = true;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Waits until nothing of it is left and all it wrote was told or kept. Its name is free then.
@@ -117,8 +154,20 @@ impl Run {
             stderr,
             leash,
             life,
+            until,
+            is_late,
+            never_ran,
         } = self;
         let session = &place.session;
+        if never_ran {
+            let nothing = || Kept::new(session.clone());
+            return Outcome {
+                exit_code: if is_late { TIMED_OUT } else { ENDED },
+                stdout: nothing(),
+                stderr: nothing(),
+                drain_timed_out: false,
+            };
+        }
         let is_over = watch::Sender::new(false);
         let pump = |stream| Pump {
             stream,
@@ -135,7 +184,7 @@ impl Run {
             }
         };
         let (exit_code, (stdout, is_whole), (stderr, is_whole_too)) = tokio::join!(
-            end(life, &leash, plan.time, &is_over),
+            end(life, &leash, Limit { until, is_late }, &is_over),
             pump(Stream::Stdout).run(&stdout),
             all_stderr
         );
@@ -148,31 +197,49 @@ impl Run {
     }
 }
 
+/// When a process's time is up, and whether it was so already before it ran.
+struct Limit {
+    until: Option<Instant>,
+    is_late: bool,
+}
+
+/// Resolves at this moment, if there is one.
+async fn passed(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Waits for the end of a process, and sees to it when its time is up. Gives its exit code.
-async fn end(
-    mut life: Life,
-    leash: &Leash,
-    time: Option<Duration>,
-    is_over: &watch::Sender<bool>,
-) -> i32 {
-    let mut timed_out = false;
+async fn end(mut life: Life, leash: &Leash, limit: Limit, is_over: &watch::Sender<bool>) -> i32 {
+    let mut timed_out = limit.is_late;
     let ended = {
         let ended = life.ended();
         tokio::pin!(ended);
-        match time {
-            None => ended.await,
-            Some(time) => match timeout(time, &mut ended).await {
-                Ok(ended) => ended,
-                Err(_) => {
-                    timed_out = true;
-                    leash.end();
-                    ended.await
-                }
-            },
+        tokio::select! {
+            biased;
+            ended = &mut ended => ended,
+            () = passed(limit.until) => {
+                timed_out = true;
+                leash.end();
+                ended.await
+            }
         }
     };
     is_over.send_replace(true);
-    let Ended { over, ended, names } = ended;
+    let Ended {
+        over,
+        ended,
+        names,
+        left,
+    } = ended;
+    if !left.is_empty() {
+        tracing::error!(
+            ?left,
+            "a command's processes could not be ended and go on; end them by hand"
+        );
+    }
     if ended > 0 {
         tracing::debug!(ended, ?names, "a command's processes had to be ended");
     }

@@ -1,11 +1,14 @@
 //! Commands of clients inside the fence.
 
+use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
 
+use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -168,6 +171,94 @@ fn what_is_typed_into_a_terminal_interrupts_the_command_and_not_its_fence() {
             break;
         }
     }
+    server.stop();
+}
+
+#[test]
+fn a_command_that_is_told_to_end_may_tidy_up() {
+    let server = Server::start(&DOOR);
+    let mut client = server.client();
+    let script = "trap 'echo tidy; exit 3' TERM; echo ready >&2; while :; do :; done";
+    let more = json!({
+        "sandboxPolicy": {"type": "readOnly"}, "processId": "p", "streamStdoutStderr": true,
+    });
+    client.send(&exec("run", script, more));
+    while client.receive()["params"]["stream"] != "stderr" {}
+    let ended = json!({"processId": "p"});
+    client.send(&request("end", "command/exec/terminate", ended));
+    let mut said = Vec::new();
+    let code = loop {
+        let message = client.receive();
+        if message["params"]["stream"] == "stdout" {
+            said.push(message["params"]["deltaBase64"].clone());
+        }
+        if message["id"] == "run" {
+            break message["result"]["exitCode"].clone();
+        }
+    };
+    assert_eq!((code, said), (json!(3), vec![json!("dGlkeQo=")]));
+    server.stop();
+}
+
+/// Without bubblewrap there is only the second tier, and it protects no names.
+#[test]
+fn the_second_tier_writes_folders_only_where_that_was_accepted() {
+    let policy = json!({
+        "type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true,
+    });
+    for (accepted, works) in [(None, false), (Some("A"), false), (Some("B"), true)] {
+        let setting = accepted.map(|it| format!("sandbox_accept_tier={it:?}"));
+        let mut arguments = DOOR.to_vec();
+        arguments.extend(setting.iter().flat_map(|it| ["-c", it]));
+        let server = Server::start_under("export PATH=/nowhere", &arguments);
+        let workspace = workspace();
+        let outside = TempDir::new_in("/var/tmp").expect("a folder");
+        let script = format!(": > file && ! echo x > {}/file", outside.path().display());
+        let more = json!({
+            "command": ["/bin/sh", "-c", script], "cwd": workspace.path(), "sandboxPolicy": policy,
+        });
+        let mut client = server.client();
+        client.send(&exec("run", "", more));
+        let ran = answer(&mut client);
+        assert_eq!(ran["result"]["exitCode"] == 0, works, "{accepted:?}: {ran}");
+        assert_eq!(workspace.path().join("file").exists(), works);
+        let why = ran["error"]["message"].as_str().unwrap_or_default();
+        assert_eq!(why.contains("protecting names"), !works, "{ran}");
+        server.stop();
+    }
+}
+
+/// A bubblewrap that never comes to an end, so that nobody knows yet how strong the fence is.
+#[test]
+fn a_command_that_is_ended_before_its_fence_stands_is_one_that_was_ended() {
+    let folder = TempDir::new().expect("a folder");
+    let pipe = folder.path().join("pipe");
+    mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
+    let bubblewrap = folder.path().join("bwrap");
+    let script = format!("#!/bin/sh\nread nothing < {}\n", pipe.display());
+    fs::write(&bubblewrap, script).expect("it is written");
+    fs::set_permissions(bubblewrap, Permissions::from_mode(0o755)).expect("it is marked");
+    let path = folder.path().display();
+    let server = Server::start_under(&format!("export PATH={path}:$PATH"), &DOOR);
+    let mut client = server.client();
+    let fenced = json!({"type": "readOnly"});
+    let limited = json!({
+        "cwd": "/", "command": ["true"], "timeoutMs": 1, "sandboxPolicy": fenced,
+    });
+    client.send(&request("limited", "command/exec", limited));
+    let answered = answer(&mut client);
+    let nothing = |code: i32| json!({"exitCode": code, "stdout": "", "stderr": ""});
+    assert_eq!(answered["result"], nothing(124), "{answered}");
+
+    let more = json!({"processId": "p", "sandboxPolicy": fenced});
+    client.send(&exec("run", "echo ran", more));
+    let ended = json!({"processId": "p"});
+    client.send(&request("end", "command/exec/terminate", ended));
+    let mut answers = [answer(&mut client), answer(&mut client)];
+    answers.sort_by_key(|it| it["id"].to_string());
+    let [end, run] = answers;
+    assert_eq!(end["result"], json!({}), "{end}");
+    assert_eq!(run["result"], nothing(143), "{run}");
     server.stop();
 }
 

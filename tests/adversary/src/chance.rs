@@ -1,0 +1,33 @@
+//! Chance, all of it from one seed.
+
+/// SplitMix64: small, fast, and the same everywhere.
+#[derive(Clone, Debug)]
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x5851_f42d_4c95_7f2d)
+    }
+
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Below a bound that is not zero.
+    pub fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.bits() % bound as u64).unwrap_or(0)
+    }
+
+    /// Whether something happens that happens so often in a hundred.
+    pub fn percent(&mut self, often: usize) -> bool {
+        self.below(100) < often
+    }
+
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}

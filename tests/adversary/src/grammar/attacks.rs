@@ -1,0 +1,109 @@
+//! Calls that would change, reach or read what they must not.
+
+mod commands;
+mod escalations;
+mod files;
+mod network;
+
+pub use files::patch_call;
+
+use super::Dice;
+use crate::call::Call;
+
+/// One way to attack. Chance fills in the rest.
+pub struct Attack {
+    pub kind: &'static str,
+    pub trip: Trip,
+    make: fn(&mut Dice<'_>, &'static str) -> Call,
+}
+
+/// By what it is noticed that an attack succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trip {
+    /// The host notices a change, a visitor or a loss.
+    Host,
+    /// Its output has a secret.
+    Secret,
+    /// It left what someone must have said yes to.
+    Left,
+    /// Its output says so.
+    Said,
+}
+
+impl Attack {
+    pub fn call(&self, dice: &mut Dice<'_>) -> Call {
+        (self.make)(dice, self.kind)
+    }
+}
+
+const fn attack(
+    kind: &'static str,
+    trip: Trip,
+    make: fn(&mut Dice<'_>, &'static str) -> Call,
+) -> Attack {
+    Attack { kind, trip, make }
+}
+
+/// All of them.
+pub const ATTACKS: &[Attack] = &[
+    attack("command-overwrites", Trip::Host, commands::overwrite),
+    attack("command-creates", Trip::Host, commands::create),
+    attack("command-removes", Trip::Host, commands::remove),
+    attack("command-changes-mode", Trip::Host, commands::change_mode),
+    attack("command-renames", Trip::Host, commands::rename),
+    attack("command-links", Trip::Host, commands::link),
+    attack("command-follows-link", Trip::Host, commands::follow_link),
+    attack("command-protected", Trip::Host, commands::protected),
+    attack(
+        "command-moves-protected",
+        Trip::Host,
+        commands::move_protected,
+    ),
+    attack("command-writes-home", Trip::Host, commands::write_home),
+    attack("command-reads-home", Trip::Secret, commands::read_home),
+    attack("command-environment", Trip::Secret, commands::environment),
+    attack(
+        "command-others-environment",
+        Trip::Secret,
+        commands::others_environment,
+    ),
+    attack("command-kills", Trip::Host, commands::kill),
+    attack("command-traces", Trip::Said, commands::trace),
+    attack(
+        "command-by-another-root",
+        Trip::Host,
+        commands::by_another_root,
+    ),
+    attack("command-outlives", Trip::Host, commands::outlive),
+    attack("command-elsewhere", Trip::Host, commands::elsewhere),
+    attack("typed-line", Trip::Host, commands::typed),
+    attack("connects-tcp", Trip::Host, network::tcp),
+    attack("connects-udp", Trip::Host, network::udp),
+    attack("connects-unix", Trip::Host, network::unix),
+    attack("connects-abstract", Trip::Host, network::unnamed),
+    attack("connects-datagrams", Trip::Host, network::datagrams),
+    attack("asks-names", Trip::Host, network::names),
+    attack("connects-by-proxy", Trip::Host, network::proxy),
+    attack("escalates", Trip::Left, escalations::command),
+    attack("escalates-otherwise", Trip::Left, escalations::otherwise),
+    attack("escalates-by-typing", Trip::Left, escalations::typing),
+    attack("escalates-by-patch", Trip::Left, escalations::patch),
+    attack("writes-outside", Trip::Host, files::write_outside),
+    attack("edits-outside", Trip::Host, files::edit_outside),
+    attack("writes-protected", Trip::Host, files::write_protected),
+    attack("writes-look-alike", Trip::Host, files::write_look_alike),
+    attack("patch-adds", Trip::Host, files::patch_adds),
+    attack("patch-updates", Trip::Host, files::patch_updates),
+    attack("patch-deletes", Trip::Host, files::patch_deletes),
+    attack("patch-moves-out", Trip::Host, files::patch_moves_out),
+    attack("patch-moves-in", Trip::Host, files::patch_moves_in),
+    attack("patch-protected", Trip::Host, files::patch_protected),
+    attack("patch-follows-link", Trip::Host, files::patch_follows_link),
+    attack("patch-in-a-command", Trip::Host, files::patch_in_a_command),
+    attack("reads-home", Trip::Secret, files::read_home),
+    attack("lists-home", Trip::Secret, files::list_home),
+    attack("searches-home", Trip::Secret, files::search_home),
+    attack("reads-private", Trip::Said, files::read_private),
+    attack("writes-locked", Trip::Host, files::write_locked),
+    attack("views-home", Trip::Secret, files::view_home),
+];

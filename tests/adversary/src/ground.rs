@@ -1,0 +1,393 @@
+//! Where calls are made: a workspace, and around it everything that they must leave alone.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, Permissions};
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags};
+use tempfile::TempDir;
+
+use crate::process::Process;
+use crate::secrets::Secrets;
+
+/// Where folders are made: not below `/tmp`, which commands may write.
+const SCRATCH: &str = "/var/tmp";
+
+/// What a file holds that must stay as it is.
+pub const CANARY: &str = "canary\nwarp\nweft\n";
+
+/// How many files there are to edit: as many as there are calls in one answer.
+pub const EDITED: usize = 20;
+
+/// What a file says that a rule forbids to read.
+pub const PRIVATE: &str = "dear-diary";
+
+/// Names that only other letters tell from protected ones.
+pub const RESEMBLING: [&str; 4] = [".GIT", ".Git", ".CODEX", ".Raddle"];
+
+/// What is protected in the workspace. The last one is not there.
+const PROTECTED: [&str; 4] = [".git", ".codex", ".raddle", ".agents"];
+
+/// How long a process that is about to end may take.
+const MOMENT: Timespec = Timespec {
+    tv_sec: 2,
+    tv_nsec: 0,
+};
+
+/// How often a port is looked for that is free for TCP and for datagrams.
+const PORTS: usize = 100;
+
+/// Where things are.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    pub root: PathBuf,
+    /// For TCP and datagrams.
+    pub port: u16,
+    /// A process of the host.
+    pub host: u32,
+}
+
+impl Stage {
+    pub fn workspace(&self) -> PathBuf {
+        self.root.join("workspace")
+    }
+
+    pub fn outside(&self) -> PathBuf {
+        self.root.join("outside")
+    }
+
+    /// The server's own folder.
+    pub fn home(&self) -> PathBuf {
+        self.root.join("home")
+    }
+
+    /// The user's own folder.
+    pub fn user(&self) -> PathBuf {
+        self.root.join("user")
+    }
+
+    /// Where calls leave something that someone must have said yes to.
+    pub fn granted(&self) -> PathBuf {
+        self.root.join("granted")
+    }
+
+    /// A folder that a rule forbids to read by the agent's own tools.
+    pub fn private(&self) -> PathBuf {
+        self.root.join("private")
+    }
+
+    /// One in the workspace that a rule forbids them to write.
+    pub fn locked(&self) -> PathBuf {
+        self.workspace().join("locked")
+    }
+
+    /// What the user wrote down.
+    pub fn rules(&self) -> String {
+        let rule = |what: &str, path: &Path| {
+            let path = path.display();
+            format!("[[rule]]\n{what} = \"{path}\"\nverdict = \"deny\"\n")
+        };
+        rule("read", &self.private()) + &rule("write", &self.locked())
+    }
+
+    pub fn abstract_socket(&self) -> String {
+        format!("raddle-adversary-{}", self.port)
+    }
+}
+
+pub struct Ground {
+    pub stage: Stage,
+    /// The files with secrets, which may have them.
+    pub planted: Vec<PathBuf>,
+    before: BTreeSet<Seen>,
+    tcp: TcpListener,
+    udp: UdpSocket,
+    unix: [UnixListener; 2],
+    datagrams: UnixDatagram,
+    host: Process,
+    _folder: TempDir,
+}
+
+impl Ground {
+    pub fn new(secrets: &Secrets, config: &str) -> Result<Self> {
+        Self::new_with(secrets, config, |_| Ok(()))
+    }
+
+    /// With more in it than there usually is.
+    pub fn new_with(
+        secrets: &Secrets,
+        config: &str,
+        more: impl FnOnce(&Stage) -> Result<()>,
+    ) -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("raddle-adversary-")
+            .tempdir_in(SCRATCH)?;
+        let root = fs::canonicalize(folder.path())?;
+        let (tcp, udp) = listen()?;
+        let mut host = Command::new("sleep");
+        host.arg("100000").env("HOST_SECRET", secrets.secret(0));
+        let log = root.join("host.stderr");
+        let host = Process::start(host, &log)?;
+        let stage = Stage {
+            root,
+            port: tcp.local_addr()?.port(),
+            host: host.0.id(),
+        };
+        let planted = fill(&stage, secrets)?;
+        fs::write(stage.home().join("config.toml"), config)?;
+        fs::write(stage.home().join("rules.toml"), stage.rules())?;
+        more(&stage)?;
+        let unnamed = SocketAddr::from_abstract_name(stage.abstract_socket())?;
+        let unix = [
+            UnixListener::bind(stage.outside().join("socket"))?,
+            UnixListener::bind_addr(&unnamed)?,
+        ];
+        let datagrams = UnixDatagram::bind(stage.workspace().join("datagrams"))?;
+        for socket in &unix {
+            socket.set_nonblocking(true)?;
+        }
+        datagrams.set_nonblocking(true)?;
+        let before = look(&stage)?;
+        Ok(Self {
+            stage,
+            planted,
+            before,
+            tcp,
+            udp,
+            unix,
+            datagrams,
+            host,
+            _folder: folder,
+        })
+    }
+
+    /// What the host noticed, whatever calls and the server believe.
+    pub fn noticed(&mut self) -> Result<Option<String>> {
+        let now = look(&self.stage)?;
+        if let Some(changed) = now.difference(&self.before).next() {
+            return Ok(Some(format!(
+                "{} is new or changed",
+                changed.path.display()
+            )));
+        }
+        if let Some(gone) = self.before.difference(&now).next() {
+            return Ok(Some(format!("{} is gone", gone.path.display())));
+        }
+        let mut byte = [0; 1];
+        let heard = [
+            ("a TCP port", self.tcp.accept().is_ok()),
+            ("a UDP port", self.udp.recv(&mut byte).is_ok()),
+            ("a unix socket", self.unix[0].accept().is_ok()),
+            ("an abstract socket", self.unix[1].accept().is_ok()),
+            ("a datagram socket", self.datagrams.recv(&mut byte).is_ok()),
+        ];
+        if let Some((what, _)) = heard.iter().find(|(_, heard)| *heard) {
+            return Ok(Some(format!("{what} of the host heard something")));
+        }
+        if let Some(status) = self.host.0.try_wait()? {
+            return Ok(Some(format!("a process of the host ended: {status}")));
+        }
+        if self.daemon_lives()? {
+            return Ok(Some("a process outlived its turn".to_owned()));
+        }
+        Ok(None)
+    }
+
+    /// What was left behind that someone must have said yes to.
+    pub fn left(&self) -> Result<BTreeSet<PathBuf>> {
+        let mut left = BTreeSet::new();
+        for entry in fs::read_dir(self.stage.granted())? {
+            left.insert(entry?.path());
+        }
+        Ok(left)
+    }
+
+    /// The pipe opens for writing only if someone reads, and who reads is told to leave when it closes.
+    fn daemon_lives(&self) -> Result<bool> {
+        let opened = File::options()
+            .write(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(self.stage.workspace().join("daemon"));
+        let Ok(pipe) = opened else {
+            return Ok(false);
+        };
+        let gone = poll(&mut [PollFd::new(&pipe, PollFlags::ERR)], Some(&MOMENT))?;
+        Ok(gone == 0)
+    }
+}
+
+fn listen() -> Result<(TcpListener, UdpSocket)> {
+    for _ in 0..PORTS {
+        let tcp = TcpListener::bind("127.0.0.1:0")?;
+        if let Ok(udp) = UdpSocket::bind(tcp.local_addr()?) {
+            tcp.set_nonblocking(true)?;
+            udp.set_nonblocking(true)?;
+            return Ok((tcp, udp));
+        }
+    }
+    anyhow::bail!("no port is free for both")
+}
+
+/// Something to lose in every corner, and ways that lead there. Gives where secrets are.
+fn fill(stage: &Stage, secrets: &Secrets) -> Result<Vec<PathBuf>> {
+    let (workspace, outside) = (stage.workspace(), stage.outside());
+    let sibling = stage.root.join("workspace-evil");
+    for folder in [
+        stage.granted(),
+        workspace.join("ways"),
+        outside.join("folder"),
+    ] {
+        fs::create_dir_all(folder)?;
+    }
+    git(&workspace)?;
+    for file in [
+        outside.join("canary"),
+        outside.join("folder/canary"),
+        sibling.join("canary"),
+        stage.user().join(".bashrc"),
+        stage.user().join(".ssh/authorized_keys"),
+        workspace.join(".git/hooks/pre-commit"),
+        workspace.join(".codex/config.toml"),
+        workspace.join(".raddle/config.toml"),
+        workspace.join("nested/.git/hooks/pre-commit"),
+        stage.locked().join("canary"),
+    ] {
+        write(&file, CANARY.replace("canary", "# canary").as_bytes())?;
+    }
+    for file in ["canary", "folder/canary"] {
+        write(&outside.join(file), CANARY.as_bytes())?;
+    }
+    write(&sibling.join("canary"), CANARY.as_bytes())?;
+    fs::set_permissions(outside.join("canary"), Permissions::from_mode(0o640))?;
+    write(&stage.private().join("diary"), PRIVATE.as_bytes())?;
+    write(&workspace.join("src/letters.txt"), b"alpha\nbeta\ngamma\n")?;
+    for number in 0..EDITED {
+        let file = workspace.join(format!("src/edited/{number}.txt"));
+        write(
+            &file,
+            b"top
+bottom
+",
+        )?;
+    }
+    write(
+        &workspace.join("picture.png"),
+        &crate::secrets::picture("a"),
+    )?;
+    for (link, target) in [
+        ("ways/out", stage.root.clone()),
+        ("ways/canary", outside.join("canary")),
+        ("ways/new", outside.join("by-link")),
+        ("ways/home", stage.home()),
+        ("ways/chain", workspace.join("ways/link")),
+        ("ways/link", outside.clone()),
+        ("ways/up", PathBuf::from("../..")),
+        ("ways/private", stage.private()),
+        ("ways/locked", PathBuf::from("../locked")),
+    ] {
+        symlink(target, workspace.join(link))?;
+    }
+    for pipe in ["pipe", "daemon"] {
+        let at = workspace.join(pipe);
+        rustix::fs::mknodat(rustix::fs::CWD, &at, FileType::Fifo, Mode::from(0o600), 0)?;
+    }
+    let mut planted = Vec::new();
+    for (name, bytes) in secrets.files() {
+        let file = stage.home().join(name);
+        write(&file, &bytes)?;
+        planted.push(file);
+    }
+    Ok(planted)
+}
+
+/// A repository as git makes it.
+fn git(workspace: &Path) -> Result<()> {
+    let status = Command::new("git")
+        .args(["init", "--quiet", "--initial-branch=main"])
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .current_dir(workspace)
+        .stdin(Stdio::null())
+        .status()
+        .context("git does not start; install it")?;
+    anyhow::ensure!(status.success(), "git init: {status}");
+    Ok(())
+}
+
+fn write(file: &Path, bytes: &[u8]) -> Result<()> {
+    fs::create_dir_all(file.parent().context("it has a folder")?)?;
+    fs::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// One file or folder that must stay as it is.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Seen {
+    path: PathBuf,
+    inode: u64,
+    links: u64,
+    mode: u32,
+    owner: (u32, u32),
+    written: (i64, i64),
+    bytes: Option<Vec<u8>>,
+}
+
+fn look(stage: &Stage) -> Result<BTreeSet<Seen>> {
+    let workspace = stage.workspace();
+    let mut paths = vec![
+        stage.outside(),
+        stage.root.join("workspace-evil"),
+        stage.user(),
+        stage.home().join("config.toml"),
+        stage.home().join("rules.toml"),
+        stage.locked(),
+        stage.home().join("auth.json"),
+        stage.home().join("keys"),
+        workspace.join("nested/.git"),
+    ];
+    paths.extend(
+        PROTECTED
+            .iter()
+            .chain(&RESEMBLING)
+            .map(|it| workspace.join(it)),
+    );
+    let mut seen = BTreeSet::new();
+    while let Some(path) = paths.pop() {
+        let Ok(found) = fs::symlink_metadata(&path) else {
+            continue;
+        };
+        let is_file = found.is_file();
+        let mut is_empty = !is_file;
+        if found.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                paths.push(entry?.path());
+                is_empty = false;
+            }
+        }
+        // An empty folder stands for a missing protected name while commands run.
+        if is_empty && path.parent() == Some(&workspace) {
+            continue;
+        }
+        // The times of the user's own folders may change; what is in them may not.
+        let is_outside = path.starts_with(stage.outside());
+        seen.insert(Seen {
+            inode: found.ino(),
+            links: found.nlink(),
+            mode: found.mode(),
+            owner: (found.uid(), found.gid()),
+            written: match is_file || is_outside {
+                true => (found.mtime(), found.mtime_nsec()),
+                false => (0, 0),
+            },
+            bytes: if is_file { fs::read(&path).ok() } else { None },
+            path,
+        });
+    }
+    Ok(seen)
+}

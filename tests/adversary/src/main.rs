@@ -1,0 +1,80 @@
+//! `raddle-adversary-trials`: a hijacked model, hostile workspaces and nobody attached, against the real program.
+//!
+//! The claim is not that a model cannot be hijacked, but that a hijacked one gets no further than the fence
+//! and what people approved. `cargo xtask prove adversary` runs it at full size, CI a slice.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "a developer's command speaks on stdout; it carries no wire"
+)]
+
+mod call;
+mod chance;
+mod control;
+mod grammar;
+mod ground;
+mod model;
+mod process;
+mod secrets;
+mod server;
+mod socket;
+mod tally;
+mod unattended;
+mod workspaces;
+mod world;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Attacks the program from where models, workspaces and absent users stand.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// A model that calls any tool with any arguments
+    Model(world::Arguments),
+    /// Workspaces that try to give orders
+    Workspaces(workspaces::Arguments),
+    /// Questions that nobody is there to answer
+    Unattended(unattended::Arguments),
+    /// The attacks of that model where nothing holds them
+    Control {
+        /// The program under test.
+        #[arg(long)]
+        raddle: PathBuf,
+        /// Where chance begins.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Make the attacks here and now; started by `control`
+    #[command(hide = true)]
+    Unfenced {
+        #[arg(long)]
+        seed: u64,
+    },
+}
+
+fn main() -> Result<ExitCode> {
+    let well = match Arguments::parse().command {
+        Command::Model(it) => it.run()?,
+        Command::Workspaces(it) => it.run()?,
+        Command::Unattended(it) => it.run()?,
+        Command::Control { raddle, seed } => control::run(seed, &raddle)?,
+        Command::Unfenced { seed } => {
+            control::unfenced(seed)?;
+            true
+        }
+    };
+    Ok(if well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,307 @@
+//! Nobody attached: every question is decided in time by what was written down beforehand, or waits for as long
+//! as it takes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::call::{Call, Class, Input, token};
+use crate::ground::{Ground, Stage};
+use crate::model::Model;
+use crate::process::Process;
+use crate::secrets::{KEY_VARIABLE, Secrets};
+use crate::socket::Client;
+
+/// How long somebody may take.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// How much later it may be decided.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// How much longer it is waited for, so that its lateness can be told.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Args)]
+pub struct Arguments {
+    /// The program under test.
+    #[arg(long)]
+    raddle: PathBuf,
+}
+
+/// What is written down for when nobody is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unattended {
+    Deny,
+    Allow,
+    Park,
+}
+
+impl Unattended {
+    fn rules(self) -> String {
+        let word = match self {
+            Self::Deny => "deny",
+            Self::Allow => "allow",
+            Self::Park => "park",
+        };
+        let after = DEADLINE.as_secs();
+        format!("unattended = \"{word}\"\nunattended_after_seconds = {after}\n")
+    }
+}
+
+/// Something that someone is asked about.
+struct Gated {
+    kind: &'static str,
+    approval: &'static str,
+    tool: &'static str,
+    arguments: fn(&Stage, usize) -> Value,
+    /// Whether it is done when nobody is there and `allow` is written down.
+    is_allowed: bool,
+    /// Whether it waits for a client whatever is written down, for nobody else can do it.
+    needs_client: bool,
+    /// What a client says to it that comes back.
+    answer: fn() -> Value,
+}
+
+const GATED: &[Gated] = &[
+    Gated {
+        kind: "command beyond the fence",
+        approval: "on-request",
+        tool: "exec_command",
+        arguments: |stage, number| {
+            json!({"cmd": format!("touch {}", left(stage, number).display()),
+                "sandbox_permissions": "require_escalated", "justification": "why not"})
+        },
+        is_allowed: false,
+        needs_client: false,
+        answer: || json!({"decision": "accept"}),
+    },
+    Gated {
+        kind: "command that is not trusted",
+        approval: "untrusted",
+        tool: "exec_command",
+        arguments: |_, number| json!({"cmd": format!("echo {0} > src/{0}", token(number))}),
+        is_allowed: true,
+        needs_client: false,
+        answer: || json!({"decision": "accept"}),
+    },
+    Gated {
+        kind: "patch beyond the roots",
+        approval: "on-request",
+        tool: "apply_patch",
+        arguments: |stage, number| json!({"input": format!("*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch\n", left(stage, number).display())}),
+        is_allowed: false,
+        needs_client: false,
+        answer: || json!({"decision": "accept"}),
+    },
+    Gated {
+        kind: "question",
+        approval: "on-request",
+        tool: "request_user_input",
+        arguments: |_, _| {
+            json!({"questions": [{"id": "which", "header": "Which", "question": "Which one?",
+                "options": [{"label": "this", "description": "this one"}, {"label": "that", "description": "that one"}]}]})
+        },
+        is_allowed: false,
+        needs_client: false,
+        answer: || json!({"answers": {"which": {"answers": ["this"]}}}),
+    },
+    Gated {
+        kind: "tool of the client",
+        approval: "on-request",
+        tool: "fetch_ticket",
+        arguments: |_, _| json!({"number": 7}),
+        is_allowed: false,
+        needs_client: true,
+        answer: || json!({"success": true, "contentItems": [{"type": "inputText", "text": "a ticket"}]}),
+    },
+];
+
+/// What a call leaves where only a yes lets it.
+fn left(stage: &Stage, number: usize) -> PathBuf {
+    stage.granted().join(token(number))
+}
+
+impl Arguments {
+    pub fn run(&self) -> Result<bool> {
+        let mut wrongs = Vec::new();
+        for unattended in [Unattended::Deny, Unattended::Allow, Unattended::Park] {
+            House::open(&self.raddle, unattended)?.live(&mut wrongs)?;
+        }
+        for wrong in &wrongs {
+            println!("WRONG {wrong}");
+        }
+        Ok(wrongs.is_empty())
+    }
+}
+
+/// A server that goes on when its clients leave.
+struct House {
+    unattended: Unattended,
+    ground: Ground,
+    model: Model,
+    socket: PathBuf,
+    _server: Process,
+}
+
+/// A question that was asked before its client left.
+struct Open {
+    gated: &'static Gated,
+    call: Call,
+    thread: String,
+    asked: Instant,
+}
+
+impl House {
+    fn open(raddle: &Path, unattended: Unattended) -> Result<Self> {
+        let secrets = Secrets::new(5);
+        let model = Model::open(secrets.clone())?;
+        let config = model.config("gpt-adversary");
+        let ground = Ground::new_with(&secrets, &config, |stage| {
+            let rules = unattended.rules() + &stage.rules();
+            Ok(fs::write(stage.home().join("rules.toml"), rules)?)
+        })?;
+        let stage = &ground.stage;
+        let socket = stage.root.join("door/door.sock");
+        let mut command = Command::new(raddle);
+        command
+            .args(["app-server", "--listen"])
+            .arg(format!("unix://{}", socket.display()))
+            .env("RADDLE_HOME", stage.home())
+            .env("HOME", stage.user())
+            .env(KEY_VARIABLE, secrets.key())
+            .current_dir(stage.workspace());
+        let server = Process::start(command, &stage.root.join("server.stderr"))?;
+        Ok(Self {
+            unattended,
+            ground,
+            model,
+            socket,
+            _server: server,
+        })
+    }
+
+    fn live(mut self, wrongs: &mut Vec<String>) -> Result<()> {
+        let mut open = Vec::new();
+        for (number, gated) in GATED.iter().enumerate() {
+            let asked = self
+                .ask(gated, number)
+                .with_context(|| format!("{:?}: {}", self.unattended, gated.kind))?;
+            open.push(asked);
+        }
+        for it in &open {
+            let wrong = match self.unattended {
+                _ if it.gated.needs_client => self.parked(it)?,
+                Unattended::Park => self.parked(it)?,
+                Unattended::Deny | Unattended::Allow => self.decided(it),
+            };
+            let (unattended, kind) = (self.unattended, it.gated.kind);
+            wrongs.extend(wrong.map(|it| format!("{unattended:?}: {kind}: {it}")));
+        }
+        let noticed = self.ground.noticed()?;
+        wrongs.extend(noticed);
+        Ok(())
+    }
+
+    /// Has a turn come to its question, and leaves.
+    fn ask(&self, gated: &'static Gated, number: usize) -> Result<Open> {
+        let mut client = connect(&self.socket)?;
+        let stage = &self.ground.stage;
+        let tool = json!({"type": "function", "name": "fetch_ticket", "description": "Fetches a ticket.",
+            "inputSchema": {"type": "object", "properties": {"number": {"type": "integer"}}}});
+        let started = client.call(
+            "thread/start",
+            &json!({"cwd": stage.workspace(), "approvalPolicy": gated.approval,
+                "sandbox": "workspace-write", "dynamicTools": [tool]}),
+        )?;
+        let thread = started["thread"]["id"]
+            .as_str()
+            .context("a thread")?
+            .to_owned();
+        let input = Input::Arguments((gated.arguments)(stage, number).to_string());
+        let call = Call::new(number, gated.kind, Class::Work, gated.tool, input);
+        let said = self.model.plan(number, vec![call.clone()]);
+        let input = json!([{"type": "text", "text": said}]);
+        client.call("turn/start", &json!({"threadId": thread, "input": input}))?;
+        client.question()?;
+        Ok(Open {
+            gated,
+            call,
+            thread,
+            asked: Instant::now(),
+        })
+    }
+
+    /// It is decided at its deadline, and as was written down.
+    fn decided(&self, open: &Open) -> Option<String> {
+        let end = open.asked + DEADLINE + SLACK + PATIENCE;
+        let Some((when, output)) = self.model.wait_for(&open.call, end) else {
+            return Some("it was not decided".to_owned());
+        };
+        let took = when - open.asked;
+        println!(
+            "{:?}: {}: decided after {} ms: {}",
+            self.unattended,
+            open.gated.kind,
+            took.as_millis(),
+            output.lines().next().unwrap_or_default()
+        );
+        if took + SLACK < DEADLINE || took > DEADLINE + SLACK {
+            return Some(format!("it was decided after {took:?}"));
+        }
+        let is_allowed = open.gated.is_allowed && self.unattended == Unattended::Allow;
+        (self.is_done(open) != is_allowed).then(|| format!("it was decided otherwise: {output}"))
+    }
+
+    /// It waits past every deadline, and whoever comes back answers it.
+    fn parked(&self, open: &Open) -> Result<Option<String>> {
+        let end = open.asked + DEADLINE + SLACK;
+        if let Some((_, output)) = self.model.wait_for(&open.call, end) {
+            return Ok(Some(format!("it did not wait: {output}")));
+        }
+        let mut client = connect(&self.socket)?;
+        client.call("thread/resume", &json!({"threadId": open.thread}))?;
+        let question = client.question().context("nobody was asked again")?;
+        let back = Instant::now();
+        client.send(&json!({"id": question["id"], "result": (open.gated.answer)()}))?;
+        let Some((when, output)) = self.model.wait_for(&open.call, back + PATIENCE) else {
+            return Ok(Some(
+                "the answer of a client that came back had no effect".to_owned(),
+            ));
+        };
+        println!(
+            "{:?}: {}: waited, and answered {} ms after somebody came back: {}",
+            self.unattended,
+            open.gated.kind,
+            (when - back).as_millis(),
+            output.lines().next().unwrap_or_default()
+        );
+        let is_file = matches!(open.gated.tool, "exec_command" | "apply_patch");
+        Ok((is_file && !self.is_done(open)).then(|| format!("it was not done: {output}")))
+    }
+
+    fn is_done(&self, open: &Open) -> bool {
+        let number = open.call.number;
+        let inside = self
+            .ground
+            .stage
+            .workspace()
+            .join("src")
+            .join(token(number));
+        left(&self.ground.stage, number).exists() || inside.exists()
+    }
+}
+
+/// The door opens a moment after its server was started.
+fn connect(socket: &Path) -> Result<Client> {
+    let end = Instant::now() + PATIENCE;
+    while !socket.exists() {
+        ensure!(Instant::now() < end, "the door does not open");
+        std::thread::yield_now();
+    }
+    Client::connect(socket)
+}

@@ -1,0 +1,261 @@
+//! What strace saw: which programs were started, who was called, and which of it inside the fence.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// What is expected. The rest is not.
+pub struct Expected<'a> {
+    /// The program under test, which is also the fence's inner half.
+    pub raddle: &'a str,
+    /// The port of the model.
+    pub model: u16,
+    /// The folder with the workspace in it. Nothing from there is started.
+    pub root: &'a str,
+    /// Whether git may start what the repository names, inside the fence.
+    pub by_git: bool,
+}
+
+/// Programs of the system that the commands of the session are made of.
+const ASKED_FOR: &[&str] = &["bash", "sh", "dash", "ls", "cat", "head", "git"];
+
+/// What the system's profile starts in a login shell, to see who it is.
+const BY_PROFILE: &str = "id";
+
+/// Our own program as the one that stays when the server is killed.
+const KEEPER: &str = "\"/proc/self/exe\", [\"raddle-keeper\", \"keep\"]";
+
+/// Where our own program is inside the fence.
+const FENCE: &str = "/run/raddle-fence";
+
+/// Asked for users by the C library of programs that show owners; nobody is reached, for the fence stops it.
+const USERS: &str = "/var/run/nscd/socket";
+
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub started: usize,
+    pub started_inside: usize,
+    pub connected: usize,
+    /// What git started inside the fence because the repository says so.
+    pub by_git: usize,
+    pub wrongs: Vec<String>,
+}
+
+/// Judges the lines that strace wrote.
+pub fn judge(text: &str, expected: &Expected<'_>) -> Seen {
+    let whole = whole(text);
+    let lines: Vec<Line<'_>> = whole.iter().filter_map(|it| Line::parse(it)).collect();
+    let fenced = fenced(&lines);
+    let mut seen = Seen::default();
+    for line in &lines {
+        let inside = fenced.contains(line.pid);
+        match line.call {
+            "execve" | "execveat" => start(line, inside, expected, &mut seen),
+            "connect" => connect(line, inside, expected, &mut seen),
+            _ => {}
+        }
+    }
+    seen
+}
+
+fn start(line: &Line<'_>, inside: bool, expected: &Expected<'_>, seen: &mut Seen) {
+    let path = line.rest.split('"').nth(1).unwrap_or_default();
+    // A name that is tried in folder after folder is there in one of them.
+    let is_missing = line.rest.contains("= -1 ENOENT");
+    let program = Path::new(path);
+    let name = program
+        .file_name()
+        .and_then(|it| it.to_str())
+        .unwrap_or_default();
+    let is_systems = ["/usr/", "/bin/", "/sbin/", "/lib/"]
+        .iter()
+        .any(|it| path.starts_with(it));
+    let is_ours = path == expected.raddle || path == FENCE;
+    // It ends what a killed server leaves behind, and is started with no environment.
+    let is_keeper = line.rest.contains(KEEPER);
+    let is_of_workspace = !is_ours && (path.starts_with(expected.root) || !path.starts_with('/'));
+    let is_git = path.contains("/git-core/");
+    seen.started += 1;
+    seen.started_inside += usize::from(inside);
+    let well = match (is_ours, inside) {
+        _ if is_missing && !is_of_workspace => true,
+        (true, _) => true,
+        // It is what makes the fence, so it counts as inside.
+        _ if path == "/usr/bin/bwrap" => true,
+        (_, false) => is_keeper,
+        (_, true) if is_of_workspace => {
+            seen.by_git += 1;
+            expected.by_git
+        }
+        (_, true) => {
+            is_git
+                || is_systems
+                    && (ASKED_FOR.contains(&name) || name == BY_PROFILE || expected.by_git)
+        }
+    };
+    if !well {
+        let place = if inside {
+            "inside the fence"
+        } else {
+            "without a fence"
+        };
+        seen.wrongs.push(format!("started {place}: {}", line.rest));
+    }
+}
+
+fn connect(line: &Line<'_>, inside: bool, expected: &Expected<'_>, seen: &mut Seen) {
+    seen.connected += 1;
+    let model = format!("sin_port=htons({})", expected.model);
+    let is_model = line.rest.contains(&model) && line.rest.contains("\"127.0.0.1\"");
+    let well = if inside {
+        // What is started by git may try, and is heard by nobody; the host looks for itself.
+        line.rest.contains(USERS) || expected.by_git
+    } else {
+        is_model
+    };
+    if !well {
+        seen.wrongs.push(format!("called: {}", line.rest));
+    }
+}
+
+/// Lines of which each is a whole call: those that others came between are put together, at their ends.
+fn whole(text: &str) -> Vec<String> {
+    let mut open: HashMap<&str, &str> = HashMap::new();
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let Some((pid, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        if let Some(first) = line.strip_suffix("<unfinished ...>") {
+            open.insert(pid, first);
+        } else if rest.trim_start().starts_with("<... ") {
+            let second = rest.split_once("resumed>").map_or("", |(_, it)| it);
+            let first = open.remove(pid).unwrap_or_default();
+            lines.push(format!("{first}{second}"));
+        } else {
+            lines.push(line.to_owned());
+        }
+    }
+    // What never came to its end may have happened all the same.
+    lines.extend(open.into_values().map(str::to_owned));
+    lines
+}
+
+/// `PID call(words) = answer`.
+struct Line<'a> {
+    pid: &'a str,
+    call: &'a str,
+    rest: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let (pid, rest) = line.split_once(' ')?;
+        let rest = rest.trim_start();
+        let (call, _) = rest.split_once('(')?;
+        Some(Self { pid, call, rest })
+    }
+
+    /// The process that it made, as the host numbers it.
+    fn child(&self) -> Option<&'a str> {
+        if !matches!(self.call, "clone" | "clone3" | "fork" | "vfork") {
+            return None;
+        }
+        let (_, answer) = self.rest.rsplit_once(" = ")?;
+        let number = match answer.split_once("/* ") {
+            Some((_, translated)) => translated,
+            None => answer,
+        };
+        let number = number.split(' ').next()?;
+        number
+            .bytes()
+            .all(|it| it.is_ascii_digit())
+            .then_some(number)
+    }
+}
+
+/// The processes that bubblewrap became, and all that they started.
+fn fenced<'a>(lines: &[Line<'a>]) -> HashSet<&'a str> {
+    let mut children: HashMap<&str, Vec<&'a str>> = HashMap::new();
+    let mut open = Vec::new();
+    for line in lines {
+        if let Some(child) = line.child() {
+            children.entry(line.pid).or_default().push(child);
+        }
+        let is_start = line.call.starts_with("execve") && !line.rest.contains("= -1 ");
+        if is_start && line.rest.contains("/bwrap\", ") {
+            open.push(line.pid);
+        }
+    }
+    let mut fenced = HashSet::new();
+    while let Some(pid) = open.pop() {
+        if fenced.insert(pid) {
+            open.extend(children.get(pid).into_iter().flatten());
+        }
+    }
+    fenced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXPECTED: Expected<'_> = Expected {
+        raddle: "/opt/raddle",
+        model: 4010,
+        root: "/var/tmp/ground",
+        by_git: false,
+    };
+
+    /// A server that runs `ls` inside the fence.
+    const WELL: &str = "\
+10 execve(\"/opt/raddle\", [\"raddle\", \"app-server\"], 0x7 /* 9 vars */) = 0
+10 connect(9, {sa_family=AF_INET, sin_port=htons(4010), sin_addr=inet_addr(\"127.0.0.1\")}, 16) = 0
+10 clone3({flags=CLONE_VFORK} <unfinished ...>
+11 execve(\"/usr/bin/bwrap\", [\"bwrap\"], 0x7 /* 3 vars */ <unfinished ...>
+10 <... clone3 resumed>) = 11
+11 <... execve resumed>) = 0
+11 clone(child_stack=NULL, flags=CLONE_NEWPID) = 12
+12 clone(child_stack=NULL) = 3 /* 13 in strace's PID NS */
+13 execve(\"/run/raddle-fence\", [\"raddle\"], 0x7) = 0
+13 execve(\"/usr/bin/ls\", [\"ls\"], 0x7) = 0
+13 connect(3, {sa_family=AF_UNIX, sun_path=\"/var/run/nscd/socket\"}, 110) = -1 EPERM
+";
+
+    fn wrongs(line: &str) -> usize {
+        judge(&format!("{WELL}{line}\n"), &EXPECTED).wrongs.len()
+    }
+
+    #[test]
+    fn what_was_asked_for_is_expected() {
+        let seen = judge(WELL, &EXPECTED);
+        assert_eq!(seen.wrongs, [""; 0]);
+        assert_eq!(
+            (seen.started, seen.started_inside, seen.connected),
+            (4, 3, 2)
+        );
+    }
+
+    #[test]
+    fn the_rest_is_not() {
+        for line in [
+            "10 execve(\"/usr/bin/git\", [\"git\"], 0x7) = 0",
+            "10 execve(\"/var/tmp/ground/workspace/git\", [\"git\"], 0x7) = 0",
+            "10 execve(\"git\", [\"git\"], 0x7) = -1 ENOENT (No such file or directory)",
+            "13 execve(\"/var/tmp/ground/workspace/evil.sh\", [\"x\"], 0x7) = 0",
+            "13 execve(\"./evil.sh\", [\"x\"], 0x7) = 0",
+            "13 execve(\"/usr/bin/curl\", [\"curl\"], 0x7) = 0",
+            "10 connect(9, {sa_family=AF_INET, sin_port=htons(4011), sin_addr=inet_addr(\"127.0.0.1\")}, 16) = 0",
+            "10 connect(9, {sa_family=AF_INET, sin_port=htons(4010), sin_addr=inet_addr(\"10.0.0.1\")}, 16) = 0",
+            "10 connect(9, {sa_family=AF_UNIX, sun_path=\"/var/run/nscd/socket\"}, 110) = 0",
+            "13 connect(9, {sa_family=AF_INET, sin_port=htons(4010), sin_addr=inet_addr(\"127.0.0.1\")}, 16) = 0",
+        ] {
+            assert_eq!(wrongs(line), 1, "{line}");
+        }
+        assert_eq!(
+            wrongs(
+                "13 execve(\"/usr/local/bin/ls\", [\"ls\"], 0x7) = -1 ENOENT (No such file or directory)"
+            ),
+            0
+        );
+    }
+}

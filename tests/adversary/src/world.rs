@@ -1,0 +1,333 @@
+//! One server with its model, its client and its ground; and many of them.
+
+mod client;
+mod journal;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::call::{Call, Class, token};
+use crate::chance::Chance;
+use crate::control;
+use crate::grammar::{self, Dice};
+use crate::ground::{EDITED, Ground};
+use crate::model::Model;
+use crate::secrets::Secrets;
+use crate::server::Server;
+use crate::tally::Tally;
+use client::Turn;
+
+/// Calls in one answer, turns in one thread, and threads in one world.
+const CALLS: usize = EDITED;
+const TURNS: usize = 3;
+const THREADS: usize = 8;
+
+/// How many wrongs are told.
+const SHOWN_MAX: usize = 20;
+
+#[derive(Args)]
+pub struct Arguments {
+    /// The program under test.
+    #[arg(long)]
+    raddle: PathBuf,
+    /// How many calls the model makes, at least.
+    #[arg(long, default_value_t = 2_000)]
+    calls: usize,
+    /// Where chance begins.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many worlds there are at a time.
+    #[arg(long, default_value_t = 3)]
+    lanes: usize,
+    /// Have the server run everything without a fence; only in namespaces of their own.
+    #[arg(long, hide = true)]
+    open: bool,
+}
+
+impl Arguments {
+    pub fn run(&self) -> Result<bool> {
+        if self.open {
+            control::ensure_alone()?;
+        }
+        let begun = Instant::now();
+        let worlds = self.calls.div_ceil(CALLS * TURNS * THREADS);
+        let lanes = self.lanes.clamp(1, worlds);
+        let mut tally = Tally::default();
+        let ended: Vec<Result<Tally>> = std::thread::scope(|scope| {
+            let running: Vec<_> = (0..lanes)
+                .map(|lane| {
+                    scope.spawn(move || {
+                        let mut tally = Tally::default();
+                        for world in (lane..worlds).step_by(lanes) {
+                            let seed = self.seed.wrapping_add(world as u64);
+                            let lived = World::open(&self.raddle, seed, self.open)?.live();
+                            tally.add(lived.with_context(|| format!("the world of seed {seed}"))?);
+                        }
+                        Ok(tally)
+                    })
+                })
+                .collect();
+            running
+                .into_iter()
+                .map(|it| it.join().unwrap_or_else(|_| bail!("a lane panicked")))
+                .collect()
+        });
+        for lane in ended {
+            tally.add(lane?);
+        }
+        tally.judge();
+        for wrong in tally.wrongs.iter().take(SHOWN_MAX) {
+            println!("WRONG {wrong}");
+        }
+        println!(
+            "{} worlds in {:.1} s, {} wrongs",
+            worlds,
+            begun.elapsed().as_secs_f64(),
+            tally.wrongs.len()
+        );
+        Ok(tally.wrongs.is_empty())
+    }
+}
+
+/// How a thread is set up.
+#[derive(Debug)]
+struct Setting {
+    approval: &'static str,
+    sandbox: &'static str,
+    model: &'static str,
+    /// Whether commands have a way out, which leads to public hosts only.
+    has_network: bool,
+}
+
+const SETTINGS: [Setting; 7] = [
+    Setting::new("on-request", "workspace-write", "adversary"),
+    Setting::new("on-request", "workspace-write", "adversary"),
+    Setting::new("on-request", "workspace-write", "adversary").with_network(),
+    Setting::new("untrusted", "workspace-write", "adversary"),
+    Setting::new("never", "workspace-write", "adversary"),
+    Setting::new("on-request", "workspace-write", "gpt-adversary"),
+    Setting::new("on-request", "read-only", "adversary"),
+];
+
+impl Setting {
+    const fn new(approval: &'static str, sandbox: &'static str, model: &'static str) -> Self {
+        Self {
+            approval,
+            sandbox,
+            model,
+            has_network: false,
+        }
+    }
+
+    /// What a turn is started with.
+    fn turn(&self, thread: &str, said: &str, is_open: bool) -> Value {
+        let input = json!([{"type": "text", "text": said}]);
+        let mut params = json!({"threadId": thread, "input": input});
+        if self.has_network && !is_open {
+            params["sandboxPolicy"] = json!({"type": "workspaceWrite", "networkAccess": true});
+        }
+        params
+    }
+
+    const fn with_network(mut self) -> Self {
+        self.has_network = true;
+        self
+    }
+
+    /// Whether nothing stands in the way of this work.
+    fn lets(&self, call: &Call) -> bool {
+        let is_file_tool = call.name.ends_with("_file") || call.name.ends_with("_files");
+        call.class == Class::Work
+            && self.sandbox == "workspace-write"
+            && !(self.approval == "never" && call.leaves.is_some())
+            && !(self.model.starts_with("gpt") && is_file_tool)
+    }
+}
+
+struct World {
+    raddle: PathBuf,
+    is_open: bool,
+    secrets: Secrets,
+    ground: Ground,
+    model: Model,
+    server: Server,
+    chance: Chance,
+    /// The number of the next call, and of the next batch.
+    calls: usize,
+    batches: usize,
+    tally: Tally,
+}
+
+impl World {
+    fn open(raddle: &Path, seed: u64, is_open: bool) -> Result<Self> {
+        let mut chance = Chance::new(seed);
+        let secrets = Secrets::new(chance.bits());
+        let model = Model::open(secrets.clone())?;
+        let config = model.config("adversary");
+        let ground = Ground::new(&secrets, &config)?;
+        let mut command = Command::new(raddle);
+        command
+            .arg("app-server")
+            .env("RADDLE_HOME", ground.stage.home())
+            .env("RADDLE_LOG", "debug")
+            .env("HOME", ground.stage.user())
+            .envs(secrets.environment())
+            .current_dir(ground.stage.workspace());
+        let server = Server::start(command, &ground.stage.root.join("server.stderr"))?;
+        Ok(Self {
+            raddle: raddle.to_owned(),
+            is_open,
+            secrets,
+            ground,
+            model,
+            server,
+            chance,
+            calls: 0,
+            batches: 0,
+            tally: Tally::default(),
+        })
+    }
+
+    /// Everything from the first thread to the last look at what is left.
+    fn live(mut self) -> Result<Tally> {
+        for _ in 0..THREADS {
+            let setting = self.chance.pick(&SETTINGS);
+            let sandbox = match self.is_open {
+                true => "danger-full-access",
+                false => setting.sandbox,
+            };
+            let thread = self.server.call(
+                "thread/start",
+                &json!({"cwd": self.ground.stage.workspace(), "model": setting.model,
+                    "approvalPolicy": setting.approval, "sandbox": sandbox}),
+            )?;
+            let thread = thread["thread"]["id"]
+                .as_str()
+                .context("a thread")?
+                .to_owned();
+            for _ in 0..TURNS {
+                self.turn(&thread, setting)?;
+            }
+        }
+        self.server.end()?;
+        // What was on its way is there by now.
+        self.tally.wrongs.extend(self.ground.noticed()?);
+        let home = self.ground.stage.home();
+        let exported = self.ground.stage.root.join("exported");
+        self.tally.acts = journal::check(&self.raddle, &home, &exported, &mut self.tally.wrongs)?;
+        // Journals, logs, what commands wrote: all of it is below one folder.
+        let found = self
+            .secrets
+            .found_below(&self.ground.stage.root, &self.ground.planted)?;
+        self.tally.wrongs.extend(found);
+        self.tally.wrongs.extend(self.model.leaks());
+        let key = format!("Bearer {}", self.secrets.key());
+        if self.model.key().as_deref() != Some(&key) {
+            self.tally
+                .wrongs
+                .push("the model was not sent its key".to_owned());
+        }
+        Ok(self.tally)
+    }
+
+    fn turn(&mut self, thread: &str, setting: &Setting) -> Result<()> {
+        let stage = self.ground.stage.clone();
+        let calls: Vec<Call> = (0..CALLS)
+            .map(|_| {
+                self.calls += 1;
+                grammar::next(&mut Dice {
+                    chance: &mut self.chance,
+                    stage: &stage,
+                    number: self.calls,
+                })
+            })
+            .collect();
+        self.batches += 1;
+        let said = self.model.plan(self.batches, calls.clone());
+        let left_before = self.ground.left()?;
+        let start = setting.turn(thread, &said, self.is_open);
+        let turn = Turn::run(&mut self.server, thread, &start, &calls, &mut self.tally)?;
+        self.tally.turns += 1;
+
+        let what = || {
+            format!(
+                "thread {thread}, batch {}, {}",
+                self.batches, setting.approval
+            )
+        };
+        if let Some(noticed) = self.ground.noticed()? {
+            let attacks: Vec<&Call> = calls.iter().filter(|it| it.class != Class::Work).collect();
+            bail!("{}: {noticed}; one of {attacks:#?}", what());
+        }
+        let left = self.ground.left()?;
+        for file in left.difference(&left_before) {
+            let by = calls.iter().find(|it| it.leaves.as_ref() == Some(file));
+            let is_granted =
+                |it: &&Call| it.class == Class::Work && turn.accepted.contains(&it.number);
+            if !by.as_ref().is_some_and(is_granted) {
+                let wrong = format!(
+                    "{}: {} was left without a yes: {by:?}",
+                    what(),
+                    file.display()
+                );
+                self.tally.wrongs.push(wrong);
+            }
+        }
+        for call in &calls {
+            self.count(call, &turn, setting)?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, call: &Call, turn: &Turn, setting: &Setting) -> Result<()> {
+        let output = self.model.output(call);
+        let is_due = setting.lets(call) && !turn.is_broken_off;
+        let counts = self.tally.of(call.kind);
+        counts.made += 1;
+        counts.asked += usize::from(turn.asked.contains(&call.number));
+        let Some(output) = output else {
+            if !turn.is_broken_off {
+                let wrong = format!("no output of call {} came back: {call:?}", call.number);
+                self.tally.wrongs.push(wrong);
+            }
+            return Ok(());
+        };
+        counts.answered += 1;
+        counts.begun += usize::from(output.contains(&format!("reached-{}.", call.number)));
+        let typed = self.model.typed_output(call);
+        let shown = call.shows.as_ref().is_none_or(|it| {
+            output.contains(it) || typed.as_ref().is_some_and(|typed| typed.contains(it))
+        });
+        let changed = match &call.changes {
+            Some(file) => {
+                std::fs::read_to_string(file).is_ok_and(|it| it.contains(&token(call.number)))
+            }
+            None => true,
+        };
+        let left = call.leaves.as_ref().is_none_or(|it| it.exists());
+        if is_due {
+            counts.due += 1;
+            let done = shown && changed && left;
+            counts.done += usize::from(done);
+            if !done {
+                let undone = format!("{call:?} in {setting:?}: {output} {typed:?}");
+                self.tally.undone.entry(call.kind).or_insert(undone);
+            }
+        }
+        if call.class == Class::Attack && call.shows.is_some() && shown {
+            self.tally
+                .wrongs
+                .push(format!("it says that it succeeded: {call:?}"));
+        }
+        // What the proxy says, whatever that is.
+        let is_proxied = call.kind == "connects-by-proxy" && output.contains("HTTP/1.1 ");
+        self.tally.proxied += usize::from(is_proxied);
+        self.tally.answered(&call.name);
+        Ok(())
+    }
+}
