@@ -129,12 +129,20 @@ class Client:
         return Told(self.record, thread or self.thread)
 
     def require_shown(self, *lines):
-        """These lines are on the screen in this order, and each of them once."""
-        self.terminal.wait_for(lines[-1])
-        shown = [line.strip() for line in self.terminal.screen().splitlines()]
-        require_in_order(shown, lines)
+        """These lines come to be on the screen in this order, and each of them once."""
+
+        def shown():
+            return [line.strip() for line in self.terminal.screen().splitlines()]
+
+        def are_in_order():
+            rest = iter(shown())
+            return all(line in rest for line in lines)
+
+        wait_until(are_in_order)
+        found = shown()
+        require_in_order(found, lines)
         for line in lines:
-            require_equal(f"how often {line!r} is shown", shown.count(line), 1)
+            require_equal(f"how often {line!r} is shown", found.count(line), 1)
 
     def settle(self):
         """Waits until no call is without an answer."""
