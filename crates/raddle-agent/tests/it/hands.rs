@@ -267,7 +267,7 @@ async fn an_answer_decides_what_becomes_of_a_call() {
         assert_eq!(
             heard[heard.len() - 4..],
             [
-                "thread/status/changed #",
+                "thread/status/changed",
                 "item/started #",
                 "thread/tokenUsage/updated #",
                 "ask item/commandExecution/requestApproval",
