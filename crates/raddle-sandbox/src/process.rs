@@ -49,9 +49,9 @@ pub struct Engine {
 pub struct Process {
     /// What it is given to read, if it is given anything.
     pub input: Option<Input>,
-    /// What it writes; with a terminal, all of it.
+    /// What it writes; with a terminal or one pipe, all of it.
     pub stdout: Output,
-    /// What it writes to stderr; nothing with a terminal.
+    /// What it writes to stderr, unless that goes where stdout goes.
     pub stderr: Option<Output>,
     /// Ends it, or changes its terminal's size.
     pub leash: Leash,

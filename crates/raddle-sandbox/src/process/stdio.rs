@@ -27,6 +27,8 @@ pub enum Stdio {
         /// Whether it is given input.
         input: bool,
     },
+    /// One pipe for all it writes, so that nobody has to guess the order; it is given no input.
+    Joined,
     /// A terminal of this size, which is all three.
     Terminal(Size),
 }
@@ -61,6 +63,7 @@ impl Stdio {
     pub(super) fn open(self) -> io::Result<Ends> {
         match self {
             Self::Pipes { input } => pipes(input),
+            Self::Joined => joined(),
             Self::Terminal(size) => terminal(size),
         }
     }
@@ -71,8 +74,7 @@ fn pipes(has_input: bool) -> io::Result<Ends> {
         let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
         (theirs, Some(Input::new(watched(ours)?, false)))
     } else {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        (open("/dev/null", flags, Mode::empty())?, None)
+        (nothing()?, None)
     };
     let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
     let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -87,6 +89,25 @@ fn pipes(has_input: bool) -> io::Result<Ends> {
         terminal: None,
         theirs: [stdin, their_stdout, their_stderr],
     })
+}
+
+fn joined() -> io::Result<Ends> {
+    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok(Ends {
+        input: None,
+        stdout: Output {
+            end: watched(ours)?,
+        },
+        stderr: None,
+        terminal: None,
+        theirs: [nothing()?, theirs.try_clone()?, theirs],
+    })
+}
+
+/// What a command reads that is given nothing.
+fn nothing() -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(open("/dev/null", flags, Mode::empty())?)
 }
 
 fn terminal(size: Size) -> io::Result<Ends> {

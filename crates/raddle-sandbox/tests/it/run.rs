@@ -91,6 +91,14 @@ async fn a_command_without_input_finds_its_end() {
 }
 
 #[tokio::test]
+async fn what_is_written_to_one_pipe_keeps_its_order() {
+    let script = "for i in 1 2 3 4 5 6 7 8 9; do echo $i; echo $i >&2; done; cat";
+    let found = ran(sh(script), Stdio::Joined, "").await;
+    let wanted: String = (1..=9).map(|it| format!("{it}\n{it}\n")).collect();
+    assert_eq!(found, (Over::Exit(0), wanted, String::new()));
+}
+
+#[tokio::test]
 async fn the_environment_is_the_one_given() {
     let launch = Launch {
         program: "/usr/bin/env".into(),

@@ -110,7 +110,7 @@ impl Wish {
         let stdio = match self.tty {
             true => Stdio::Terminal(Size::default()),
             // A model has nothing more to say to it.
-            false => Stdio::Pipes { input: false },
+            false => Stdio::Joined,
         };
         let opened = inner.engine.open(stdio);
         let (process, start) = opened.map_err(|error| error.to_string())?;
