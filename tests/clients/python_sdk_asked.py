@@ -60,7 +60,8 @@ def commands(bench):
             members = ("itemId", "command", "cwd", "reason", "commandActions")
             asked = [params[key] for key in members]
             actions = [{"type": "unknown", "command": lines[said]}]
-            expected = [item["id"], shown, str(bench.workspace), "May I?", actions]
+            reason = "It goes beyond the sandbox. The agent says: May I?"
+            expected = [item["id"], shown, str(bench.workspace), reason, actions]
             require_equal("what was asked", asked, expected)
             # A rule would not lead out of the sandbox, so none is offered.
             offered = ["accept", "acceptForSession", "decline", "cancel"]

@@ -245,7 +245,7 @@ def _ask(client, bench, said):
     before = file.exists() and file.read_text()
     client.enter(said)
     client.terminal.wait_for(_COMMAND_ASKED)
-    client.terminal.wait_for("Reason: May I?")
+    client.terminal.wait_for("Reason: It goes beyond the sandbox.")
     client.terminal.wait_for(f"$ {_LINE}")
     require_equal("the file", file.exists() and file.read_text(), before)
 

@@ -47,6 +47,8 @@ def exploring(bench):
     for turns, said in enumerate(lines, start=3):
         client.enter(said)
         client.wait_for_told("turn/completed", count=turns)
+        # What is typed before the client knows that the turn is over belongs to that turn.
+        client.terminal.wait_until_shown("Worked for", times=turns - 1)
     client.terminal.wait_until_shown("• Explored", times=len(lines))
     client.require_shown(*(f"└ {shown}" for _, shown in lines.values()))
     session.close(client)

@@ -13,7 +13,7 @@ use raddle_core::ports::{
 };
 use raddle_core::{
     Admission, Ask, AskCommand, AskPatch, Call, Command, CommandRun, CommandSource, EndTool,
-    ItemBody, ItemStatus, Output, Settings, ThreadId, Timestamp, Tool, TurnId, UpdatePlan,
+    ItemBody, ItemStatus, Output, Sandbox, Settings, ThreadId, Timestamp, Tool, TurnId, UpdatePlan,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
@@ -133,7 +133,12 @@ impl Hands {
                     .after_ms()
                     .filter(|_| matches!(at_deadline, AtDeadline::Accept | AtDeadline::Decline));
                 let expires_at = waits.map(|ms| after(now, ms));
-                yes_in_the_end = at_deadline == AtDeadline::Accept;
+                // Without a fence nobody's silence is a yes.
+                let is_fenced = matches!(
+                    settings.sandbox,
+                    Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. }
+                );
+                yes_in_the_end = at_deadline == AtDeadline::Accept && is_fenced;
                 (admission(&act, &ruling, &body, expires_at), Some(ruling))
             }
         };
@@ -180,7 +185,11 @@ fn admission(
 
 /// May this be?
 fn question(act: &Act, ruling: &Ruling, body: &ItemBody) -> Ask {
-    let reason = Some(act.why.as_ref().unwrap_or(&ruling.reason).clone());
+    // What the agent says of it comes after what is so.
+    let reason = Some(match &act.why {
+        Some(why) => format!("{} The agent says: {why}", ruling.reason),
+        None => ruling.reason.clone(),
+    });
     match (&act.kind, body) {
         (ActKind::Command { script, beyond, .. }, ItemBody::Command(it)) => {
             Ask::Command(AskCommand {

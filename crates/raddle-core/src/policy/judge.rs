@@ -89,6 +89,10 @@ impl Policy {
         if let Some(rule) = self.permission(act, is_open, |_| false) {
             return by_rule(rule, Verdict::Allow, "A rule allows it beyond the sandbox.");
         }
+        if self.pins.always_fenced() {
+            let why = "It goes beyond the sandbox, and the operator allows nothing beyond it.";
+            return said(Verdict::Deny, why, MANAGED);
+        }
         let ask = said(Verdict::Ask, "It goes beyond the sandbox.", SANDBOX);
         asked(ask, settings, "sandbox_approval")
     }

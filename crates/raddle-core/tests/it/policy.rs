@@ -213,13 +213,16 @@ fn what_the_operator_holds_fast_stays() {
         (ruling.verdict, ruling.rule.as_str()),
         (Verdict::Deny, "managed")
     );
-    // The user's rule does not lead out of a sandbox that the operator wants.
+    // Neither a rule of the user's nor a yes leads out of a sandbox that the operator wants.
     let beyond = policy.judge(
         &act("run beyond make x"),
         &settings("on-request"),
         &BTreeSet::new(),
     );
-    assert_eq!(beyond.verdict, Verdict::Ask);
+    assert_eq!(
+        (beyond.verdict, beyond.rule.as_str()),
+        (Verdict::Deny, "managed")
+    );
     assert_eq!(policy.unattended(), Unattended::Deny { after_ms: 5 });
 }
 

@@ -175,7 +175,7 @@ pub(crate) fn meant(settings: &Settings, wish: Wish) -> (ItemBody, Meant) {
     let script = wish.script();
     let act = Act {
         digest: wish.digest(settings),
-        why: wish.why.clone(),
+        why: wish.why.as_deref().map(crate::shell::shown),
         kind: ActKind::Command {
             script,
             cwd: wish.cwd.display().to_string(),

@@ -105,11 +105,11 @@ impl Planned {
     }
 
     fn change(&self, file: &PlannedFile) -> Option<FileChange> {
-        let path = said(&file.spot.shown);
+        let path = said(file.spot.name());
         let (kind, diff) = match (&file.base, &file.now, file.moved_to) {
             (Some(base), None, Some(to)) => {
                 let to = &self.files[to];
-                let moved_to = Some(said(&to.spot.shown));
+                let moved_to = Some(said(to.spot.name()));
                 let diff = between(base, to.now.as_ref()?);
                 (ChangeKind::Update { moved_to }, diff)
             }
@@ -125,9 +125,15 @@ impl Planned {
         Some(FileChange { path, kind, diff })
     }
 
-    /// Every file that would be made, changed, moved or removed.
+    /// Every file that would be made, changed, moved or removed, by all its names: what is said of one of them
+    /// is said of the file.
     pub fn paths(&self) -> Vec<String> {
-        self.files.iter().map(|it| said(&it.spot.shown)).collect()
+        let mut paths = Vec::new();
+        for Spot { plain, shown, .. } in self.files.iter().map(|it| &it.spot) {
+            paths.push(said(shown));
+            paths.extend((plain != shown).then(|| said(plain)));
+        }
+        paths
     }
 
     /// Whether one of them is outside what may be written.

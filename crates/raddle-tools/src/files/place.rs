@@ -79,6 +79,14 @@ impl Spot {
     pub fn exists(&self) -> bool {
         self.kind != Kind::Missing
     }
+
+    /// How people are told of it. What is beyond is named by where it is: whoever is asked about it must see that.
+    pub(crate) fn name(&self) -> &Path {
+        match self.place {
+            Place::Beyond => &self.plain,
+            Place::Inside | Place::Protected => &self.shown,
+        }
+    }
 }
 
 impl Roots {

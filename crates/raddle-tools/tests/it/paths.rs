@@ -290,8 +290,32 @@ fn paths_are_shown_as_people_know_them() {
         };
         let planned = write.plan(&roots).expect("a plan");
         let expected = top.join(expected).display().to_string();
-        assert_eq!(planned.paths(), [expected], "{cwd}: {path}");
+        assert_eq!(planned.changes()[0].path, expected, "{cwd}: {path}");
+        // Rules are about every name of it.
+        let plain = Path::new(&expected).canonicalize().expect("a file");
+        let paths = planned.paths();
+        assert!(paths.contains(&expected), "{paths:?}");
+        assert!(paths.contains(&plain.display().to_string()), "{paths:?}");
     }
+}
+
+/// Who is asked about a file beyond the roots sees where it is, whatever folder a call begins in.
+#[test]
+fn what_is_beyond_is_shown_where_it_is() {
+    let world = world();
+    let top = world.folder.path().canonicalize().expect("a folder");
+    symlink("../work-2", world.work.join("docs")).expect("a link");
+    let policy = Policy::Fenced(Rules::workspace_write(vec![world.work.clone()]));
+    let roots = Roots::new(&world.work.join("docs"), &policy).expect("roots");
+    let write = WriteFile {
+        path: "new.txt".to_owned(),
+        content: "new\n".to_owned(),
+    };
+    let planned = write.plan(&roots).expect("a plan");
+    let there = top.join("work-2/new.txt").display().to_string();
+    assert!(planned.is_beyond());
+    assert_eq!(planned.changes()[0].path, there);
+    assert!(planned.paths().contains(&there), "{:?}", planned.paths());
 }
 
 /// Names that a model might put together, good and bad.

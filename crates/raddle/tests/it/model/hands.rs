@@ -120,7 +120,10 @@ fn what_goes_beyond_is_asked_about_in_the_order_that_clients_know() {
             .iter()
             .find(|it| it["method"] == methods[at])
             .expect("a question");
-        assert_eq!(question["params"]["reason"], "May I?");
+        assert_eq!(
+            question["params"]["reason"],
+            "It goes beyond the sandbox. The agent says: May I?"
+        );
         assert_eq!(completed(&heard, "commandExecution")["status"], status);
     }
 }
