@@ -32,13 +32,20 @@ fuzz_target!(|input: &[u8]| {
     for command in script.commands.iter().filter(|_| !is_cut) {
         assert!(both.commands.contains(command), "{command:?} is hidden");
     }
-    for approval in [ApprovalPolicy::Untrusted, ApprovalPolicy::OnRequest, ApprovalPolicy::Never] {
+    for approval in [
+        ApprovalPolicy::Untrusted,
+        ApprovalPolicy::OnRequest,
+        ApprovalPolicy::Never,
+    ] {
         let settings = Settings {
             approval,
             ..Settings::default()
         };
         let (less, more) = (judged(&script, &settings), judged(&both, &settings));
-        assert!(more >= less || is_cut && more >= Verdict::Ask, "more is judged more loosely");
+        assert!(
+            more >= less || is_cut && more >= Verdict::Ask,
+            "more is judged more loosely"
+        );
     }
 });
 
