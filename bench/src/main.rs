@@ -5,8 +5,8 @@
 //! the share of the processors that went to other programs meanwhile: above a tenth of them, do
 //! not trust the figures and measure again.
 //!
-//! Usage: `speed RADDLE`, with `floor` beside this program. `cargo xtask prove speed` builds and
-//! runs both.
+//! Usage: `speed RADDLE`, with `floor` beside this program, or `speed RADDLE wires` for what a model's words cost
+//! on their way. `cargo xtask prove speed` and `cargo xtask prove wires` build and run them.
 
 #![expect(
     clippy::print_stdout,
@@ -17,6 +17,7 @@ mod noise;
 mod pipe;
 mod server;
 mod socket;
+mod wires;
 
 use std::fs;
 use std::path::PathBuf;
@@ -59,7 +60,13 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let raddle = std::env::args_os().nth(1).map(PathBuf::from);
-    let raddle = Program::Raddle(raddle.context("say where the binary is: `speed RADDLE`")?);
+    let raddle = raddle.context("say where the binary is: `speed RADDLE`")?;
+    if std::env::args_os().nth(2).is_some_and(|it| it == "wires") {
+        let missed = wires::run(&raddle)?;
+        ensure!(missed.is_empty(), "missed: {}", missed.join("; "));
+        return Ok(());
+    }
+    let raddle = Program::Raddle(raddle);
     let floor = Program::Floor(std::env::current_exe()?.with_file_name("floor"));
 
     let mut missed = Vec::new();

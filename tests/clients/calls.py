@@ -36,11 +36,14 @@ def require_calls(record, needed, spared=(), cut_after=None):
     return calls, before
 
 
-def require_answered(record, spared=()):
-    """Each request was answered once: with a result, or with -32601 if the client can spare it."""
+def require_answered(record, spared=(), refused=()):
+    """Each request was answered once: with a result, or with -32601 if the client can spare it.
+
+    `refused`: the words of an error that was meant to be.
+    """
     for call in record.calls():
         require_equal(f"how many answers {call.method} got", len(call.answers), 1)
-        if call.error_code is not None:
+        if call.error_code is not None and call.answers[0]["error"]["message"] not in refused:
             require(call.method in spared, f"{call.method} was answered with {call.answers[0]}")
             require_equal(f"the error of {call.method}", call.error_code, METHOD_NOT_FOUND)
     require_equal("what is no message", record.oddities, [])

@@ -18,6 +18,14 @@ def over_stdio(bench):
         require(f"{method}\n{{" in out, f"no answer to {method} was printed")
 
 
+def coming_back(bench):
+    program = _EXAMPLES / "rejoin.py"
+    code, out, _ = run_client(bench, [sys.executable, program, bench.raddle], bench.environment())
+    require_equal("the exit code", code, 0)
+    require("the turn was interrupted" in out, "the turn was not cut off")
+    require("letters, as the server has them" in out, "something was missed")
+
+
 def over_a_websocket(bench):
     token = bench.folder / "token"
     token.write_text(secrets.token_hex(32))
@@ -47,5 +55,6 @@ def _websocket(bench, *words):
 
 CHECKS = {
     "example-stdio": over_stdio,
+    "example-rejoin": coming_back,
     "example-websocket": over_a_websocket,
 }

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -39,6 +40,13 @@ def wait_until(found, deadline_s=DEADLINE_S):
         time.sleep(0.02)
 
 
+def free_port():
+    """For servers that must be told one."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class Parts:
     """The real clients, as `cargo xtask parts` lays them out."""
 
@@ -49,6 +57,8 @@ class Parts:
         self.node = self._one("node-24.19.0/bin/node")
         self.acpx = self._one("acpx-0.19.1/node_modules/.bin/acpx")
         self.llama_python = self._one("llama-2026.10.11549/bin/python")
+        self.vendors_python = self._one("vendors-2026.11/bin/python")
+        self.aimock = self._one("aimock-1.43.0/node_modules/.bin/llmock")
         self.prometheus_python = self._one("prometheus-client-0.26.0/bin/python")
         self.codex_acp = self._one("acpx-0.19.1/node_modules/.bin/codex-acp")
 
@@ -79,6 +89,8 @@ class Bench:
         self.server_folder = self._made("server-folder")
         #: Who runs the server.
         self.server_user = os.geteuid()
+        #: Whether it looks at a terminal, as the check then depends on when that draws and listens.
+        self.on_screen = False
         self._endings = []
         self._evidence = []
 
@@ -166,13 +178,13 @@ class Bench:
 class Server:
     """`raddle app-server` on a socket."""
 
-    def __init__(self, bench, *arguments):
+    def __init__(self, bench, *arguments, **environment):
         self._log = bench.folder / "server.stderr"
         bench.evidence("the server's stderr", lambda: self.stderr().splitlines()[-40:])
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
                 [bench.raddle, "app-server", *arguments],
-                env=bench.environment(),
+                env=bench.environment(**environment),
                 cwd=bench.server_folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -227,7 +239,7 @@ def require_no_panic(stderr):
     require("panicked" not in stderr, "the server panicked")
 
 
-def run_client(bench, command, environment):
+def run_client(bench, command, environment, deadline_s=DEADLINE_S):
     """Runs a client that ends by itself; gives its exit code, stdout and stderr."""
     process = subprocess.Popen(
         [str(word) for word in command],
@@ -241,13 +253,13 @@ def run_client(bench, command, environment):
         start_new_session=True,
     )
     try:
-        out, err = process.communicate(timeout=DEADLINE_S)
+        out, err = process.communicate(timeout=deadline_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
         bench.evidence("the client's stdout", out.splitlines)
         bench.evidence("the client's stderr", err.splitlines)
-        raise Failure(f"the client did not end within {DEADLINE_S} s") from None
+        raise Failure(f"the client did not end within {deadline_s} s") from None
     bench.evidence("the client's stdout", out.splitlines)
     bench.evidence("the client's stderr", err.splitlines)
     return process.returncode, out, err

@@ -1,12 +1,12 @@
 """A model behind TLS, with certificates of a CA that was made for the check."""
 
-import json
 import socket
 import ssl
 import subprocess
 
-from harness import DEADLINE_S, Failure, require, require_equal, require_no_panic
+from harness import DEADLINE_S, require, require_equal
 from model_script import ANSWER, PROVIDER, ModelScript
+from stdio_client import StdioClient
 
 _KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 _PROMPT = "what makes cloth?"
@@ -102,73 +102,12 @@ class Authority:
         require_equal(f"how openssl {words[0]} ended: {done.stderr}", done.returncode, 0)
 
 
-class Turn:
-    """One turn, as the client on stdio heard of it."""
-
-    def __init__(self):
-        self.text = None
-        self.error = None
-        self.retries = 0
-
-    def hear(self, message):
-        """Gives whether it has ended."""
-        params = message.get("params", {})
-        match message.get("method"):
-            case "item/completed" if params["item"]["type"] == "agentMessage":
-                self.text = params["item"]["text"]
-            case "error" if params["willRetry"]:
-                self.retries += 1
-            case "turn/completed":
-                self.error = params["turn"]["error"]
-                return True
-        return False
-
-
 def _turn(bench, settings, roots):
     """A turn with a server of its own, which trusts these roots."""
-    overrides = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
-    log = bench.folder / "stdio.stderr"
-    bench.evidence("the server's stderr", lambda: log.read_text().splitlines()[-20:])
-    with open(log, "wb") as stderr:
-        server = subprocess.Popen(
-            [bench.raddle, "app-server", *overrides],
-            env=bench.environment(SSL_CERT_FILE=str(roots)),
-            cwd=bench.server_folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-        )
-    with server:
-        try:
-            turn = _ask(server)
-        finally:
-            # It ends by itself when nobody talks to it.
-            server.stdin.close()
-        require_equal("the server's exit code", server.wait(timeout=DEADLINE_S), 0)
-    require_no_panic(log.read_text())
+    client = StdioClient(bench, settings, SSL_CERT_FILE=str(roots))
+    turn = client.turn(_PROMPT)
+    client.leave()
     return turn
-
-
-def _ask(server):
-    def send(number, method, params):
-        request = {"id": number, "method": method, "params": params}
-        server.stdin.write(json.dumps(request) + "\n")
-        server.stdin.flush()
-
-    send(1, "initialize", {"clientInfo": {"name": "check", "version": "1"}})
-    send(2, "thread/start", {})
-    turn = Turn()
-    # The limits of the model's provider end every turn.
-    for line in server.stdout:
-        message = json.loads(line)
-        if message.get("id") == 2:
-            thread = message["result"]["thread"]["id"]
-            said = [{"type": "text", "text": _PROMPT}]
-            send(3, "turn/start", {"threadId": thread, "input": said})
-        if turn.hear(message):
-            return turn
-    raise Failure("the server ended before the turn did")
 
 
 CHECKS = {

@@ -87,9 +87,19 @@ def python_low_level_of_nobody(bench):
     _python_low_level(bench, has_rights=False)
 
 
-def _python_low_level(bench, has_rights=True):
+def python_on_chat(bench):
+    """The same, and the engine is spoken to on its Chat Completions wire."""
+    _python_low_level(bench, wire="chat")
+
+
+def python_on_messages(bench):
+    """The same on its Messages wire."""
+    _python_low_level(bench, wire="messages")
+
+
+def _python_low_level(bench, has_rights=True, wire="responses"):
     """The low-level client is asked, and says yes."""
-    model = LlamaModel(bench)
+    model = LlamaModel(bench, wire)
     if not has_rights:
         bench.have_no_rights()
     stand_in = StandIn(bench.folder, bench.raddle)
@@ -119,13 +129,10 @@ def _require_agreed(bench, file, model, record):
     (item,) = (it["params"]["item"] for it in told if it["params"]["item"]["type"] == "fileChange")
     change = {"path": str(file), "kind": {"type": "add"}, "diff": CONTENT}
     require_equal("the item", [item["status"], item["changes"]], ["completed", [change]])
-    said = [it for it in model.asked[-1]["input"] if it["type"] != "message"]
-    call, output = said
-    arguments = {"path": FILE, "content": CONTENT}
-    called = [call["name"], json.loads(call["arguments"])]
-    require_equal("what the model called", called, ["write_file", arguments])
-    require_equal("whose output it was given", output["call_id"], call["call_id"])
-    require(str(file) in output["output"], f"the model was told {output['output']!r}")
+    tool, arguments, output = model.told()
+    called = ["write_file", {"path": FILE, "content": CONTENT}]
+    require_equal("what the model called", [tool, arguments], called)
+    require(str(file) in output, f"the model was told {output!r}")
 
 
 def _overrides(model):
@@ -138,4 +145,6 @@ CHECKS = {
     "llama-python-sdk": python_sdk,
     "llama-python-asked": python_low_level,
     "llama-python-nobody": python_low_level_of_nobody,
+    "llama-chat": python_on_chat,
+    "llama-messages": python_on_messages,
 }

@@ -2,14 +2,13 @@
 
 import json
 import re
-import socket
 import subprocess
 import threading
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from harness import DEADLINE_S, require, run_client, wait_until
+from harness import DEADLINE_S, free_port, require, run_client, wait_until
 
 #: What the model says to everything, once it has written this file if it can.
 ANSWER = "All checks passed and the change is ready."
@@ -22,9 +21,13 @@ _FOLDER = Path(__file__).with_name("llama")
 
 
 class LlamaModel:
-    """A process of its own, with a model that is made for it. What it is asked is kept on the way."""
+    """A process of its own, with a model that is made for it. What it is asked is kept on the way.
 
-    def __init__(self, bench):
+    `wire`: how it is spoken to, as the configuration has it.
+    """
+
+    def __init__(self, bench, wire="responses"):
+        self._wire = wire
         file = bench.folder / "bigram.gguf"
         python = bench.parts.llama_python
         make = [python, "-B", _FOLDER / "make_model.py", file, _FOLDER / "template.jinja"]
@@ -34,7 +37,7 @@ class LlamaModel:
         bench.evidence("llama.cpp's log", lambda: self._log.read_text().splitlines()[-20:])
         with open(self._log, "wb") as log:
             self._process = subprocess.Popen(
-                [python, "-B", _FOLDER / "serve.py", file, str(_free_port())],
+                [python, "-B", _FOLDER / "serve.py", file, str(free_port())],
                 env=bench.environment(),
                 cwd=bench.server_folder,
                 stdin=subprocess.DEVNULL,
@@ -45,9 +48,9 @@ class LlamaModel:
         bench.afterwards(self._end)
         found = re.fullmatch(r"(http://\S+)\n", self._process.stdout.readline())
         require(found, "llama.cpp did not say where it listens")
-        self._address = found.group(1)
+        self.address = found.group(1)
         self.asked = []
-        self._keeper = ThreadingHTTPServer(("127.0.0.1", 0), _keeper(self._address, self.asked))
+        self._keeper = ThreadingHTTPServer(("127.0.0.1", 0), _keeper(self.address, self.asked))
         # Closing waits for this poll.
         serve = {"poll_interval": 0.02}
         threading.Thread(target=self._keeper.serve_forever, kwargs=serve, daemon=True).start()
@@ -61,7 +64,12 @@ class LlamaModel:
             "model": f'"{MODEL}"',
             "model_provider": '"llama"',
             "model_providers.llama.base_url": f'"http://127.0.0.1:{self._keeper.server_port}/v1"',
+            "model_providers.llama.wire_api": f'"{self._wire}"',
         }
+
+    def told(self):
+        """Of the one call in the last thing it was asked: its tool, its arguments, and what came of it."""
+        return _TOLD[self._wire](self.asked[-1])
 
     def configure(self, bench):
         """Writes the settings into the server's home."""
@@ -70,7 +78,7 @@ class LlamaModel:
 
     def generated(self):
         """How many tokens it has made, by its own count."""
-        with urllib.request.urlopen(f"{self._address}/metrics", timeout=DEADLINE_S) as answer:
+        with urllib.request.urlopen(f"{self.address}/metrics", timeout=DEADLINE_S) as answer:
             page = answer.read().decode()
         found = re.search(r"^llamacpp:tokens_predicted_total (\d+)", page, re.MULTILINE)
         require(found, f"llama.cpp counts no tokens: {page}")
@@ -84,6 +92,36 @@ class LlamaModel:
         self._process.kill()
         self._process.wait()
         self._process.stdout.close()
+
+
+def _told_on_responses(asked):
+    call, output = (it for it in asked["input"] if it["type"] != "message")
+    require(output["call_id"] == call["call_id"], f"the output is of another call: {output}")
+    return call["name"], json.loads(call["arguments"]), output["output"]
+
+
+def _told_on_chat(asked):
+    (calls,) = (it["tool_calls"] for it in asked["messages"] if it.get("tool_calls"))
+    (output,) = (it for it in asked["messages"] if it["role"] == "tool")
+    (call,) = calls
+    require(output["tool_call_id"] == call["id"], f"the output is of another call: {output}")
+    function = call["function"]
+    return function["name"], json.loads(function["arguments"]), output["content"]
+
+
+def _told_on_messages(asked):
+    blocks = [block for message in asked["messages"] for block in message["content"]]
+    (call,) = (it for it in blocks if it["type"] == "tool_use")
+    (output,) = (it for it in blocks if it["type"] == "tool_result")
+    require(output["tool_use_id"] == call["id"], f"the output is of another call: {output}")
+    return call["name"], call["input"], "".join(it["text"] for it in output["content"])
+
+
+_TOLD = {
+    "responses": _told_on_responses,
+    "chat": _told_on_chat,
+    "messages": _told_on_messages,
+}
 
 
 def _keeper(address, asked):
@@ -108,10 +146,3 @@ def _keeper(address, asked):
             """Nothing: llama.cpp has a log."""
 
     return Handler
-
-
-def _free_port():
-    # llama.cpp must be told one.
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -13,7 +13,8 @@ MODEL = "mock"
 class MockModel:
     """A process of the program under test. `answers`: a text in what was said, steps, how often.
 
-    The first answer whose text was said is given, if need be only so often. Steps are those of
+    The first answer whose text was said is given, if need be only so often; those without a text, which is
+    None, in turn. Steps are those of
     `docs/mock.md`.
     """
 
@@ -37,7 +38,14 @@ class MockModel:
         bench.afterwards(self._end)
         found = re.fullmatch(r"(http://\S+)/v1\n", self._process.stdout.readline())
         require(found, "the mock did not say where it listens")
-        self._address = found.group(1)
+        self.address = found.group(1)
+
+    @property
+    def port(self):
+        return int(self.address.rsplit(":", 1)[1])
+
+    def stderr(self):
+        return self._stderr.read_text()
 
     @property
     def settings(self):
@@ -45,7 +53,7 @@ class MockModel:
         return {
             "model": f'"{MODEL}"',
             "model_provider": f'"{MODEL}"',
-            f"model_providers.{MODEL}.base_url": f'"{self._address}/v1"',
+            f"model_providers.{MODEL}.base_url": f'"{self.address}/v1"',
         }
 
     def configure(self, bench, **more):
@@ -60,7 +68,7 @@ class MockModel:
 
     def bodies(self):
         """All that it was sent in each call."""
-        return [it["body"] for it in self._state()["requests"]]
+        return [it["body"] for it in self.state()["requests"]]
 
     def efforts(self):
         """How long it was told to think in each call. Titles are left out."""
@@ -77,23 +85,23 @@ class MockModel:
         return [it["output"] for it in last if it["type"].endswith("_call_output")]
 
     def wait_until_held(self):
-        require(wait_until(lambda: self._state()["held"] == 1), "no answer is held")
+        require(wait_until(lambda: self.state()["held"] == 1), "no answer is held")
 
     def wait_until_left(self):
         """Waits until nobody waits for the answer that is held."""
-        require(wait_until(lambda: self._state()["held"] == 0), "the answer is still waited for")
+        require(wait_until(lambda: self.state()["held"] == 0), "the answer is still waited for")
 
     @property
     def release_address(self):
-        return f"{self._address}/release"
+        return f"{self.address}/release"
 
     def release(self):
         request = urllib.request.Request(self.release_address, method="POST", data=b"")
         with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
             require_equal("the mock's answer", answer.status, 200)
 
-    def _state(self):
-        with urllib.request.urlopen(f"{self._address}/requests", timeout=DEADLINE_S) as answer:
+    def state(self):
+        with urllib.request.urlopen(f"{self.address}/requests", timeout=DEADLINE_S) as answer:
             return json.load(answer)
 
     def _end(self):
@@ -143,7 +151,8 @@ def title(text):
 def _answer(said, steps, times=None):
     tables = ", ".join(f"{{ {step} }}" for step in steps)
     often = f"times = {times}\n" if times else ""
-    return f"[[answer]]\nmatch = {json.dumps(said)}\n{often}steps = [{tables}]\n"
+    match = "" if said is None else f"match = {json.dumps(said)}\n"
+    return f"[[answer]]\n{match}{often}steps = [{tables}]\n"
 
 
 def _inline(value):
@@ -164,10 +173,17 @@ def _wants_an_object(body):
 def _conversation(body):
     """What was said. What the server itself tells the model, once, is checked and left out."""
     said = [
-        (item.get("role"), "".join(part.get("text", "") for part in item.get("content", [])))
+        (item.get("role"), _text(item.get("content", [])))
         for item in body.get("input", [])
     ]
     (role, told), *rest = said
     require_equal("who tells the model where it works", role, "user")
     require(told.startswith("# Where you work\n"), f"the model was told {told!r}")
     return rest
+
+
+def _text(content):
+    """What the model said is a text, what it was told has parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in content)

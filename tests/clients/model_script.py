@@ -111,7 +111,7 @@ class ModelScript:
 def _conversation(request):
     """What was said. What the server itself tells the model, once, is checked and left out."""
     said = [
-        (item.get("role"), "".join(part.get("text", "") for part in item.get("content", [])))
+        (item.get("role"), _text(item.get("content", [])))
         for item in request.get("input", [])
     ]
     told, rest = said[:1], said[1:]
@@ -164,3 +164,10 @@ _EVENTS = [
     },
     {"type": "response.completed", "response": {"id": "response-1", "usage": _USAGE}},
 ]
+
+
+def _text(content):
+    """What the model said is a text, what it was told has parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text", "") for part in content)

@@ -220,7 +220,7 @@ def tools(bench):
     require_equal("how often the tool was offered", names.count("loom__look"), 1)
     require_equal("the tools later", second["tools"], first["tools"])
     require_equal("the beginning", second["input"][: len(first["input"])], first["input"])
-    look = {"type": "input_image", "image_url": seen["url"]}
+    look = {"type": "input_image", "image_url": seen["url"], "detail": "auto"}
     require_equal("what the model saw", first["input"][-1]["content"][1:], [look, look])
     given = [{"type": "input_text", "text": "it is torn"}, look]
     require_equal("what it was given", second["input"][-1]["output"], given)

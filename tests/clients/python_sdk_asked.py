@@ -14,6 +14,7 @@ _PROGRAM = Path(__file__).with_name("python_sdk_asked_program.py")
 _COMMAND = "item/commandExecution/requestApproval"
 _PATCH = "item/fileChange/requestApproval"
 _QUESTION = "item/tool/requestUserInput"
+_RIGHTS = "item/permissions/requestApproval"
 
 _ACCEPT, _SESSION = {"decision": "accept"}, {"decision": "acceptForSession"}
 _DECLINE, _CANCEL = {"decision": "decline"}, {"decision": "cancel"}
@@ -72,7 +73,7 @@ def commands(bench):
     cancelled = [*refused[:3], "interrupted"]
     require_equal("the commands", ends, [woven, woven, woven, refused, cancelled])
     begun = "item/started commandExecution"
-    asked = [*_BEGIN, "thread/status/changed waitingOnApproval", begun, _USAGE, _COMMAND, *_GOES_ON]
+    asked = [*_BEGIN, "thread/status/changed waitingOnApproval", begun, _COMMAND, _USAGE, *_GOES_ON]
     ended = "item/completed commandExecution"
     ran = ["item/commandExecution/outputDelta", ended, *_ANSWERED]
     _require_order(record, seen, [
@@ -118,8 +119,13 @@ def rule(bench):
 
 
 def patches_of_files(bench):
-    """Changes of files where nothing may be written: each of the answers."""
-    turns = [("spin", [_ACCEPT]), ("dye", [_DECLINE]), ("dye", [_SESSION]), ("tear", [_CANCEL])]
+    """Changes of files where nothing may be written: each of the answers, and after one of them no more questions
+    about that file.
+    """
+    turns = [
+        *(("spin", [_ACCEPT]), ("dye", [_DECLINE]), ("tear", [_CANCEL])),
+        *(("dye", [_SESSION]), ("tear", [])),
+    ]
     model = MockModel(bench, [
         ("spin", [patches(_patch("Add File: yarn.txt", "+flax", "+wool"))]),
         ("dye", [patches(_patch("Update File: yarn.txt", "@@", " flax", "-wool", "+silk"))]),
@@ -131,29 +137,31 @@ def patches_of_files(bench):
     _require_asked(turns, seen, _PATCH)
     file = str(bench.workspace / "yarn.txt")
     added = {"path": file, "kind": {"type": "add"}, "diff": "flax\nwool\n"}
-    for turn in seen["turns"]:
+    for turn in seen["turns"][:-1]:
         ((_, params),) = turn["asked"]
         require_equal("what it is about", params["itemId"], turn["items"][1]["id"])
         require_equal("the files", [it["path"] for it in turn["items"][1]["changes"]], [file])
     require_equal("the first change", seen["turns"][0]["items"][1]["changes"], [added])
     kinds = [turn["items"][1]["changes"][0]["kind"]["type"] for turn in seen["turns"]]
-    require_equal("the kinds", kinds, ["add", "update", "update", "delete"])
+    require_equal("the kinds", kinds, ["add", "update", "delete", "update", "delete"])
     made, refused = ["completed", "completed"], ["declined", "completed"]
     cancelled = ["declined", "interrupted"]
     ends = [_end(turn) for turn in seen["turns"]]
-    require_equal("the changes", ends, [made, refused, made, cancelled])
+    require_equal("the changes", ends, [made, refused, cancelled, made, made])
     asked = [
         *(*_BEGIN, "item/started fileChange", "thread/status/changed waitingOnApproval"),
-        *(_USAGE, _PATCH, *_GOES_ON, "item/completed fileChange"),
+        *(_PATCH, _USAGE, *_GOES_ON, "item/completed fileChange"),
     ]
     _require_order(record, seen, [
         *(*asked, "turn/diff/updated", *_ANSWERED),
         *(*asked, *_ANSWERED),
-        *(*asked, "turn/diff/updated", *_ANSWERED),
         *(*asked, *_CANCELLED),
+        *(*asked, "turn/diff/updated", *_ANSWERED),
+        *(*_BEGIN, "item/started fileChange", _USAGE, "item/completed fileChange"),
+        *("turn/diff/updated", *_ANSWERED),
     ])
-    require_equal("the file", (bench.workspace / "yarn.txt").read_text(), "flax\nsilk\n")
-    _require_given(model, ["A ", "declined", "M "])
+    require_equal("the files", list(bench.workspace.iterdir()), [])
+    _require_given(model, ["A ", "declined", "declined", "M ", "D "])
 
 
 def _patch(*lines):
@@ -211,8 +219,42 @@ def question(bench):
     ended = [turn["status"], turn["items"][-1]["text"]]
     require_equal("how it ended", ended, ["completed", "blue it is"])
     waits = "thread/status/changed waitingOnUserInput"
-    _require_order(record, seen, [*_BEGIN, waits, _USAGE, _QUESTION, *_GOES_ON, *_ANSWERED])
+    _require_order(record, seen, [*_BEGIN, waits, _QUESTION, _USAGE, *_GOES_ON, *_ANSWERED])
     _require_given(model, ["blue"])
+
+
+def rights(bench):
+    """Rights beyond a sandbox in which nothing may be written: for one turn, and then not granted."""
+    yard = (bench.folder / "yard").resolve()
+    yard.mkdir()
+    wanted = {"write": [str(yard)]}
+    granted = {"permissions": {"fileSystem": wanted}, "scope": "turn"}
+    turns = [("dry", [granted]), ("bleach", [{"permissions": {}}])]
+    asks = {"reason": "to hang it up", "permissions": {"file_system": wanted}}
+    model = MockModel(bench, [
+        *((said, [calls("request_permissions", asks)]) for said, _ in turns),
+        ('"scope":"turn"', [calls("exec_command", {"cmd": f"echo dried | tee {yard}/cloth.txt"})]),
+        ("dried", says("it is dry")),
+        ("granted none", says("as you like")),
+    ])
+    record, seen = _drive(bench, model, {"sandbox": "read-only"}, turns)
+    _require_asked(turns, seen, _RIGHTS)
+    for turn in seen["turns"]:
+        ((_, params),) = turn["asked"]
+        require_equal("the rights", params["permissions"]["fileSystem"]["write"], wanted["write"])
+        asked = [params["cwd"], params["reason"]]
+        require_equal("what for", asked, [str(bench.workspace), "to hang it up"])
+    asked = [
+        *(*_BEGIN, "item/started dynamicToolCall", "thread/status/changed waitingOnApproval"),
+        *(_RIGHTS, _USAGE, *_GOES_ON, "item/completed dynamicToolCall"),
+    ]
+    ran = ["item/commandExecution/outputDelta", "item/completed commandExecution"]
+    _require_order(record, seen, [
+        *(*asked, "item/started commandExecution", _USAGE, *ran, *_ANSWERED),
+        *(*asked, *_ANSWERED),
+    ])
+    require_equal("the cloth", (yard / "cloth.txt").read_text(), "dried\n")
+    _require_given(model, ['"scope":"turn"', "dried", "granted none"])
 
 
 def _require_asked(turns, seen, method):
@@ -262,4 +304,5 @@ CHECKS = {
     "python-sdk-patches": patches_of_files,
     "python-sdk-inside": inside,
     "python-sdk-question": question,
+    "python-sdk-rights": rights,
 }

@@ -224,6 +224,9 @@ class Relay:
         self._sockets = []
         self._connections = 0
         self._closed = False
+        #: What the server said since it was held back, and to whom; nothing while all of it goes on.
+        self._held = None
+        self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
     @classmethod
@@ -254,6 +257,18 @@ class Relay:
         relay = cls(record, connect, listener)
         relay.address = str(own_path)
         return relay
+
+    def hold(self):
+        """From now on the client hears nothing; it is recorded all the same."""
+        with self._lock:
+            self._held = []
+
+    def let_go(self):
+        """The client hears what was held back, and whatever comes."""
+        with self._lock:
+            for sink, chunk in self._held:
+                sink.sendall(chunk)
+            self._held = None
 
     def close(self):
         self._closed = True
@@ -290,10 +305,20 @@ class Relay:
                     if b"\r\n\r\n" not in head:
                         continue
                     chunk, head = self._with_host(bytes(head)), None
-                sink.sendall(chunk)
+                self._send(sink, chunk, sender)
             sink.shutdown(socket.SHUT_WR)
         except OSError:
             _end(sink)
+
+    def _send(self, sink, chunk, sender):
+        if sender == CLIENT:
+            sink.sendall(chunk)
+            return
+        with self._lock:
+            if self._held is None:
+                sink.sendall(chunk)
+            else:
+                self._held.append((sink, chunk))
 
     def _with_host(self, head):
         own, server = self._host

@@ -26,6 +26,7 @@ class Terminal:
         variables = [f"{name}={value}" for name, value in environment.items()]
         self._exit_code_file = bench.folder / f"{name}.exit-code"
         self._last = ""
+        bench.on_screen = True
         bench.evidence(f"the last screen of {name}", lambda: filter(None, self._last.splitlines()))
         bench.afterwards(self._close)
         self._run(

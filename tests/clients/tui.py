@@ -3,6 +3,7 @@
 import secrets
 
 from calls import require_calls, require_in_order, require_threads
+from daemon import Daemon
 from harness import Server, require, require_equal, wait_until
 from model_script import ANSWER, MODEL, ModelScript
 from recorder import CLIENT, SERVER
@@ -70,6 +71,18 @@ def over_a_unix_socket(bench):
 def over_the_control_socket(bench):
     """Where the client looks for a server if it is not told a path."""
     _over_the_control_socket(bench, lambda: start_tui(bench, "unix://"))
+
+
+def with_a_daemon(bench):
+    """It was started in the background where the client looks, and is there after it."""
+    script = _script(bench)
+    socket = bench.client_home / "app-server-control" / "app-server-control.sock"
+    daemon = Daemon(bench, "--listen", f"unix://{socket}")
+    _says(start_tui(bench, "unix://"), lambda: len(script.asked()) == 2)
+    _asked(script)
+    daemon.require_running()
+    daemon.stop()
+    require(not socket.exists(), "the socket file was left behind")
 
 
 def without_arguments(bench):
@@ -227,6 +240,7 @@ CHECKS = {
     "tui-no-relay": without_a_relay,
     "tui-unix": over_a_unix_socket,
     "tui-control-socket": over_the_control_socket,
+    "tui-daemon": with_a_daemon,
     "tui-no-arguments": without_arguments,
     "tui-trust": trusting_a_folder,
     "tui-wrong-token": a_wrong_token_is_refused,

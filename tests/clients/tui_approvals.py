@@ -24,6 +24,14 @@ _CHANGE = """*** Begin Patch
 +silk
 *** End Patch
 """
+_CHANGE_AGAIN = """*** Begin Patch
+*** Update File: yarn.txt
+@@
+-flax
++hemp
+ silk
+*** End Patch
+"""
 _BEGIN = [
     *("answer to turn/start", "thread/status/changed active", "turn/started inProgress"),
     *("item/started userMessage", "item/completed userMessage"),
@@ -31,13 +39,13 @@ _BEGIN = [
 _GOES_ON = ["serverRequest/resolved", "thread/status/changed active"]
 _ASKED = [
     *("thread/status/changed waitingOnApproval", "item/started commandExecution"),
-    *("thread/tokenUsage/updated", _COMMAND, *_GOES_ON),
+    *(_COMMAND, "thread/tokenUsage/updated", *_GOES_ON),
 ]
 _PATCH_ASKED = "Would you like to make the following edits?"
 _PATCH = "item/fileChange/requestApproval"
 _PATCH_TOLD = [
     *("item/started fileChange", "thread/status/changed waitingOnApproval"),
-    *("thread/tokenUsage/updated", _PATCH),
+    *(_PATCH, "thread/tokenUsage/updated"),
 ]
 _AGENT = ["item/started agentMessage", "item/agentMessage/delta", "item/completed agentMessage"]
 _RAN = ["item/commandExecution/outputDelta", "item/completed commandExecution"]
@@ -143,7 +151,7 @@ def two_clients(bench):
     _ask(one, bench, "weave")
     two = session.start("resume", one.thread)
     two.terminal.wait_for(f"$ {_LINE}")
-    two.terminal.press("y")
+    two.terminal.answer(_COMMAND_ASKED, "y")
     for client in (one, two):
         client.require_shown("› weave", f"• Ran {_LINE}", "└ woven", "• it is woven")
         require(_COMMAND_ASKED not in client.terminal.screen(), "the question is still there")
@@ -165,7 +173,7 @@ def outlives_the_server(bench):
     asked = wait_until(lambda: len(client.record.calls(by=SERVER)) == 2)
     require(asked, "the question was not asked again")
     client.terminal.wait_for(f"$ {_LINE}")
-    client.terminal.press("y")
+    client.terminal.answer(_COMMAND_ASKED, "y")
     client.terminal.wait_for("• it is woven")
     before, after = client.record.calls(by=SERVER)
     require_equal("what was asked again", after.params, before.params)
@@ -176,7 +184,9 @@ def outlives_the_server(bench):
 
 
 def accept_patch(bench):
-    """A change of files is shown before anyone is asked, and is made when the user says so."""
+    """A change of files is shown before anyone is asked, and is made when the user says so: once, and then to this
+    file for the session.
+    """
     session = _session(bench)
     client = session.begin()
     file = bench.server_folder / "yarn.txt"
@@ -199,7 +209,16 @@ def accept_patch(bench):
             *("turn/diff/updated", *_AGENT, *_END),
         ])
         client.require_shown(*shown, f"• it is {done}")
+    client.enter("bleach")
+    client.wait_for_told("turn/completed", count=5)
+    require_equal("the file", file.read_text(), "hemp\nsilk\n")
     require_equal("the answers", _answers(client), ["accept", "acceptForSession"])
+    # The model writes the patch itself, and reads what came of it in the same form.
+    asked = session.model.bodies()[-1]
+    (offered,) = [tool for tool in asked["tools"] if tool["name"] == "apply_patch"]
+    require_equal("the tool", [offered["type"], offered["format"]["syntax"]], ["custom", "lark"])
+    said = [it["type"] for it in asked["input"] if it["type"] != "message"]
+    require_equal("the calls", said, ["custom_tool_call", "custom_tool_call_output"] * 3)
     for given in session.model.given():
         require("yarn.txt" in given, f"the model was told {given!r}")
     session.close(client)
@@ -230,6 +249,7 @@ def _session(bench):
         ("weave", [beyond(_LINE)]),
         ("spin", [patches(_ADD)]),
         ("dye", [patches(_CHANGE)]),
+        ("bleach", [patches(_CHANGE_AGAIN)]),
         ("A /", says("it is spun")),
         ("M /", says("it is dyed")),
         ("woven", says("it is woven")),

@@ -108,8 +108,9 @@ def question(bench):
     (given,) = session.model.given()
     require("blue" in given, f"the model was told {given!r}")
     client.told().require_end([
-        *(*_BEGIN, "thread/status/changed waitingOnUserInput", "thread/tokenUsage/updated"),
-        *("item/tool/requestUserInput", "serverRequest/resolved", "thread/status/changed active"),
+        *(*_BEGIN, "thread/status/changed waitingOnUserInput", "item/tool/requestUserInput"),
+        "thread/tokenUsage/updated",
+        *("serverRequest/resolved", "thread/status/changed active"),
         *(*_AGENT, *_END),
     ])
     require("request_user_input" not in client.terminal.screen(), "the call is shown too")

@@ -10,6 +10,8 @@ from turns import Told
 PROMPT, ANSWER, TITLE = "what makes cloth?", "warp and weft", "Weave cloth"
 #: After it has resumed a thread the client asks for this too, and does without.
 _SPARED_AFTER_RESUME = "thread/goal/get"
+#: Shown below the answer when a turn has ended.
+_WORKED = "Worked for"
 
 
 class Session:
@@ -41,7 +43,8 @@ class Session:
         else:
             record, relay = recorded(self._bench, self.server)
             remote = f"ws://{relay.address}"
-        return Client(start_tui(self._bench, remote, *arguments, name=name), record)
+        terminal = start_tui(self._bench, remote, *arguments, name=name)
+        return Client(terminal, record, relay)
 
     def begin(self):
         """Opens a client, and has its first turn."""
@@ -68,9 +71,10 @@ class Session:
 class Client:
     """One terminal, and what passed between its program and the server."""
 
-    def __init__(self, terminal, record):
+    def __init__(self, terminal, record, relay):
         self.terminal = terminal
         self.record = record
+        self.relay = relay
 
     @property
     def thread(self):
@@ -82,11 +86,15 @@ class Client:
         self.terminal.enter(line)
 
     def turn(self, prompt, answer):
-        """The user says something, and the answer is shown."""
+        """The user says something, the answer is shown, and the client knows that it was all."""
+        before = self.terminal.screen().count(_WORKED)
         self.enter(prompt)
         self.terminal.wait_for(f"• {answer}")
         turn = self._turns()[-1].result["turn"]["id"]
         require(wait_until(lambda: turn in self._ended()), "the turn did not end")
+        # Until the client has read the end, it takes what is typed as said in that turn.
+        ended = wait_until(lambda: self.terminal.screen().count(_WORKED) > before)
+        require(ended, f"the client did not show {_WORKED!r} once more")
 
     def first_turn(self, prompt, answer):
         """As the first in a thread: the client then asks for a name, and shows it."""
@@ -149,9 +157,9 @@ class Client:
         settled = wait_until(lambda: all(call.answers for call in self.record.calls()))
         require(settled, "a call has no answer")
 
-    def quit(self):
+    def quit(self, refused=()):
         self.settle()
         self.enter("/quit")
         require_equal("the client's exit code", self.terminal.wait_for_end(), 0)
         self.settle()
-        require_answered(self.record, [*SPARED, _SPARED_AFTER_RESUME])
+        require_answered(self.record, [*SPARED, _SPARED_AFTER_RESUME], refused)

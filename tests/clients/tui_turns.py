@@ -1,6 +1,6 @@
 """What a user does to a turn in the stock terminal client: stop it, steer it, sum it up."""
 
-from harness import require, require_equal
+from harness import require, require_equal, wait_until
 from mock_model import begun, held, says
 from tui_session import ANSWER, PROMPT, Session
 
@@ -45,6 +45,8 @@ def _interrupts(bench, **carrier):
     client.wait_for_told("turn/completed", count=4)
     client.told().require_end([*begin, "answer to turn/interrupt", *stopped])
     session.model.wait_until_left()
+    # Told is not yet known: until the client shows it, it takes what is typed as said in that turn.
+    client.terminal.wait_until_shown("■ Conversation interrupted", times=2)
 
     client.turn("what is wool?", "from sheep")
     require_equal(
@@ -86,6 +88,34 @@ def steer(bench):
     require_equal("the second request", second, steered)
     client.require_shown("› what is yarn?", "› and what is wool?", "• spun twice", "• from sheep")
     session.close(client)
+
+
+def steer_too_late(bench):
+    """What is typed when the turn is over, but the client does not know it yet, begins another turn."""
+    session = Session(bench, [("yarn", held("spun twice")), ("wool", says("from sheep"))])
+    client = session.begin()
+    client.enter("what is yarn?")
+    session.model.wait_until_held()
+    client.wait_for_told("turn/started", count=3)
+    client.terminal.wait_for("esc to interrupt")
+    client.relay.hold()
+    session.model.release()
+    client.wait_for_told("turn/completed", count=3)
+    client.enter("and what is wool?")
+
+    def steered():
+        calls = client.record.calls()
+        return [call.answers for call in calls if call.method == "turn/steer" and call.answers]
+
+    require(wait_until(steered), "the client did not steer")
+    client.relay.let_go()
+    client.wait_for_told("turn/completed", count=4)
+    ((answer,),) = steered()
+    late = "no active turn to steer"
+    require_equal("the answer", answer["error"]["message"], late)
+    client.require_shown("› what is yarn?", "• spun twice", "› and what is wool?", "• from sheep")
+    client.quit(refused=[late])
+    session.close()
 
 
 def compact(bench):
@@ -147,6 +177,7 @@ CHECKS = {
     "tui-interrupt": interrupt,
     "tui-interrupt-unix": interrupt_over_unix,
     "tui-steer": steer,
+    "tui-steer-too-late": steer_too_late,
     "tui-compact": compact,
     "tui-review": review,
 }

@@ -57,6 +57,18 @@ const PARTS: &[Part] = &[
         folder: "llama-2026.10.11549",
         recipe: Recipe::Python(&[&["xllamacpp==2026.10.11549", "gguf==0.19.0"]]),
     },
+    // The vendors' own clients: what they read and what their types say is what their wires are.
+    Part {
+        name: "vendors",
+        folder: "vendors-2026.11",
+        recipe: Recipe::Python(&[&["openai==3.49.0", "anthropic==2.8.0", "google-genai==3.1.0"]]),
+    },
+    // Someone else's reading of every vendor's wire, as a server.
+    Part {
+        name: "aimock",
+        folder: "aimock-1.43.0",
+        recipe: Recipe::Node(&["@copilotkit/aimock@1.43.0"]),
+    },
     // Reads what `/metrics` says.
     Part {
         name: "prometheus-client",

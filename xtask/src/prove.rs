@@ -33,6 +33,22 @@ const PROOFS: &[(&str, &str)] = &[
         "100 turns for each way of a model to fail, and for one that is slow",
     ),
     (
+        "rejoin",
+        "clients cut off at each of 10,000 records of a message, servers killed 500 times, 1,000 races to answer",
+    ),
+    (
+        "nodes",
+        "four processes on one home with 40 threads, 200 kills, and 64 that start at once",
+    ),
+    (
+        "crowd",
+        "clients that read slowly or never, ask too much, drip, vanish or are many, beside ordinary ones",
+    ),
+    (
+        "soak",
+        "20 minutes of mixed load with clients killed at random: memory and descriptors stay the same",
+    ),
+    (
         "adversary",
         "100,000 calls of a hijacked model, hostile workspaces, and nobody attached",
     ),
@@ -58,6 +74,10 @@ const PROOFS: &[(&str, &str)] = &[
         "speed",
         "the release binary, or `--raddle BIN`, as ratios to the least possible server",
     ),
+    (
+        "wires",
+        "what the release binary, or `--raddle BIN`, adds to a model's words on each wire, as ratios to a bare reader",
+    ),
 ];
 
 pub fn command(mut arguments: Arguments) -> Result<()> {
@@ -78,8 +98,18 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     if minutes.is_some() && name.as_deref() != Some("fuzz") {
         bail!("--minutes is for the proof `fuzz`");
     }
-    if raddle.is_some() && !matches!(name.as_deref(), Some("adversary" | "fence-cost" | "speed")) {
-        bail!("--raddle is for the proofs `adversary`, `fence-cost` and `speed`");
+    let takes_raddle = [
+        "adversary",
+        "crowd",
+        "fence-cost",
+        "nodes",
+        "rejoin",
+        "soak",
+        "speed",
+        "wires",
+    ];
+    if raddle.is_some() && !name.as_deref().is_some_and(|it| takes_raddle.contains(&it)) {
+        bail!("--raddle is for the proofs {}", takes_raddle.join(", "));
     }
 
     let root = repository::root()?;
@@ -97,6 +127,10 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("left-behind") => left_behind(&root, &cache),
         Some("flood") => flood(&root, &cache),
         Some("always-ends") => always_ends(&root, &cache),
+        Some("rejoin") => rejoin(&root, &cache, raddle),
+        Some("nodes") => nodes(&root, &cache, raddle),
+        Some("crowd") => crowd(&root, &cache, raddle, "crowd"),
+        Some("soak") => crowd(&root, &cache, raddle, "soak"),
         Some("adversary") => adversary(&root, &cache, raddle),
         Some("simulator") => simulator(&root, &cache),
         Some("crash") => trials::crash(&root, &cache),
@@ -104,7 +138,8 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("big") => trials::big(&root, &cache),
         Some("append") => trials::append(&root, &cache),
         Some("fence-cost") => fence_cost(&root, &cache, raddle),
-        Some("speed") => speed(&root, &cache, raddle),
+        Some("speed") => speed(&root, &cache, raddle, &[]),
+        Some("wires") => speed(&root, &cache, raddle, &["wires"]),
         _ => bail!("name a proof; `cargo xtask prove --list` lists them"),
     }
 }
@@ -155,6 +190,19 @@ fn always_ends(root: &Path, cache: &Cache) -> Result<()> {
     trials::always_ends(root, cache, &raddle, "100")
 }
 
+fn rejoin(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
+    let raddle = binary(root, cache, raddle)?;
+    trials::rejoin(root, cache, &raddle, ["10000", "500", "1000", "20"])
+}
+
+fn nodes(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
+    trials::nodes(root, cache, &binary(root, cache, raddle)?, &[])
+}
+
+fn crowd(root: &Path, cache: &Cache, raddle: Option<PathBuf>, trial: &str) -> Result<()> {
+    trials::crowd(root, cache, &binary(root, cache, raddle)?, &[trial])
+}
+
 fn adversary(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
     parts::install(cache, &[parts::DEBIAN.to_owned()])?;
     trials::adversary(root, cache, &binary(root, cache, raddle)?, "100000")
@@ -197,7 +245,7 @@ fn simulator(root: &Path, cache: &Cache) -> Result<()> {
     Ok(())
 }
 
-fn speed(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
+fn speed(root: &Path, cache: &Cache, raddle: Option<PathBuf>, words: &[&str]) -> Result<()> {
     let raddle = binary(root, cache, raddle)?;
     cargo(root)
         .args(["build", "--release", "--locked", "--package", "speed"])
@@ -206,6 +254,7 @@ fn speed(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
     Run::new(cache.target().join("release/speed"))
         .directory(root)
         .arg(raddle)
+        .args(words)
         .minutes(20)
         .go()
 }

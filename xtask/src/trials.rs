@@ -1,5 +1,5 @@
-//! The local journal, killed, damaged, full, failing and huge, turns whose model fails, attempts to break out
-//! of the fence, and a hijacked model: slices in CI, all of it as proofs.
+//! The local journal, killed, damaged, full, failing and huge, turns whose model fails, several processes on one
+//! home, attempts to break out of the fence, and a hijacked model: slices in CI, all of it as proofs.
 
 use std::path::Path;
 
@@ -11,7 +11,11 @@ use crate::run::{Run, on_path};
 
 const PACKAGE: &str = "raddle-trials";
 const ALWAYS_ENDS: &str = "always-ends";
+const REJOIN: &str = "raddle-rejoin-trials";
 const ESCAPES: &str = "raddle-escapes";
+const MANY_NODES: &str = "many-nodes";
+
+const CROWD: &str = "raddle-crowd-trials";
 const ADVERSARY: &str = "raddle-adversary-trials";
 
 /// How many kills of each kind, changed bits, and parts of the full size CI takes.
@@ -90,6 +94,46 @@ pub fn always_ends(root: &Path, cache: &Cache, raddle: &Path, turns: &str) -> Re
         .arg(raddle)
         .env("CARGO_TARGET_DIR", cache.target())
         .minutes(10)
+        .go()
+}
+
+/// Clients cut off at so many records of a message, servers killed so many times, so many requests that two
+/// clients answer at once, and every request sent again so many times, through this program.
+pub fn rejoin(root: &Path, cache: &Cache, raddle: &Path, size: [&str; 4]) -> Result<()> {
+    let [cuts, kills, races, again] = size;
+    cargo(root)
+        .args(["run", "--locked", "--profile", "ci", "--package", REJOIN])
+        .args(["--", "--cuts", cuts, "--kills", kills])
+        .args(["--races", races, "--again", again, "--raddle"])
+        .arg(raddle)
+        .env("CARGO_TARGET_DIR", cache.target())
+        .minutes(60)
+        .go()
+}
+
+/// Processes of this program on one home, one of which is killed so often, and so many that start at once.
+pub fn nodes(root: &Path, cache: &Cache, raddle: &Path, sizes: &[&str]) -> Result<()> {
+    cargo(root)
+        .args(["run", "--locked", "--profile", "ci"])
+        .args(["--package", MANY_NODES, "--", "--raddle"])
+        .arg(raddle)
+        .args(sizes)
+        .env("CARGO_TARGET_DIR", cache.target())
+        .minutes(30)
+        .go()
+}
+
+/// Slow, hostile and many clients beside ordinary ones, or mixed load for a long time, through this program, in
+/// such numbers.
+pub fn crowd(root: &Path, cache: &Cache, raddle: &Path, words: &[&str]) -> Result<()> {
+    cargo(root)
+        .args(["run", "--locked", "--profile", "ci", "--package", CROWD])
+        .arg("--")
+        .args(words)
+        .arg("--raddle")
+        .arg(raddle)
+        .env("CARGO_TARGET_DIR", cache.target())
+        .minutes(40)
         .go()
 }
 

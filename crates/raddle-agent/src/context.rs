@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use raddle_core::ports::{Journal, ReadError};
-use raddle_core::{Body, Context, Piece, Record, Seq, Span, ThreadId, weight};
+use raddle_core::{Body, Context, Entry, Piece, Record, Seq, Span, ThreadId, weight};
 
 use crate::open::PAGE_BYTES;
 
@@ -149,9 +149,53 @@ pub(crate) async fn build(
     Ok(entries)
 }
 
+/// Leaves out the older part of a history, as often halved as is said. What is left begins with something that
+/// was said, every output in it has its call, and the user's newest words are in it whatever their length.
+pub(crate) fn shorten(entries: &mut Vec<Piece>, halvings: u32) {
+    if halvings == 0 {
+        return;
+    }
+    let weights: Vec<usize> = entries.iter().map(|it| heft(it)).collect();
+    let mut left = weights.iter().sum::<usize>() >> halvings.min(usize::BITS - 1);
+    let mut first = entries.len();
+    while first > 0 && weights[first - 1] <= left {
+        first -= 1;
+        left -= weights[first];
+    }
+    let wish = entries
+        .iter()
+        .rposition(|it| matches!(**it, Entry::User(_)));
+    let wish = wish.filter(|at| *at < first).map(|at| entries[at].clone());
+    entries.drain(..first);
+    let mut called: Vec<String> = Vec::new();
+    entries.retain(|it| match &**it {
+        Entry::Call(call) => {
+            called.push(call.id.clone());
+            true
+        }
+        Entry::Output { call, .. } => called.contains(call),
+        _ => true,
+    });
+    let note = "The older part of the history is left out here, because it is too long to be read.";
+    let note = Piece::from(Entry::Note(note.to_owned()));
+    entries.splice(..0, [note].into_iter().chain(wish));
+}
+
+/// How long an entry is to be read, about.
+fn heft(entry: &Entry) -> usize {
+    match entry {
+        Entry::Summary(text) | Entry::Note(text) | Entry::Developer(text) => text.len(),
+        Entry::User(input) => input.iter().map(|it| format!("{it:?}").len()).sum(),
+        Entry::Assistant { text, .. } => text.len(),
+        Entry::Reasoning(sealed) => sealed.value.to_string().len(),
+        Entry::Call(call) => call.arguments.len(),
+        Entry::Output { output, .. } => output.text.len(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use raddle_core::{Briefed, Entry, Event, Timestamp, Topic};
+    use raddle_core::{Briefed, Event, Input, Output, Timestamp, Topic};
 
     use super::*;
 
@@ -229,6 +273,50 @@ mod tests {
         let history = History::of_new(Shelf::default());
         history.follow(&lineage(1), Seq(4), &notes(5..6));
         assert!(history.take(&lineage(1)).is_none());
+    }
+
+    #[test]
+    fn a_history_that_is_too_long_is_shortened_from_its_beginning() {
+        let user = |text: &str| Entry::User(vec![Input::text(text)]);
+        let output = |call: &str| Entry::Output {
+            call: call.to_owned(),
+            output: Output::text("x".repeat(100)),
+        };
+        let call = |id: &str| {
+            Entry::Call(raddle_core::Call {
+                id: id.to_owned(),
+                tool: "t".to_owned(),
+                arguments: "y".repeat(100),
+                freeform: false,
+                alone: false,
+            })
+        };
+        let history = || {
+            let entries = [
+                user("a"),
+                call("1"),
+                output("1"),
+                user("b"),
+                call("2"),
+                output("2"),
+            ];
+            entries.into_iter().map(Piece::from).collect::<Vec<_>>()
+        };
+        let kinds = |entries: &[Piece]| -> String {
+            let kind = |it: &Piece| match &**it {
+                Entry::User(_) => 'u',
+                Entry::Call(_) => 'c',
+                Entry::Output { .. } => 'o',
+                Entry::Note(_) => 'n',
+                _ => '?',
+            };
+            entries.iter().map(kind).collect()
+        };
+        for (halvings, wanted) in [(0, "ucouco"), (1, "nuco"), (2, "nu"), (31, "nu")] {
+            let mut entries = history();
+            shorten(&mut entries, halvings);
+            assert_eq!(kinds(&entries), wanted, "{halvings}");
+        }
     }
 
     #[test]

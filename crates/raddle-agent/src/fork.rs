@@ -6,15 +6,15 @@ use raddle_core::ports::{
     AppendError, Blobs, ForkError, Journal, PageQuery, ReadError, TurnEntry, Waiting,
 };
 use raddle_core::{
-    Base, Body, Class, Command, Epoch, Event, Forked, Owner, Past, Record, Refusal, Revert, Seq,
-    SettingsChange, Thread, ThreadId, TurnId,
+    Base, Body, Class, Command, Epoch, Event, Forked, Keyed, Owner, Past, Record, Refusal, Revert,
+    Seq, SettingsChange, Thread, ThreadId, TurnId,
 };
 
 use crate::images::named;
 use crate::open::{PAGE_BYTES, open};
 use crate::task::{Subscriber, Usage};
 use crate::threads::Kept;
-use crate::{AgentError, Listener, Ordered, Subscribed, Threads};
+use crate::{AgentError, Listener, Owed, Subscribed, Threads};
 
 /// How many turns are looked at at a time.
 const TURNS: usize = 100;
@@ -34,6 +34,8 @@ pub struct Fork {
     pub ephemeral: bool,
     /// Who asks.
     pub principal: Option<String>,
+    /// Set when the request may come again. The new thread remembers it.
+    pub keyed: Option<Keyed>,
 }
 
 /// Where a fork leaves its source.
@@ -77,6 +79,7 @@ impl Threads {
             reply: Box::new(|subscribed| Some(reply(subscribed))),
             usage: Usage::NotTold,
             comes_back: false,
+            seen: None,
         };
         let settings = owner.thread().settings().clone();
         self.shared.run(to, owner, settings, kept, Some(starter));
@@ -107,14 +110,20 @@ impl Threads {
             return Err(ReadError::NotFound.into());
         }
         let copied = if Arc::ptr_eq(&source, &journal) {
-            journal
-                .fork(from, at, to)
-                .await
-                .map(drop)
-                .map_err(not_forked)
+            match journal.fork(from, at, to).await {
+                // The request was here before, and broke off before the copy had a record of its own.
+                Err(ForkError::Taken) if fork.keyed.is_some() => Ok(()),
+                copied => copied.map(drop).map_err(not_forked),
+            }
         } else {
             let blobs = [self.shared.blobs_of(from), self.shared.blobs(kept)];
-            take_over(&*source, from, at, &*journal, to, blobs).await
+            let mut taken = Seq::ZERO;
+            let took = take_over((&*source, from, at), (&*journal, to), blobs, &mut taken).await;
+            if took.is_err() && taken > Seq::ZERO {
+                // Nobody will ever ask for what there is of it, and it is in the way of who comes again.
+                let _ = journal.delete(to).await;
+            }
+            took
         };
         let opened = match copied {
             Ok(()) => open(&*journal, to).await.map_err(AgentError::from),
@@ -122,12 +131,21 @@ impl Threads {
         };
         let (thread, tail) = match opened {
             Ok(opened) => opened,
+            // It may be another process's by now.
+            Err(error) if fork.keyed.is_some() => return Err(error),
             Err(error) => {
                 // Nobody will ever ask for what there is of it.
                 let _ = journal.delete(to).await;
                 return Err(error);
             }
         };
+        if fork.keyed.is_some() && thread.id() != Some(from) {
+            return Err(match thread.id() {
+                // Another process was faster. Who comes again finds it.
+                Some(id) if id == to => AgentError::Ended,
+                _ => Refusal::KeyReused.into(),
+            });
+        }
         if thread.is_deleted() {
             self.shared.forget(to).await;
             return Err(Refusal::Deleted.into());
@@ -143,22 +161,26 @@ impl Threads {
             ephemeral: fork.ephemeral,
         };
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
-        Ok(Owner::fork(thread, forked, node, self.shared.now()).since_base(tail))
+        let now = self.shared.now();
+        let owner = Owner::fork(thread, forked, node, now).since_base(tail);
+        Ok(match fork.keyed {
+            Some(keyed) => owner.made_for(keyed, now),
+            None => owner,
+        })
     }
 
     /// Takes back a turn and those after it. Nothing may run in the thread.
-    pub async fn revert<F>(
+    pub async fn revert(
         &self,
         id: ThreadId,
         turn: TurnEntry,
         principal: Option<String>,
-        reply: F,
-    ) where
-        F: FnOnce(Ordered<'_>) + Send + 'static,
-    {
+        owed: impl Into<Owed>,
+    ) {
+        let owed = owed.into();
         let past = match past(&*self.shared.journal_of(id), id, turn.from).await {
             Ok(past) => past,
-            Err(error) => return reply(Err(error.into())),
+            Err(error) => return (owed.reply)(Err(error.into())),
         };
         let revert = Revert {
             turn: turn.turn,
@@ -166,7 +188,7 @@ impl Threads {
             past,
             principal,
         };
-        self.order(id, Command::Revert(revert), reply).await;
+        self.order(id, Command::Revert(revert), owed).await;
     }
 
     /// A turn that counts, and the one after it.
@@ -218,24 +240,22 @@ async fn cut_before(
 /// How much of a thread is taken into memory.
 const TAKEN_BYTES_MAX: usize = 64 << 20;
 
-/// Takes over records into a journal that does not have them, and before them the images they name.
+/// Takes over records into a journal that does not have them, and before them the images they name. Says how far it
+/// has come.
 async fn take_over(
-    source: &dyn Journal,
-    from: ThreadId,
-    at: Seq,
-    journal: &dyn Journal,
-    to: ThreadId,
+    (source, from, at): (&dyn Journal, ThreadId, Seq),
+    (journal, to): (&dyn Journal, ThreadId),
     [theirs, ours]: [Arc<dyn Blobs>; 2],
+    after: &mut Seq,
 ) -> Result<(), AgentError> {
-    let mut after = Seq::ZERO;
     let mut pages = 0;
     let mut image_bytes = 0;
-    while after < at {
+    while *after < at {
         pages += 1;
         if pages > TAKEN_BYTES_MAX / PAGE_BYTES {
             return Err(AgentError::TooLong);
         }
-        let mut page = source.read(from, after, PAGE_BYTES).await?;
+        let mut page = source.read(from, *after, PAGE_BYTES).await?;
         page.retain(|record| record.seq <= at);
         if page.is_empty() {
             break;
@@ -249,8 +269,8 @@ async fn take_over(
             let kept = ours.put(bytes, blob.media.clone()).await;
             kept.map_err(not_appended)?;
         }
-        let taken = journal.append(to, after, &page, Class::Power).await;
-        after = taken.map_err(not_appended)?;
+        let taken = journal.append(to, *after, &page, Class::Power).await;
+        *after = taken.map_err(not_appended)?;
     }
     Ok(())
 }

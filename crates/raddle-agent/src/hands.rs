@@ -1,24 +1,30 @@
 //! The agent's own tools: what a call of the model means, whether it may be, and how it is carried out.
 
+mod last_word;
+
+pub(crate) use last_word::Yes;
+
 use std::collections::BTreeSet;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::policy::{
-    Act, ActKind, Amendment, AtDeadline, Policy, Ruling, Unattended, Verdict, proposed,
-};
+use raddle_core::policy::{Act, ActKind, Amendment, AtDeadline, Policy, Ruling, Verdict, proposed};
 use raddle_core::ports::{
-    AmendError, Blobs, Job, Meant, Ran, Reports, Rulebook, Terminal, ToolSpec, Tools, Waiting,
+    AmendError, Blobs, Decision, Job, Meant, Put, Ran, Reports, Rulebook, Terminal, ToolSpec,
+    Tools, Waiting, Webhook,
 };
 use raddle_core::{
-    Admission, Ask, AskCommand, AskPatch, Call, Command, CommandRun, CommandSource, EndTool,
-    ItemBody, ItemStatus, Output, Sandbox, Settings, ThreadId, Timestamp, Tool, TurnId, UpdatePlan,
+    Admission, Ask, AskCommand, AskPatch, AskTool, Call, Command, CommandRun, CommandSource,
+    EndTool, Grant, ItemBody, ItemStatus, Output, Sandbox, Settings, ThreadId, Timestamp, Tool,
+    TurnId, UpdatePlan,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use crate::images::Picture;
+use crate::named;
+use crate::work::CALLS_MAX;
 
 /// How long a tool may take to come to its end once it was told to.
 const STOPPING: Duration = Duration::from_secs(2);
@@ -30,6 +36,9 @@ const GIVEN_UP: &str = "This call was ended by the user's interrupt before it wa
 /// What it is told of one that failed inside.
 const FELL: &str = "The tool failed inside; the server's log says more. It may have taken effect in part; check \
                     before you repeat the call.";
+
+/// What it is told where nobody knows the rules.
+const UNRULED: &str = "The rules cannot be read, so nothing is done.";
 
 /// What becomes of a call, and what policy said of it.
 pub(crate) struct Judged {
@@ -54,10 +63,19 @@ impl Judged {
         }
     }
 
+    /// It came with too many others.
+    pub(crate) fn too_many(call: &Call) -> Self {
+        let name = call.tool.clone();
+        let why = format!(
+            "This was not done: one answer may make {CALLS_MAX} calls, and those before it were made. Make it again \
+             in the next one."
+        );
+        Self::new(ItemBody::Tool(Tool { name }), Admission::Deny(why))
+    }
+
     /// Without rules nothing is done.
     fn unruled(body: ItemBody) -> Self {
-        let why = "The rules cannot be read, so nothing is done.".to_owned();
-        Self::new(body, Admission::Deny(why))
+        Self::new(body, Admission::Deny(UNRULED.to_owned()))
     }
 }
 
@@ -65,6 +83,7 @@ impl Judged {
 pub(crate) struct Hands {
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) rules: Arc<dyn Rulebook>,
+    pub(crate) webhook: Arc<dyn Webhook>,
 }
 
 impl Hands {
@@ -95,64 +114,88 @@ impl Hands {
             let why = format!("There is no tool named {name}.");
             return Judged::new(body, Admission::Deny(why));
         };
-        let mut yes_in_the_end = false;
-        let alone = matches!(
-            &meant,
-            Meant::Act(Act {
-                kind: ActKind::Write { .. },
-                ..
-            })
-        );
-        let (admission, ruling) = match meant {
-            Meant::Harmless => (Admission::Run, None),
-            Meant::Refused(why) => (Admission::Deny(why), None),
+        let Some(policy) = self.policy().await else {
+            return Judged::unruled(body);
+        };
+        let names = self.tools.names(settings, call);
+        let by_name = |body, admission| {
+            let known = (call, names.as_slice());
+            named::judge(&policy, settings, granted, known, (body, admission), now)
+        };
+        let unattended = policy.unattended();
+        let expires_at = unattended.after_ms().map(|ms| after(now, ms));
+        let alone = matches!(&meant, Meant::Act(act) if is_alone(&act.kind));
+        match meant {
+            Meant::Harmless => by_name(body, Admission::Run),
+            Meant::Refused(why) => Judged::new(body, Admission::Deny(why)),
             Meant::Plan { explanation, steps } => {
-                (Admission::Plan(UpdatePlan { explanation, steps }), None)
+                by_name(body, Admission::Plan(UpdatePlan { explanation, steps }))
             }
             Meant::Ask(ask) => {
-                let Some(policy) = self.policy().await else {
-                    return Judged::unruled(body);
-                };
+                if let Ask::Permissions(it) = &ask
+                    && let Some(judged) =
+                        named::rights(&policy, settings, call, (body.clone(), &it.permissions))
+                {
+                    return judged;
+                }
                 // Nobody's answer stands for the user's, so in the end there is none.
-                let expires_at = match policy.unattended() {
-                    Unattended::Deny { after_ms } | Unattended::Allow { after_ms } => {
-                        Some(after(now, after_ms))
-                    }
-                    Unattended::Park | Unattended::Webhook { .. } => None,
-                };
-                (Admission::Ask { ask, expires_at }, None)
+                by_name(body, Admission::Ask { ask, expires_at })
             }
             Meant::Act(act) => {
-                let Some(policy) = self.policy().await else {
-                    return Judged::unruled(body);
-                };
-                let ruling = policy.judge(&act, settings, granted);
-                let unattended = policy.unattended();
+                let ruling = named::of_act(&policy, settings, granted, &names, &act);
                 let at_deadline = unattended.at_deadline(&ruling);
-                let waits = unattended
-                    .after_ms()
-                    .filter(|_| matches!(at_deadline, AtDeadline::Accept | AtDeadline::Decline));
-                let expires_at = waits.map(|ms| after(now, ms));
                 // Without a fence nobody's silence is a yes.
                 let is_fenced = matches!(
                     settings.sandbox,
                     Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. }
                 );
-                yes_in_the_end = at_deadline == AtDeadline::Accept && is_fenced;
-                (admission(&act, &ruling, &body, expires_at), Some(ruling))
+                Judged {
+                    admission: admission(&act, &ruling, &body, call, expires_at),
+                    body,
+                    ruling: Some(ruling),
+                    yes_in_the_end: at_deadline == AtDeadline::Accept && is_fenced,
+                    alone,
+                }
             }
+        }
+    }
+
+    /// What becomes of a call of a tool that is not one of ours.
+    pub(crate) async fn judge_others(
+        &self,
+        settings: &Settings,
+        granted: &BTreeSet<String>,
+        call: &Call,
+        (body, admission): (ItemBody, Admission),
+        now: Timestamp,
+    ) -> Judged {
+        let Some(policy) = self.policy().await else {
+            return Judged::unruled(body);
         };
-        Judged {
-            body,
-            admission,
-            ruling,
-            yes_in_the_end,
-            alone,
+        named::judge(
+            &policy,
+            settings,
+            granted,
+            (call, std::slice::from_ref(&call.tool)),
+            (body, admission),
+            now,
+        )
+    }
+
+    /// These settings with the fence as wide as given rights make it, as far as the rules still let them.
+    pub(crate) async fn widened(&self, settings: &Settings, rights: &Grant) -> Settings {
+        // Most threads were given none, and then the rules need not be read for it.
+        if rights.is_empty() {
+            return settings.clone();
+        }
+        match self.policy().await {
+            Some(policy) => policy.pins.widened(settings, rights),
+            None => settings.clone(),
         }
     }
 
     /// The rules as they are now.
-    async fn policy(&self) -> Option<Arc<Policy>> {
+    pub(crate) async fn policy(&self) -> Option<Arc<Policy>> {
         let rules = self.rules.clone();
         tokio::task::spawn_blocking(move || rules.policy())
             .await
@@ -160,31 +203,51 @@ impl Hands {
     }
 }
 
-fn after(now: Timestamp, ms: u64) -> Timestamp {
+pub(crate) fn after(now: Timestamp, ms: u64) -> Timestamp {
     now.plus_ms(i64::try_from(ms).unwrap_or(i64::MAX))
+}
+
+/// Whether other calls of the same answer could get in its way: what is written is written on top of what is
+/// there, and what goes beyond the fence is what was allowed, and not what a call beside it made of it.
+fn is_alone(kind: &ActKind) -> bool {
+    match kind {
+        ActKind::Write { .. } => true,
+        ActKind::Command { beyond, .. } => *beyond,
+        ActKind::Read { .. } | ActKind::Connect { .. } | ActKind::Tool { .. } => false,
+    }
+}
+
+/// What the model is told of an act that is denied.
+fn forbidden(ruling: &Ruling) -> String {
+    format!(
+        "This was not done, because a rule forbids it ({}). {} Find another way, or ask the user.",
+        ruling.rule, ruling.reason
+    )
 }
 
 fn admission(
     act: &Act,
     ruling: &Ruling,
     body: &ItemBody,
+    call: &Call,
     expires_at: Option<Timestamp>,
 ) -> Admission {
     match ruling.verdict {
         Verdict::Allow => Admission::Run,
-        Verdict::Deny => Admission::Deny(format!(
-            "This was not done, because a rule forbids it ({}). {} Find another way, or ask the user.",
-            ruling.rule, ruling.reason
-        )),
+        Verdict::Deny => denied(ruling),
         Verdict::Ask => Admission::Ask {
-            ask: question(act, ruling, body),
+            ask: question(act, ruling, body, call),
             expires_at,
         },
     }
 }
 
+pub(crate) fn denied(ruling: &Ruling) -> Admission {
+    Admission::Deny(forbidden(ruling))
+}
+
 /// May this be?
-fn question(act: &Act, ruling: &Ruling, body: &ItemBody) -> Ask {
+fn question(act: &Act, ruling: &Ruling, body: &ItemBody, call: &Call) -> Ask {
     // What the agent says of it comes after what is so.
     let reason = Some(match &act.why {
         Some(why) => format!("{} The agent says: {why}", ruling.reason),
@@ -208,7 +271,11 @@ fn question(act: &Act, ruling: &Ruling, body: &ItemBody) -> Ask {
                 },
             })
         }
-        _ => Ask::Patch(AskPatch { reason, root: None }),
+        (ActKind::Write { .. }, _) => Ask::Patch(AskPatch { reason, root: None }),
+        _ => Ask::Tool(AskTool {
+            tool: call.tool.clone(),
+            reason,
+        }),
     }
 }
 
@@ -221,11 +288,12 @@ impl Reports for ToTask {
     }
 }
 
-/// Carries out a job and reports its end. A tool that does not end although it was stopped is given up.
+/// Carries out a job, if it may be, and reports its end. A tool that does not end although it was stopped is
+/// given up.
 pub(crate) async fn carry_out(
-    tools: Arc<dyn Tools>,
+    hands: Arc<Hands>,
     blobs: Arc<dyn Blobs>,
-    job: Job,
+    (job, yes): (Job, Yes),
     mut stop: watch::Receiver<()>,
     reports: mpsc::Sender<Command>,
 ) {
@@ -236,7 +304,7 @@ pub(crate) async fn carry_out(
     };
     let ran = tokio::select! {
         biased;
-        ran = tools.run(job) => ran,
+        ran = hands.run(job, yes) => ran,
         () = given_up => {
             Ran::new(ItemStatus::Interrupted, body, Output::failure(GIVEN_UP))
         }
@@ -341,6 +409,16 @@ impl Tools for NoTools {
 
     fn end_terminal(&self, _: ThreadId, _: Option<&str>) -> bool {
         false
+    }
+}
+
+/// Nobody far away: whatever is put to it, there is no answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoWebhook;
+
+impl Webhook for NoWebhook {
+    fn put(&self, _: Put) -> Waiting<'static, Result<Decision, String>> {
+        Box::pin(ready(Err("there is nobody to ask".to_owned())))
     }
 }
 

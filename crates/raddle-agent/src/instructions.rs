@@ -1,6 +1,6 @@
 //! What a model is told before everything else.
 
-use raddle_core::Settings;
+use raddle_core::{Family, Settings};
 
 const GPT: &str = include_str!("instructions/gpt.md");
 const CLAUDE: &str = include_str!("instructions/claude.md");
@@ -17,9 +17,9 @@ const PRAGMATIC: &str =
 /// The instructions for a thread's model: the client's own, or ours for its family, and a tone. The same
 /// settings give the same bytes, so that a vendor's cache knows them again.
 pub(crate) fn instructions(settings: &Settings) -> String {
-    let model = settings.model.as_deref().unwrap_or_default();
+    let family = Family::of(settings.model.as_deref());
     let base = settings.base_instructions.as_deref();
-    let base = base.unwrap_or_else(|| ours(model)).trim_end();
+    let base = base.unwrap_or_else(|| ours(family)).trim_end();
     match settings.personality.as_deref() {
         Some("friendly") => format!("{base}\n\n{FRIENDLY}\n"),
         Some("pragmatic") => format!("{base}\n\n{PRAGMATIC}\n"),
@@ -27,40 +27,18 @@ pub(crate) fn instructions(settings: &Settings) -> String {
     }
 }
 
-/// By the name of the model, behind the name of who sells it: `vendor/gpt-5`.
-fn ours(model: &str) -> &'static str {
-    let name = model.rsplit('/').next().unwrap_or_default();
-    let is = |family: &str| name.to_ascii_lowercase().starts_with(family);
-    if ["gpt-", "codex", "o1", "o3", "o4"].into_iter().any(is) && !is("gpt-oss") {
-        GPT
-    } else if is("claude") {
-        CLAUDE
-    } else if is("gemini") {
-        GEMINI
-    } else {
-        OTHER
+fn ours(family: Family) -> &'static str {
+    match family {
+        Family::Gpt { .. } => GPT,
+        Family::Claude => CLAUDE,
+        Family::Gemini => GEMINI,
+        Family::Other => OTHER,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_family_has_its_own() {
-        for (model, wanted) in [
-            ("gpt-5.6", GPT),
-            ("openai/GPT-5", GPT),
-            ("o3-mini", GPT),
-            ("gpt-oss-20b", OTHER),
-            ("anthropic/claude-opus", CLAUDE),
-            ("gemini-3-pro", GEMINI),
-            ("qwen3:8b", OTHER),
-            ("", OTHER),
-        ] {
-            assert_eq!(ours(model), wanted, "{model}");
-        }
-    }
 
     /// They are read with every call.
     #[test]

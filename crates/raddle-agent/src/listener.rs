@@ -15,6 +15,16 @@ pub trait Listener: Send + Sync {
     /// Whether anybody still hears.
     fn is_there(&self) -> bool;
 
+    /// Whether it may be asked; who may not is only told.
+    fn may_answer(&self) -> bool {
+        true
+    }
+
+    /// Whether it is told, while a turn runs, what that waits for.
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
     /// Whether it takes what it is told. One who does not is told from the journal instead, when it has
     /// room, and loses nothing.
     fn has_room(&self) -> bool {

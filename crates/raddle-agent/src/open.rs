@@ -6,6 +6,27 @@ use raddle_core::{Base, LEVEL, Seq, Tail, Thread, ThreadId};
 /// How much of a journal is read at a time.
 pub(crate) const PAGE_BYTES: usize = 1 << 20;
 
+/// Folds a thread up to a record that it has, or once had.
+pub(crate) async fn open_at(
+    journal: &dyn Journal,
+    id: ThreadId,
+    at: Seq,
+) -> Result<Thread, ReadError> {
+    let base = journal.base(id, Some(at)).await?;
+    let mut thread = base
+        .filter(|base| base.version == Base::VERSION)
+        .map_or_else(Thread::new, |base| base.thread);
+    while thread.head() < at {
+        let page = journal.read(id, thread.head(), PAGE_BYTES).await?;
+        let known = page.iter().take_while(|record| record.seq <= at);
+        let count = known.map(|record| thread.apply(record)).count();
+        if count < page.len() || page.is_empty() {
+            break;
+        }
+    }
+    Ok(thread)
+}
+
 /// Folds a thread up to its newest record. Answers also with how much was folded after its base.
 pub(crate) async fn open(journal: &dyn Journal, id: ThreadId) -> Result<(Thread, Tail), ReadError> {
     let found = journal.head(id).await?;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use raddle_core::ports::Waiting;
 use raddle_core::{
-    Archive, ChangeSettings, Command, CommandRun, ItemId, RunShell, ThreadId, TurnId,
+    Archive, ChangeSettings, Command, CommandRun, ItemId, RunShell, Seq, ThreadId, TurnId,
 };
 use tokio::sync::mpsc::error::SendError;
 
 use crate::task::{Message, Subscriber, Then, Usage};
 use crate::threads::{Kept, Shared};
-use crate::{AgentError, Handle, Listener, Ordered, Subscribed, Threads};
+use crate::{AgentError, Handle, Listener, Owed, Subscribed, Threads};
 
 /// What became of a wish to hear no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,8 @@ pub struct Newcomer {
     pub change: ChangeSettings,
     /// Whether it is told what the model has used.
     pub with_usage: bool,
+    /// The last record it was told, if it goes on from there.
+    pub seen: Option<Seq>,
 }
 
 impl Threads {
@@ -50,10 +52,8 @@ impl Threads {
     /// Waits only for a place in the thread's inbox, which keeps the order of orders.
     ///
     /// A turn that is to start is told what there is to say about its surroundings.
-    pub async fn order<F>(&self, id: ThreadId, mut command: Command, reply: F)
-    where
-        F: FnOnce(Ordered<'_>) + Send + 'static,
-    {
+    pub async fn order(&self, id: ThreadId, mut command: Command, owed: impl Into<Owed>) {
+        let owed = owed.into();
         let begins = matches!(
             command,
             Command::StartTurn(_) | Command::StartReview(_) | Command::StartQueued(_)
@@ -63,17 +63,15 @@ impl Threads {
         }
         let order = Message::Order {
             command,
-            reply: Box::new(reply),
+            owed,
             then: Then::Stay,
         };
         self.send(id, order).await;
     }
 
     /// Runs a command of the user's in a thread. The reply is called as with [`Threads::order`].
-    pub async fn run_shell<F>(&self, id: ThreadId, line: UsersLine, reply: F)
-    where
-        F: FnOnce(Ordered<'_>) + Send + 'static,
-    {
+    pub async fn run_shell(&self, id: ThreadId, line: UsersLine, owed: impl Into<Owed>) {
+        let owed = owed.into();
         let UsersLine {
             line,
             time_ms_max,
@@ -81,7 +79,7 @@ impl Threads {
         } = line;
         let settings = match self.get(id).await {
             Ok(handle) => handle.settings(),
-            Err(error) => return reply(Err(error)),
+            Err(error) => return (owed.reply)(Err(error)),
         };
         let shown = self.shared.hands.tools.users(&settings, &line);
         let command = Command::RunShell(Box::new(RunShell {
@@ -91,9 +89,10 @@ impl Threads {
                 time_ms_max,
                 ..shown
             },
+            briefs: Vec::new(),
             principal,
         }));
-        self.order(id, command, reply).await;
+        self.order(id, command, owed).await;
     }
 
     /// Whether a thread is live and in memory only.
@@ -102,24 +101,22 @@ impl Threads {
     }
 
     /// Hides a thread from lists and leaves it, since nobody needs it in memory then.
-    pub async fn archive<F>(&self, id: ThreadId, principal: Option<String>, reply: F)
-    where
-        F: FnOnce(Ordered<'_>) + Send + 'static,
-    {
+    pub async fn archive(&self, id: ThreadId, principal: Option<String>, owed: impl Into<Owed>) {
         let archive = Archive {
             archived: true,
             principal,
         };
         let order = Message::Order {
             command: Command::Archive(archive),
-            reply: Box::new(reply),
+            owed: owed.into(),
             then: Then::Leave,
         };
         self.send(id, order).await;
     }
 
     /// Lets a listener hear of a thread. It is answered first, with whatever its answer waits for; then it
-    /// is told what is open, then what is asked, and then hears what happens.
+    /// is told what is open, or what it missed since the last record it saw, then what is asked, and then hears
+    /// what happens.
     pub async fn resume<F>(&self, id: ThreadId, newcomer: Newcomer, reply: F)
     where
         F: FnOnce(Result<Subscribed, AgentError>) -> Waiting<'static, bool> + Send + 'static,
@@ -128,6 +125,7 @@ impl Threads {
             listener,
             change,
             with_usage,
+            seen,
         } = newcomer;
         let usage = if with_usage {
             Usage::Told
@@ -139,9 +137,9 @@ impl Threads {
             reply: Box::new(|subscribed| Some(reply(subscribed))),
             usage,
             comes_back: true,
+            seen,
         };
         let subscribe = Message::Subscribe {
-            seen: None,
             subscriber,
             change: Some(Box::new(change)),
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use raddle_core::ports::{
     ItemEntry, ListQuery, Page, PageQuery, Pages, ReadError, Summary, TurnEntry,
 };
-use raddle_core::{Refusal, Status, Thread, ThreadId, TurnId};
+use raddle_core::{Refusal, Seq, Status, Thread, ThreadId, TurnId};
 use tokio::task::JoinSet;
 
 use crate::open::open;
@@ -64,6 +64,16 @@ impl Threads {
             live: false,
             owned,
         })
+    }
+
+    /// The name of this process among those that share the journal.
+    pub fn node(&self) -> &str {
+        &self.shared.node
+    }
+
+    /// The number of a thread's newest record.
+    pub async fn head(&self, id: ThreadId) -> Result<Seq, AgentError> {
+        Ok(self.shared.journal_of(id).head(id).await?)
     }
 
     /// The threads that are live, in the order of their ids.

@@ -163,7 +163,7 @@ fn environment(settings: &Settings, now: Timestamp) -> String {
     lines.extend(roots.map(|it| format!("also in the workspace: {it}")));
     let (files, network) = match &settings.sandbox {
         Sandbox::FullAccess => ("everything can be written", true),
-        Sandbox::ReadOnly { network } => ("files can be read, not written", *network),
+        Sandbox::ReadOnly { network, .. } => ("files can be read, not written", *network),
         Sandbox::WorkspaceWrite { network, .. } => ("the workspace can be written", *network),
         Sandbox::External { network } => ("as the machine's own fence allows", *network),
     };

@@ -8,6 +8,12 @@ use std::time::{Duration, Instant};
 use raddle_core::ports::AppendError;
 use raddle_core::{Body, Class, Event, FailureKind, ModelEnd, Record, TurnEnd, Usage};
 
+/// How many providers are counted apart.
+const PROVIDERS_MAX: usize = 64;
+
+/// Where the others are counted.
+const OTHER: &str = "other";
+
 /// The numbers of all threads of a process.
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -21,6 +27,8 @@ pub struct Tally {
     pub model_retries: Count,
     /// Tokens of these calls, by kind.
     pub tokens: Counts,
+    /// The same by provider.
+    pub provider_tokens: Shares,
     /// Appends that must survive the power's loss.
     pub appends_power: Times,
     /// Appends that must survive the process's death.
@@ -40,6 +48,10 @@ pub struct Count(AtomicU64);
 /// One number for each of a few names.
 #[derive(Debug, Default)]
 pub struct Counts(Mutex<BTreeMap<&'static str, u64>>);
+
+/// Tokens for each of the providers that answered.
+#[derive(Debug, Default)]
+pub struct Shares(Mutex<BTreeMap<String, Usage>>);
 
 /// How often something happened, and how long it took altogether.
 #[derive(Debug, Default)]
@@ -73,6 +85,31 @@ impl Counts {
 
     /// All that were ever added to, by their names.
     pub fn all(&self) -> BTreeMap<&'static str, u64> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Shares {
+    /// Adds to a provider's. Their names are keys of the configuration; what is no plain name, and what is one
+    /// too many, is counted together.
+    pub(crate) fn add(&self, provider: Option<&str>, usage: &Usage) {
+        let is_plain = |it: &&str| {
+            let mut letters = it.chars();
+            it.len() <= 64 && letters.all(|it| it.is_ascii_alphanumeric() || "-_.".contains(it))
+        };
+        let name = provider.filter(is_plain).unwrap_or(OTHER);
+        let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_room = shares.len() < PROVIDERS_MAX || shares.contains_key(name);
+        let name = if has_room { name } else { OTHER };
+        let share = shares.entry(name.to_owned()).or_default();
+        *share = share.plus(usage);
+    }
+
+    /// All, by their names.
+    pub fn all(&self) -> BTreeMap<String, Usage> {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -124,7 +161,10 @@ impl Tally {
             Event::TurnEnded(ended) => self.turns_ended.add(turn_end(&ended.end), 1),
             Event::ModelEnded(ended) => {
                 self.model_calls.add(model_end(&ended.end), 1);
-                if let ModelEnd::Broke { .. } = ended.end {
+                if let ModelEnd::Broke { .. }
+                | ModelEnd::Rerouted { .. }
+                | ModelEnd::Overflowed { .. } = ended.end
+                {
                     self.model_retries.add(1);
                 }
                 if let Some(usage) = &ended.usage {
@@ -136,13 +176,7 @@ impl Tally {
     }
 
     fn used(&self, usage: &Usage) {
-        let kinds = [
-            ("input", usage.input),
-            ("cached_input", usage.cached),
-            ("output", usage.output),
-            ("reasoning_output", usage.reasoning),
-        ];
-        for (kind, tokens) in kinds {
+        for (kind, tokens) in token_kinds(usage) {
             self.tokens.add(kind, tokens);
         }
     }
@@ -166,6 +200,16 @@ impl Drop for Appending<'_> {
     }
 }
 
+/// Tokens by their kinds.
+pub fn token_kinds(usage: &Usage) -> [(&'static str, u64); 4] {
+    [
+        ("input", usage.input),
+        ("cached_input", usage.cached),
+        ("output", usage.output),
+        ("reasoning_output", usage.reasoning),
+    ]
+}
+
 fn turn_end(end: &TurnEnd) -> &'static str {
     match end {
         TurnEnd::Completed {} => "completed",
@@ -177,7 +221,10 @@ fn turn_end(end: &TurnEnd) -> &'static str {
 fn model_end(end: &ModelEnd) -> &'static str {
     match end {
         ModelEnd::Done {} => "done",
-        ModelEnd::Broke { error, .. } | ModelEnd::Failed { error } => failure_kind(&error.kind),
+        ModelEnd::Broke { error, .. }
+        | ModelEnd::Rerouted { error, .. }
+        | ModelEnd::Overflowed { error }
+        | ModelEnd::Failed { error } => failure_kind(&error.kind),
         ModelEnd::Cancelled {} => "cancelled",
         ModelEnd::OwnerLost {} => "owner_lost",
     }
@@ -197,6 +244,9 @@ fn failure_kind(kind: &FailureKind) -> &'static str {
         FailureKind::Policy => "policy",
         FailureKind::Connection { .. } => "connection",
         FailureKind::Stream { .. } => "stream",
+        FailureKind::Untrusted => "untrusted",
+        FailureKind::Unreadable => "unreadable",
+        FailureKind::CutShort => "cut_short",
         FailureKind::TooManyAttempts => "too_many_attempts",
         FailureKind::Sandbox => "sandbox",
         FailureKind::RecoveryLimit => "recovery_limit",
@@ -215,5 +265,33 @@ fn append_error(error: &AppendError) -> &'static str {
         AppendError::NoBlob(_) => "no_blob",
         AppendError::Newer(_) => "newer",
         AppendError::Unknown(_) => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_counted_for_whoever_answered() {
+        let shares = Shares::default();
+        let usage = Usage {
+            input: 3,
+            output: 1,
+            ..Usage::default()
+        };
+        for provider in [Some("a"), Some("b"), Some("a"), None, Some("no \"name\"")] {
+            shares.add(provider, &usage);
+        }
+        let found = shares.all();
+        let found: Vec<_> = found
+            .iter()
+            .map(|(it, usage)| (&**it, usage.total()))
+            .collect();
+        assert_eq!(found, [("a", 8), ("b", 4), ("other", 8)]);
+        for number in 0..2 * PROVIDERS_MAX {
+            shares.add(Some(&format!("p{number}")), &usage);
+        }
+        assert_eq!(shares.all().len(), PROVIDERS_MAX);
     }
 }

@@ -1,10 +1,12 @@
 //! The task of one live thread: the only writer of its journal.
 
+mod absent;
 mod audience;
 mod behind;
 mod effects;
 mod join;
 mod leave;
+mod progress;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
@@ -13,8 +15,8 @@ use std::time::Duration;
 
 use raddle_core::ports::{AppendError, Blobs, Journal};
 use raddle_core::{
-    Body, ChangeSettings, Command, Cursor, Effect, Ended, Envelope, Event, ItemId, Out, Owner,
-    Refusal, RequestNumber, Seq, Settings, Step, ThreadId, Token,
+    Body, ChangeSettings, Command, Cursor, Effect, Ended, Envelope, Event, ItemId, Keyed, Out,
+    Owner, Refusal, RequestNumber, Seq, Settings, Settled, Step, ThreadId, Token,
 };
 use raddle_protocol::ThreadClosedNotification;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -25,10 +27,11 @@ use self::behind::{Readers, Seat};
 use self::join::Joining;
 pub(crate) use self::join::{Subscriber, Usage};
 use self::leave::Leaving;
-use crate::Listener;
+use self::progress::Progress;
 use crate::context::History;
 use crate::images::show_told;
 use crate::threads::{AgentError, Done, Ordered, Shared};
+use crate::{Listener, Owed};
 
 /// How many reports of work may wait; whoever reports waits for room.
 const REPORTS: usize = 64;
@@ -47,11 +50,10 @@ const START_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) enum Message {
     Order {
         command: Command,
-        reply: OrderReply,
+        owed: Owed,
         then: Then,
     },
     Subscribe {
-        seen: Option<Seq>,
         subscriber: Subscriber,
         /// What changes with it, if nobody hears of the thread and nothing runs in it.
         change: Option<Box<ChangeSettings>>,
@@ -85,7 +87,7 @@ impl Message {
     /// Whoever sent it is told why nothing came of it.
     pub(crate) fn refuse(self, error: AgentError) {
         match self {
-            Self::Order { reply, .. } => reply(Err(error)),
+            Self::Order { owed, .. } => (owed.reply)(Err(error)),
             Self::Subscribe { subscriber, .. } => drop((subscriber.reply)(Err(error))),
             // Whoever waits for these sees that nobody will answer.
             Self::Unsubscribe { .. } | Self::Cannot { .. } | Self::Look(_) | Self::Leave => {}
@@ -135,8 +137,11 @@ pub(crate) struct Task {
     /// Those who hear of the thread.
     seats: Vec<Seat>,
     readers: Readers,
+    progress: Progress,
     /// Those who cannot answer a request.
     unable: Vec<(RequestNumber, Arc<dyn Listener>)>,
+    /// Requests that nobody is there to answer, each until its time is over.
+    absent: BTreeMap<RequestNumber, AbortHandle>,
     /// Those who are being answered and hear nothing yet.
     joining: VecDeque<Joining>,
     /// What goes out once they are answered.
@@ -196,7 +201,9 @@ impl Task {
             found,
             seats: Vec::new(),
             readers: Readers::default(),
+            progress: Progress::default(),
             unable: Vec::new(),
+            absent: BTreeMap::new(),
             joining: VecDeque::new(),
             held: Vec::new(),
             looks: Vec::new(),
@@ -220,6 +227,7 @@ impl Task {
         loop {
             self.let_in().await;
             self.let_catch_up().await;
+            self.look_at_progress();
             self.take_what_is_there();
             self.release();
             let now = self.shared.now();
@@ -293,7 +301,11 @@ impl Task {
                             _ => AgentError::Ended,
                         })));
                     }
-                    self.show_to_lookers();
+                    // What was not stored is not shown: whoever looks then looks into the journal.
+                    match self.owner.settled() {
+                        Some(_) => self.show_to_lookers(),
+                        None => self.looks.clear(),
+                    }
                     self.say_why(&ended);
                     return self.over(ended).await;
                 }
@@ -325,10 +337,12 @@ impl Task {
     async fn during<T>(&mut self, what: impl Future<Output = T>) -> T {
         let mut what = pin!(what);
         loop {
+            let is_wanted = self.is_progress_wanted();
             tokio::select! {
                 biased;
                 done = &mut what => return done,
                 message = self.inbox.recv(), if !self.forsaken => self.came(message),
+                () = self.progress.due(), if is_wanted => self.say_progress(),
             }
         }
     }
@@ -359,6 +373,8 @@ impl Task {
             }
         };
         let alone = self.alone_for();
+        self.look_for_someone();
+        let is_wanted = self.is_progress_wanted();
         tokio::select! {
             biased;
             message = self.inbox.recv(), if !self.forsaken => self.came(message),
@@ -368,6 +384,7 @@ impl Task {
             () = tokio::time::sleep(alone.unwrap_or_default()), if alone.is_some() => {
                 self.leave(Leaving::Idle);
             }
+            () = self.progress.due(), if is_wanted => self.say_progress(),
         }
     }
 
@@ -408,15 +425,19 @@ impl Task {
         let (envelope, caller) = match message {
             Message::Order {
                 command,
-                reply,
+                owed: Owed { reply, keyed },
                 then,
-            } => (Envelope::order(token, command), Caller::Order(reply, then)),
-            Message::Subscribe {
-                seen,
-                subscriber,
-                change,
             } => {
+                let envelope = Envelope::Command {
+                    command,
+                    token: Some(token),
+                    key: keyed.map(Box::new),
+                };
+                (envelope, Caller::Order(reply, then))
+            }
+            Message::Subscribe { subscriber, change } => {
                 self.change_for(change);
+                let seen = subscriber.seen;
                 let subscribe = Envelope::Subscribe { token, seen };
                 (subscribe, Caller::Subscribe(subscriber))
             }
@@ -441,8 +462,9 @@ impl Task {
         let stops = match &envelope {
             Envelope::Command {
                 command: Command::Interrupt(it),
+                key,
                 ..
-            } => Some(it.turn.clone()),
+            } if !self.has_come(key.as_deref()) => Some(it.turn.clone()),
             _ => None,
         };
         self.callers.insert(token, caller);
@@ -451,6 +473,13 @@ impl Task {
         } else if let Some(turn) = stops {
             self.cut_off(turn.as_ref());
         }
+    }
+
+    /// Whether an order came before under the same key: what it stopped was another turn by then.
+    fn has_come(&self, keyed: Option<&Keyed>) -> bool {
+        let thread = self.owner.thread();
+        let now = self.shared.now();
+        keyed.is_some_and(|it| thread.recall(&it.key, &it.asked, now).is_some())
     }
 
     fn refuse(&mut self, token: Token, refusal: Refusal) {
@@ -471,7 +500,14 @@ impl Task {
             && let Some(starter) = self.starter.take()
         {
             let head = self.owner.stored();
-            self.introduce(starter, Cursor::Good, head, head);
+            self.tokens += 1;
+            let settled = Settled {
+                token: Token(self.tokens),
+                cursor: Cursor::Good,
+                after: head,
+                head,
+            };
+            self.introduce(starter, settled);
             // It is answered before anyone hears of what it began.
             if !self.joining.is_empty() {
                 self.held = outs;
@@ -531,7 +567,7 @@ impl Drop for Task {
         if std::thread::panicking() {
             self.notice(ThreadClosedNotification { thread_id: self.id }.into());
         }
-        for work in self.work.values() {
+        for work in self.work.values().chain(self.absent.values()) {
             work.abort();
         }
         let running = self.owner.thread().turn().map(|turn| turn.id.clone());

@@ -5,11 +5,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use raddle_core::ports::{Blobs, Journal, Model, Pages, ReadError, Rulebook, Terminal, Tools};
-use raddle_core::{
-    Command, Cursor, Ended, Epoch, Node, Outcome, Owner, Recovery, Refusal, RequestNumber, Seq,
-    Settings, Thread, ThreadId, ThreadStarted, Timestamp,
+use raddle_core::policy::Layer;
+use raddle_core::ports::{
+    Blobs, Journal, Model, Pages, ReadError, Rulebook, Terminal, Tools, Webhook,
 };
+use raddle_core::{
+    Command, Cursor, Ended, Epoch, Keyed, Node, Outcome, Owner, Recovery, Refusal, RequestNumber,
+    Sandbox, Seq, Settings, Thread, ThreadId, ThreadStarted, Timestamp,
+};
+use raddle_protocol::Notification;
 use tokio::sync::{Mutex as Turn, Notify, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -19,7 +23,7 @@ use crate::open::open;
 use crate::surroundings::{Instructions, Lookout};
 use crate::tally::Tally;
 use crate::task::{Message, Over, PATIENCE, Stores, Subscriber, Task, Then, Usage};
-use crate::{Heard, Listener, Nodes};
+use crate::{Heard, Listener, Nodes, Owed};
 
 /// How many messages to one thread may wait.
 const INBOX: usize = 64;
@@ -51,6 +55,8 @@ pub struct Options {
     pub tools: Arc<dyn Tools>,
     /// What of that it may.
     pub rules: Arc<dyn Rulebook>,
+    /// Whom questions are put to while nobody is attached, where the rules say so.
+    pub webhook: Arc<dyn Webhook>,
     /// What time it is.
     pub clock: fn() -> Timestamp,
     /// The name of this process among those that share the journal.
@@ -169,6 +175,7 @@ impl Threads {
             model,
             tools,
             rules,
+            webhook,
             clock,
             node,
             nodes,
@@ -183,7 +190,11 @@ impl Threads {
                 memory_pages,
                 memory_blobs,
                 model,
-                hands: Arc::new(Hands { tools, rules }),
+                hands: Arc::new(Hands {
+                    tools,
+                    rules,
+                    webhook,
+                }),
                 clock,
                 node,
                 nodes,
@@ -208,8 +219,28 @@ impl Threads {
         crowd.push(Arc::downgrade(listener));
     }
 
+    /// Tells everyone something that is no record.
+    pub fn announce(&self, notification: Notification) {
+        let notice = Heard::Notice(Arc::new(notification));
+        self.shared.tell_others(&notice, |_| false);
+    }
+
     /// Begins a thread. Once that is stored the listener is answered, and then hears of it.
     pub fn start<F>(&self, start: ThreadStarted, listener: Arc<dyn Listener>, reply: F) -> Handle
+    where
+        F: FnOnce(Result<Subscribed, AgentError>) + Send + 'static,
+    {
+        self.start_for(None, start, listener, reply)
+    }
+
+    /// The same for a request that may come again, which the thread remembers. There must be none of its id.
+    pub fn start_for<F>(
+        &self,
+        keyed: Option<Keyed>,
+        start: ThreadStarted,
+        listener: Arc<dyn Listener>,
+        reply: F,
+    ) -> Handle
     where
         F: FnOnce(Result<Subscribed, AgentError>) + Send + 'static,
     {
@@ -221,7 +252,12 @@ impl Threads {
         };
         let node = self.shared.node(Epoch(1));
         let settings = start.settings.clone();
-        let owner = Owner::start(start, node, self.shared.now());
+        let now = self.shared.now();
+        let owner = Owner::start(start, node, now);
+        let owner = match keyed {
+            Some(keyed) => owner.made_for(keyed, now),
+            None => owner,
+        };
         let starter = Subscriber {
             listener,
             reply: Box::new(|subscribed| {
@@ -230,6 +266,7 @@ impl Threads {
             }),
             usage: Usage::NotTold,
             comes_back: false,
+            seen: None,
         };
         self.shared.run(id, owner, settings, kept, Some(starter))
     }
@@ -245,11 +282,15 @@ impl Threads {
             return Ok(handle);
         }
         let (thread, tail) = open(&*self.shared.journal, id).await?;
+        // A copy that has not its own first record yet is nobody's thread.
+        if thread.id() != Some(id) {
+            return Err(ReadError::NotFound.into());
+        }
         if thread.is_deleted() {
             self.shared.forget(id).await;
             return Err(Refusal::Deleted.into());
         }
-        self.shared.is_free(id, &thread).await?;
+        self.shared.is_free(&thread).await?;
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
         let head = thread.head();
         let settings = thread.settings().clone();
@@ -262,6 +303,25 @@ impl Threads {
     pub async fn instructions(&self, cwd: &str) -> Instructions {
         let read = self.shared.lookout.instructions(cwd).await;
         read.unwrap_or_default()
+    }
+
+    /// What the operator has against a command that a client runs by itself in this sandbox; nothing if it may
+    /// be.
+    pub async fn objection(&self, words: Vec<String>, sandbox: Sandbox) -> Option<String> {
+        let hands = self.shared.hands.clone();
+        let looking = tokio::task::spawn_blocking(move || {
+            let script = hands.tools.script(&words);
+            hands.rules.policy().objection(&script, &sandbox)
+        });
+        let looked = looking.await;
+        looked.unwrap_or_else(|_| Some("the rules cannot be read; see the server's log".to_owned()))
+    }
+
+    /// The hosts that the operator's rules keep from such commands.
+    pub async fn closed_hosts(&self) -> Option<Vec<String>> {
+        let hands = self.shared.hands.clone();
+        let looking = move || hands.rules.policy().closed_hosts(&[Layer::Managed]);
+        tokio::task::spawn_blocking(looking).await.ok()
     }
 
     /// The commands that calls of a thread left running, oldest first.
@@ -318,9 +378,8 @@ impl Shared {
     }
 
     /// Whether nobody who is alive has a thread, except us.
-    async fn is_free(&self, id: ThreadId, thread: &Thread) -> Result<(), AgentError> {
-        // What a fork took over was another's thread, and so was its owner.
-        match thread.owner().filter(|_| thread.id() == Some(id)) {
+    async fn is_free(&self, thread: &Thread) -> Result<(), AgentError> {
+        match thread.owner() {
             Some(node) if node != self.node && self.nodes.is_alive(node).await? => {
                 Err(AgentError::OwnedBy {
                     node: node.to_owned(),
@@ -476,7 +535,7 @@ impl Handle {
         self.brief(&mut command).await;
         let order = Message::Order {
             command,
-            reply: Box::new(|done| reply(done.map(|done| done.outcome))),
+            owed: Owed::from(|done: Ordered<'_>| reply(done.map(|done| done.outcome))),
             then: Then::Stay,
         };
         if let Err(mpsc::error::SendError(order)) = self.sender.send(order).await {
@@ -499,6 +558,7 @@ impl Handle {
             }
             Command::StartReview(start) => (settings, &mut start.briefs),
             Command::StartQueued(start) => (settings, &mut start.briefs),
+            Command::RunShell(start) => (settings, &mut start.briefs),
             _ => return,
         };
         if let Some(shared) = self.shared.upgrade() {
@@ -520,9 +580,9 @@ impl Handle {
             }),
             usage: Usage::NotTold,
             comes_back: false,
+            seen,
         };
         let subscribe = Message::Subscribe {
-            seen,
             subscriber,
             change: None,
         };

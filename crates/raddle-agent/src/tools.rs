@@ -105,6 +105,7 @@ impl Offered {
                         name: it.name.clone(),
                         description: it.description,
                         schema: it.input_schema,
+                        freeform: None,
                     },
                     tool: it.name,
                 }),
@@ -118,6 +119,7 @@ impl Offered {
                             name: format!("{}__{}", group.name, it.name),
                             description: format!("{}\n\n{}", it.description, group.description),
                             schema: it.input_schema,
+                            freeform: None,
                         };
                         tools.push(OfClient {
                             namespace: Some(group.name.clone()),
@@ -200,6 +202,7 @@ fn update_goal() -> ToolSpec {
             "type": "object", "properties": { "status": status },
             "required": ["status"], "additionalProperties": false,
         }),
+        freeform: None,
     }
 }
 

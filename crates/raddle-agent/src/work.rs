@@ -6,7 +6,7 @@ use std::sync::Arc;
 use raddle_core::ports::{Blobs, Journal, Model, Prompt, Said};
 use raddle_core::{
     AppendText, Call, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind,
-    ItemId, ModelEnd, Part, Purpose, Sealed, Seq, Span, StartItem, Timestamp,
+    Grant, ItemId, ModelEnd, Part, Purpose, Sealed, Seq, Span, StartItem, Timestamp,
 };
 use tokio::sync::mpsc;
 
@@ -15,6 +15,9 @@ use crate::hands::{Hands, Judged};
 use crate::images::{SHOWN_BYTES_MAX, look_at};
 use crate::instructions::CONDENSE;
 use crate::tools::Offered;
+
+/// How many calls of one answer are carried out. The model is told of the others that they were not.
+pub(crate) const CALLS_MAX: usize = 128;
 
 /// What a call of the model needs.
 pub(crate) struct ModelWork {
@@ -25,10 +28,14 @@ pub(crate) struct ModelWork {
     pub(crate) lineage: Vec<Span>,
     pub(crate) head: Seq,
     pub(crate) history: Arc<History>,
+    /// How often in a row the history did not fit the model.
+    pub(crate) overflows: u32,
     pub(crate) tools: Offered,
     pub(crate) hands: Arc<Hands>,
     /// The acts that have a yes for the session.
     pub(crate) granted: BTreeSet<String>,
+    /// The rights beyond the fence that were given.
+    pub(crate) rights: Grant,
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) call: u32,
     pub(crate) reports: mpsc::Sender<Command>,
@@ -50,6 +57,9 @@ impl ModelWork {
                 };
                 look_at(&*self.blobs, &mut self.prompt.entries, images).await;
                 if self.prompt.purpose == Purpose::Compact {
+                    // What did not fit to be answered may just fit to be condensed; after that, less is read.
+                    let halvings = self.overflows.saturating_sub(1);
+                    context::shorten(&mut self.prompt.entries, halvings);
                     let condense = Entry::Note(CONDENSE.to_owned());
                     self.prompt.entries.push(condense.into());
                 }
@@ -61,21 +71,26 @@ impl ModelWork {
             }
         }
         let purpose = self.prompt.purpose;
+        let widened = self.hands.widened(&self.prompt.settings, &self.rights);
+        self.prompt.settings = widened.await;
         let settings = self.prompt.settings.clone();
         let mut answer = self.model.call(self.prompt);
         let mut summary = String::new();
+        let mut calls = 0;
         loop {
             let said = answer.next().await;
             let is_last = matches!(said, Said::Ended(..));
             let commands = match (purpose, said) {
                 (Purpose::Answer, Said::Tool(item, asked)) => {
+                    calls += 1;
+                    let (hands, granted, now) = (&self.hands, &self.granted, (self.clock)());
                     let judged = match self.tools.meant(&asked) {
-                        Some((body, admission)) => Judged::new(body, admission),
-                        None => {
-                            let (hands, granted, now) =
-                                (&self.hands, &self.granted, (self.clock)());
-                            hands.judge(thread, &settings, granted, &asked, now).await
+                        _ if calls > CALLS_MAX => Judged::too_many(&asked),
+                        Some(meant) => {
+                            let judged = hands.judge_others(&settings, granted, &asked, meant, now);
+                            judged.await
                         }
+                        None => hands.judge(thread, &settings, granted, &asked, now).await,
                     };
                     vec![called(self.call, item, asked, judged)]
                 }
@@ -170,11 +185,7 @@ fn kept(sealed: &Sealed) -> bool {
 
 /// A call of the model ended by a fault of ours.
 pub(crate) fn failed(call: u32, message: String) -> Command {
-    let error = Failure {
-        message,
-        kind: FailureKind::Internal,
-        details: None,
-    };
+    let error = Failure::new(FailureKind::Internal, message);
     Command::EndModel(Box::new(EndModel {
         call,
         end: ModelEnd::Failed { error },

@@ -36,6 +36,12 @@ pub enum Bug {
     PoisonedContext,
     /// A base leaves out the open requests.
     BaseDiffers,
+    /// A call that was denied runs.
+    DeniedRuns,
+    /// A yes to one call lets all run that wait for one.
+    YesForAll,
+    /// More rights are given than were asked for.
+    TooManyRights,
 }
 
 #[cfg(feature = "planted")]
@@ -68,7 +74,7 @@ mod planted {
 
     impl Bug {
         /// All there are.
-        pub const ALL: [Bug; 14] = [
+        pub const ALL: [Bug; 17] = [
             Bug::TwoWriters,
             Bug::ZombieAfterDeltas,
             Bug::NumberReused,
@@ -83,6 +89,9 @@ mod planted {
             Bug::StaleProjection,
             Bug::PoisonedContext,
             Bug::BaseDiffers,
+            Bug::DeniedRuns,
+            Bug::YesForAll,
+            Bug::TooManyRights,
         ];
 
         /// Whether this bug is planted now.

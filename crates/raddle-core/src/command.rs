@@ -111,6 +111,11 @@ pub enum Outcome {
         /// Its id.
         turn: TurnId,
     },
+    /// What was answered is kept with the key. It is never an outcome that is stored.
+    Kept {
+        /// The answer, as it was written.
+        answer: String,
+    },
 }
 
 /// Take a thread.
@@ -237,6 +242,8 @@ pub struct RunShell {
     pub item: ItemId,
     /// What it is.
     pub command: CommandRun,
+    /// What there is to say about the surroundings, as with [`StartTurn`]: input may join the turn.
+    pub briefs: Vec<Briefed>,
     /// Who asks.
     pub principal: Option<String>,
 }

@@ -10,6 +10,7 @@
 mod bugs;
 mod command;
 mod context;
+mod family;
 mod number;
 mod owner;
 pub mod policy;
@@ -24,19 +25,22 @@ mod thread;
 pub use bugs::{Bug, plant, small_bounds};
 pub use command::*;
 pub use context::{Context, Entry, Piece};
+pub use family::Family;
 pub use number::{Epoch, Seq, Timestamp};
 pub use owner::{
-    Ended, Envelope, Inbox, Node, Out, Owner, Settled, Step, Tail, Token, Told, weight,
+    Ended, Envelope, Inbox, Keyed, Node, Out, Owner, Settled, Shows, Step, Tail, Token, Told,
+    weight,
 };
 pub use raddle_protocol::{ItemId, ThreadId, TurnId};
 pub use reader::Reader;
 pub use record::*;
 pub use refusal::{Refusal, Settlement};
 pub use tell::{
-    ask, goal_view, item_view, list_view, open_item_view, queued_view, settings_view, status_view,
-    tell, tell_again, tell_goal, tell_open, tell_usage, turn_view, view,
+    ask, goal_view, item_view, list_view, may_call_answer, open_item_view, queued_view,
+    settings_view, status_view, tell, tell_again, tell_goal, tell_open, tell_usage, turn_view,
+    view,
 };
 pub use thread::{
-    Base, Cursor, Effect, Goal, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Queued, Status,
-    Thread,
+    About, Base, Cursor, Effect, Goal, LastTurn, OpenItem, OpenRequest, OpenTurn, POLICY, Past,
+    Queued, Status, Thread, WaitingFor,
 };

@@ -6,8 +6,10 @@
 
 mod batch;
 mod inbox;
+mod keyed;
 
 pub use inbox::{Envelope, Inbox, Token};
+pub use keyed::{Keyed, Shows};
 
 use std::collections::BTreeSet;
 
@@ -15,7 +17,7 @@ use raddle_protocol::Notification;
 
 use crate::ports::AppendError;
 use crate::{
-    Base, Body, Class, Command, Cursor, Effect, Epoch, Forked, ItemId, Outcome, Own, Record,
+    Base, Body, Class, Command, Cursor, Effect, Epoch, Event, Forked, ItemId, Outcome, Own, Record,
     Recovery, Refusal, RequestNumber, Resolution, Seq, Thread, ThreadStarted, Timestamp, TurnId,
 };
 
@@ -138,6 +140,19 @@ pub struct Told {
     pub record: Record,
     /// In this order; only the last carries the record's number.
     pub notifications: Vec<Notification>,
+}
+
+impl Told {
+    /// What a client is asked with it.
+    fn asked(&self) -> Option<RequestNumber> {
+        let Body::Event(event) = &self.record.body else {
+            return None;
+        };
+        match &**event {
+            Event::RequestOpened(it) => Some(it.request),
+            _ => None,
+        }
+    }
 }
 
 /// How often one thing may follow from another. More is a rule that contradicts itself: better that one
@@ -470,8 +485,12 @@ impl Owner {
             }
             !over
         });
-        outs.extend(batch.tells.into_iter().map(Out::Tell));
-        outs.extend(batch.asks.into_iter().map(Out::Ask));
+        for told in batch.tells {
+            let asked = told.asked().filter(|it| batch.asks.contains(it));
+            outs.push(Out::Tell(told));
+            // At once, so that the order does not hang on what else came in this round.
+            outs.extend(asked.map(Out::Ask));
+        }
         outs.extend(
             batch
                 .deliveries

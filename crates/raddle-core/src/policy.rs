@@ -5,12 +5,16 @@
 //! allowed only by someone's yes to exactly this act, or by a rule that says so in as many words.
 
 mod amendment;
+mod clients;
 mod command;
 mod harmless;
 mod judge;
+mod options;
 mod pattern;
 mod pins;
+mod rights;
 mod rule;
+mod shells;
 mod unattended;
 mod wrapper;
 
@@ -18,8 +22,9 @@ pub use amendment::{Amendment, AmendmentError, proposed};
 pub use pattern::{HostPattern, PathPattern, PatternError};
 pub use pins::{ApprovalKind, Pins, SandboxKind};
 pub use rule::{Layer, Rule, Subject};
+pub use shells::{Shelled, is_passed_on, is_shell, shell_script, shelled};
 pub use unattended::{AtDeadline, Unattended};
-pub use wrapper::{Through, is_shell, shell_script, through};
+pub use wrapper::{Through, through};
 
 use serde::{Deserialize, Serialize};
 
@@ -64,9 +69,10 @@ pub enum ActKind {
         /// Which.
         host: String,
     },
-    /// A tool of someone else's is called.
+    /// A tool is called that a client runs, or one of ours whatever it does: only rules about tools by their names
+    /// are about this.
     Tool {
-        /// Its name, with that of its group.
+        /// Its name, with that of its group and a dot before it.
         name: String,
     },
 }
@@ -112,6 +118,10 @@ pub struct Ruling {
     pub rule: String,
     /// What exactly it is about: the act's digest.
     pub digest: String,
+    /// If files would change, and someone is asked: what a yes for the session is good for, which is each of these
+    /// files in this sandbox.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 /// The rules that hold for all threads of a process: what the operator and the user wrote down.
@@ -126,6 +136,15 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// The same without the user's leave to go beyond the sandbox.
+    #[must_use]
+    pub fn without_leave(&self) -> Self {
+        let mut policy = self.clone();
+        let users = policy.rules.iter_mut().filter(|it| it.layer == Layer::User);
+        users.for_each(|it| it.beyond = false);
+        policy
+    }
+
     /// What happens where nobody answers. What the operator says goes before what the user says.
     pub fn unattended(&self) -> Unattended {
         let pinned = self.pins.unattended.clone();

@@ -5,13 +5,15 @@ mod pages;
 mod rulebook;
 mod summary;
 mod tools;
+mod webhook;
 
-pub use model::{Answer, Model, Prompt, Said, ToolSpec};
+pub use model::{Answer, Freeform, Model, Prompt, Said, ToolSpec};
 pub use pages::{ItemEntry, ListOrder, ListQuery, Mark, Page, PageQuery, TurnEntry};
 pub use rulebook::{AmendError, Rulebook};
 pub(crate) use summary::preview;
 pub use summary::{Origin, Summary};
-pub use tools::{Job, Meant, Ran, Reports, Terminal, Tools};
+pub use tools::{Job, Leave, Meant, Ran, Reports, Terminal, Tools};
+pub use webhook::{Decision, Put, Webhook};
 
 use std::future::Future;
 use std::pin::Pin;

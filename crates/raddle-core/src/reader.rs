@@ -1,16 +1,19 @@
 //! One who hears of a thread, at its own pace.
 
-use crate::{Record, RequestNumber, Seq, Thread, Told, tell_again};
+use crate::{Body, Event, ItemId, Record, RequestNumber, Seq, Thread, Told, tell_again};
 
 /// Someone who hears of a thread from the journal, because it takes less than comes, or has just come back.
 ///
 /// Nothing is queued for it meanwhile. It keeps the thread as it knows it, so what it is told goes on exactly
 /// from there, whatever the journal has merged or dropped since.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reader {
     thread: Thread,
     /// Requests from this number on were not put to it.
     asked: RequestNumber,
+    /// Items of which it was told a part and which are complete by now. How far it was told is gone with their
+    /// deltas, so it is told nothing more of them before it comes to the whole.
+    complete: Vec<ItemId>,
 }
 
 impl Reader {
@@ -19,12 +22,17 @@ impl Reader {
         Self {
             thread: thread.clone(),
             asked: thread.next_request,
+            complete: Vec::new(),
         }
     }
 
-    /// It comes back: it knows this thread, and was asked nothing.
-    pub fn returning(thread: Thread) -> Self {
+    /// It comes back: it knows the thread as far as this, and was asked nothing. Meanwhile the thread has become
+    /// what it is now.
+    pub fn returning(thread: Thread, now: &Thread) -> Self {
+        let known = thread.turn.iter().flat_map(|turn| &turn.items);
+        let known = known.map(|open| open.item.id.clone());
         Self {
+            complete: known.filter(|id| now.open_item(id).is_none()).collect(),
             thread,
             asked: RequestNumber::default(),
         }
@@ -37,11 +45,28 @@ impl Reader {
 
     /// The next record that the journal still has is told.
     pub fn read(&mut self, record: Record) -> Told {
-        let notifications = tell_again(&mut self.thread, &record);
+        let notifications = if self.waits_for_whole(&record) {
+            self.thread.apply(&record);
+            Vec::new()
+        } else {
+            tell_again(&mut self.thread, &record)
+        };
         Told {
             record,
             notifications,
         }
+    }
+
+    /// Whether this is text of an item of which it hears the whole later.
+    fn waits_for_whole(&self, record: &Record) -> bool {
+        let item = match &record.body {
+            Body::Delta(delta) => Some(&delta.item),
+            Body::Event(event) => match &**event {
+                Event::ItemSaved(it) => Some(&it.item),
+                _ => None,
+            },
+        };
+        item.is_some_and(|item| self.complete.contains(item))
     }
 
     /// It was told all there is, and hears live from here on. An owner that lost its thread without knowing may

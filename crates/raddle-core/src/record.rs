@@ -6,6 +6,7 @@
 //! from it by [`tell`](crate::tell).
 
 mod ask;
+mod failure;
 mod goal;
 mod injected;
 mod item;
@@ -15,6 +16,7 @@ mod settings;
 mod turn;
 
 pub use ask::*;
+pub use failure::*;
 pub use goal::*;
 pub use injected::*;
 pub use item::*;
@@ -418,6 +420,9 @@ pub struct Remembered {
     pub asked: String,
     /// What came of it.
     pub outcome: Value,
+    /// What was answered, as it was written, where that is more than what came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
 }
 
 /// What makes a request the same request.

@@ -8,7 +8,7 @@ mod item;
 mod open;
 mod view;
 
-pub use ask::ask;
+pub use ask::{ask, may_call_answer};
 pub use goal::{goal_view, tell_goal};
 pub use item::queued_view;
 pub use open::{tell_open, tell_usage};
@@ -18,8 +18,9 @@ use raddle_protocol as wire;
 use raddle_protocol::Notification;
 
 use crate::{
-    Body, Delta, Event, Failure, FailureKind, ItemBody, ModelEnd, OpenItem, Part, PlanUpdated,
-    Record, RequestNumber, Settings, StepStatus, Thread, ThreadId, TurnEnd, TurnId, Usage,
+    Body, Delta, ErrorClass, Event, Failure, FailureKind, ItemBody, ModelEnd, OpenItem, Part,
+    PlanUpdated, Record, RequestNumber, Settings, StepStatus, Thread, ThreadId, TurnEnd, TurnId,
+    Usage,
 };
 
 /// What the wire says of a record, in this order. The thread is as it is just after that record.
@@ -163,13 +164,37 @@ fn tell_event(
             told.push(completed(id, &it.turn, item::whole(&it.item), at_ms));
         }
         Event::ModelEnded(it) => {
-            if let ModelEnd::Broke { error, .. } = &it.end {
+            let retried = match &it.end {
+                ModelEnd::Broke { error, retry_at } => Some((error, retry_at.0)),
+                ModelEnd::Rerouted { error, .. } | ModelEnd::Overflowed { error } => {
+                    Some((error, at_ms))
+                }
+                ModelEnd::Done {}
+                | ModelEnd::Failed { .. }
+                | ModelEnd::Cancelled {}
+                | ModelEnd::OwnerLost {} => None,
+            };
+            if let Some((error, retry_at_ms)) = retried {
+                let error = wire::TurnError {
+                    retry_at_ms: Some(retry_at_ms),
+                    ..failure(error)
+                };
                 told.push(
                     wire::ErrorNotification {
                         thread_id: id,
                         turn_id: it.turn.clone(),
-                        error: failure(error),
+                        error,
                         will_retry: true,
+                    }
+                    .into(),
+                );
+            }
+            if let ModelEnd::Rerouted { to, .. } = &it.end {
+                let message = format!("The model failed; the turn goes on with {to}.");
+                told.push(
+                    wire::WarningNotification {
+                        thread_id: Some(id),
+                        message,
                     }
                     .into(),
                 );
@@ -191,11 +216,7 @@ fn tell_event(
         Event::RequestResolved(it) => {
             let settled = thread.settled.back();
             if settled.is_some_and(|settled| settled.request == it.request && settled.told) {
-                let resolved = wire::ServerRequestResolvedNotification {
-                    thread_id: id,
-                    request_id: request_id(id, it.request),
-                };
-                told.push(resolved.into());
+                told.push(ask::resolved(id, it).into());
             }
         }
         Event::PlanUpdated(it) => told.push(plan(id, it)),
@@ -352,6 +373,8 @@ fn usage(thread: &Thread, id: ThreadId, turn: &TurnId) -> Notification {
             total: breakdown(&thread.usage),
             model_context_window: window.map(count),
         },
+        model: thread.asked.model.clone(),
+        model_provider: thread.asked.provider.clone(),
     }
     .into()
 }
@@ -389,18 +412,36 @@ pub(crate) fn failure(failure: &Failure) -> wire::TurnError {
         FailureKind::BadRequest => Info::BadRequest,
         FailureKind::Policy => Info::CyberPolicy,
         FailureKind::Connection { status } => Info::HttpConnectionFailed(http(status)),
+        FailureKind::Untrusted => Info::HttpConnectionFailed(http(&None)),
         FailureKind::Stream { status } => Info::ResponseStreamDisconnected(http(status)),
+        FailureKind::Unreadable => Info::ResponseStreamDisconnected(http(&None)),
         FailureKind::TooManyAttempts => Info::ResponseTooManyFailedAttempts(http(&None)),
         FailureKind::Sandbox => Info::SandboxError,
         FailureKind::RecoveryLimit => Info::Unrecognized("recoveryLimit".into()),
         FailureKind::StorageFull => Info::Unrecognized("storageFull".into()),
-        FailureKind::Internal | FailureKind::Other => Info::Other,
+        FailureKind::CutShort | FailureKind::Internal | FailureKind::Other => Info::Other,
     };
     wire::TurnError {
         message: failure.message.clone(),
         additional_details: failure.details.clone(),
         codex_error_info: Some(info),
         misalignment: None,
+        class: Some(class(failure.kind.class())),
+        retry_at_ms: failure.retry_at.map(|it| it.0),
+    }
+}
+
+fn class(class: ErrorClass) -> wire::ErrorClass {
+    match class {
+        ErrorClass::Transient => wire::ErrorClass::Transient,
+        ErrorClass::RateLimited => wire::ErrorClass::RateLimited,
+        ErrorClass::Quota => wire::ErrorClass::Quota,
+        ErrorClass::Auth => wire::ErrorClass::Auth,
+        ErrorClass::Policy => wire::ErrorClass::Policy,
+        ErrorClass::ContextOverflow => wire::ErrorClass::ContextOverflow,
+        ErrorClass::BadRequest => wire::ErrorClass::BadRequest,
+        ErrorClass::Unavailable => wire::ErrorClass::Unavailable,
+        ErrorClass::Internal => wire::ErrorClass::Internal,
     }
 }
 

@@ -15,6 +15,7 @@ mod goal;
 mod inject;
 mod interrupt;
 mod item_text;
+mod keys;
 mod manage;
 mod own;
 mod queue;
@@ -24,10 +25,13 @@ mod run_shell;
 mod start_turn;
 mod state;
 mod waiting;
+mod waiting_for;
 
+pub use advance::POLICY;
 pub use goal::Goal;
 pub use queue::Queued;
 pub use state::{Base, Cursor, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Status, Thread};
+pub use waiting_for::{About, WaitingFor};
 
 use crate::{Body, Command, ItemId, Outcome, Purpose, Refusal, Seq, Timestamp, TurnId};
 

@@ -2,9 +2,13 @@
 
 mod endpoint;
 mod lines;
+mod proxy;
+mod secrets;
 mod tls;
 
+pub(crate) use endpoint::escaped;
 pub use endpoint::{Endpoint, EndpointError};
+pub(crate) use secrets::Secrets;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,12 +17,13 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::Response;
 use hyper::body::{Body, Incoming};
 use hyper::header::CONTENT_TYPE;
+use hyper::{Method, Response};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::lines::{Line, Lines, NoLine};
+use self::proxy::Proxies;
 use crate::io::{Dial, Tcp};
 use crate::patience::Patience;
 use crate::{CallError, Limits, vendor};
@@ -51,15 +56,52 @@ impl Default for Client {
 }
 
 impl Client {
-    /// Over TCP.
+    /// Over TCP, through the proxy that the environment names.
     pub fn new() -> Self {
-        Self::over(Arc::new(Tcp))
+        let lines = Lines::new(Arc::new(Tcp), Proxies::of_environment());
+        let lines = Arc::new(lines);
+        Self { lines }
     }
 
-    /// Over connections made in another way.
+    /// Over connections made in another way, and through nobody.
     pub fn over(dial: Arc<dyn Dial>) -> Self {
-        let lines = Arc::new(Lines::new(dial));
+        let lines = Arc::new(Lines::new(dial, Proxies::default()));
         Self { lines }
+    }
+
+    /// Posts a JSON body to the base itself, and gives the body of a good answer, as long as a refusal may be.
+    pub async fn exchange(
+        &self,
+        endpoint: &Endpoint,
+        body: Vec<u8>,
+        limits: Limits,
+    ) -> Result<Vec<u8>, CallError> {
+        let request = Asking::post(endpoint.itself(), body);
+        let (head, answer) = self.send(endpoint, request, limits).await?;
+        match head.status().is_success() {
+            true => Ok(answer.gathered(REFUSAL_BYTES_MAX).await),
+            false => answer.welcome(&head).await.map(|_| Vec::new()),
+        }
+    }
+
+    /// Gets what is at a path below the base, up to a bound.
+    pub(crate) async fn get(
+        &self,
+        endpoint: &Endpoint,
+        path: &str,
+        bytes_max: usize,
+        limits: Limits,
+    ) -> Result<Vec<u8>, CallError> {
+        let request = Asking {
+            method: Method::GET,
+            path,
+            body: Vec::new(),
+        };
+        let (head, answer) = self.send(endpoint, request, limits).await?;
+        match head.status().is_success() {
+            true => Ok(answer.gathered(bytes_max).await),
+            false => answer.welcome(&head).await.map(|_| Vec::new()),
+        }
     }
 
     /// Posts a JSON body to a path below the base, and answers with the head of a good answer.
@@ -70,6 +112,18 @@ impl Client {
         body: Vec<u8>,
         limits: Limits,
     ) -> Result<Answer, CallError> {
+        let request = Asking::post(path, body);
+        let (head, answer) = self.send(endpoint, request, limits).await?;
+        answer.welcome(&head).await
+    }
+
+    async fn send(
+        &self,
+        endpoint: &Endpoint,
+        asking: Asking<'_>,
+        limits: Limits,
+    ) -> Result<(Response<()>, Answer), CallError> {
+        let Asking { method, path, body } = asking;
         let unreachable = |what: String| CallError::Connect {
             address: endpoint.address(path),
             what,
@@ -78,7 +132,8 @@ impl Client {
         let body = Full::new(Bytes::from(body));
         let mut kept = self.lines.kept(&endpoint.place);
         loop {
-            let request = endpoint.request(path, body.clone()).map_err(unreachable)?;
+            let request = endpoint.request(&method, path, body.clone());
+            let request = request.map_err(unreachable)?;
             let mut line = match kept.take() {
                 Some(line) => line,
                 None => {
@@ -107,8 +162,26 @@ impl Client {
                 lines: self.lines.clone(),
                 bytes_left: ANSWER_BYTES_MAX,
                 patience,
+                secrets: endpoint.secrets.clone(),
             };
-            return answer.welcome(&Response::from_parts(head, ())).await;
+            return Ok((Response::from_parts(head, ()), answer));
+        }
+    }
+}
+
+/// What is asked of which path.
+struct Asking<'a> {
+    method: Method,
+    path: &'a str,
+    body: Vec<u8>,
+}
+
+impl<'a> Asking<'a> {
+    fn post(path: &'a str, body: Vec<u8>) -> Self {
+        Self {
+            method: Method::POST,
+            path,
+            body,
         }
     }
 }
@@ -121,6 +194,7 @@ pub(crate) struct Answer {
     lines: Arc<Lines>,
     bytes_left: usize,
     patience: Patience,
+    pub(crate) secrets: Arc<Secrets>,
 }
 
 impl Answer {
@@ -134,8 +208,10 @@ impl Answer {
         if head.status().is_success() && is_stream {
             return Ok(self);
         }
-        let body = self.gathered().await;
-        let body = String::from_utf8_lossy(&body);
+        let secrets = self.secrets.clone();
+        let body = self.gathered(REFUSAL_BYTES_MAX).await;
+        let mut body = String::from_utf8_lossy(&body).into_owned();
+        secrets.hide_in_body(&mut body);
         if !head.status().is_success() {
             let status = head.status().as_u16();
             let error = vendor::refused(status, head.headers(), &body, SystemTime::now());
@@ -149,10 +225,10 @@ impl Answer {
     }
 
     /// What there is of an answer that is no stream, up to a bound.
-    async fn gathered(mut self) -> Vec<u8> {
+    async fn gathered(mut self, bytes_max: usize) -> Vec<u8> {
         let mut gathered = Vec::new();
         let enough = Instant::now() + REFUSAL_PATIENCE;
-        while gathered.len() < REFUSAL_BYTES_MAX {
+        while gathered.len() < bytes_max {
             match timeout_at(enough, self.more()).await {
                 Ok(Ok(Some(bytes))) => gathered.extend_from_slice(&bytes),
                 Ok(Ok(None)) => {
@@ -162,7 +238,7 @@ impl Answer {
                 Ok(Err(_)) | Err(_) => break,
             }
         }
-        gathered.truncate(REFUSAL_BYTES_MAX);
+        gathered.truncate(bytes_max);
         gathered
     }
 

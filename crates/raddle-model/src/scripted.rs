@@ -1,5 +1,5 @@
-//! A vendor that says what a script tells it: a real HTTP server on the OpenAI Responses wire, for tests
-//! and for whoever embeds Raddle.
+//! A vendor that says what a script tells it: a real HTTP server that speaks every [`Wire`](crate::Wire), for
+//! tests and for whoever embeds Raddle.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -22,6 +22,7 @@
 //! # }
 //! ```
 
+mod access;
 mod asked;
 mod fault;
 mod instance;
@@ -29,6 +30,7 @@ mod marker;
 mod play;
 mod routes;
 mod script;
+mod sent;
 
 pub use routes::Seen;
 pub use script::{Script, ScriptError};

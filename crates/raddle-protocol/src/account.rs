@@ -76,6 +76,9 @@ tagged! {
 pub struct ApiKeyLoginAccountParams {
     /// The key; the server stores it.
     pub api_key: String,
+    /// The provider that the key is for; null means the configured one. Ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_provider: Option<String>,
 }
 
 /// Sign in through ChatGPT in a browser.
@@ -87,6 +90,9 @@ pub struct ChatgptLoginAccountParams {
     /// Ask for the vendor's shortened sign-in pages. Absent means false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub codex_streamlined_login: bool,
+    /// The provider to sign in with; null means the configured one. Ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_provider: Option<String>,
     /// End on the vendor's page rather than on one served by this machine. Absent means false.
     #[serde(default, deserialize_with = "null_as_default")]
     pub use_hosted_login_success_page: bool,

@@ -18,6 +18,36 @@ pub struct ServerRequestResolvedNotification {
     pub thread_id: ThreadId,
     /// The JSON-RPC id of the request.
     pub request_id: RequestId,
+    /// What came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<RequestDecision>,
+    /// Who answered: the user of the connection, or else the name of its client. Absent when nobody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved_by: Option<String>,
+}
+
+open_enum! {
+    /// What came of a request of the server.
+    pub enum RequestDecision {
+        /// Yes, this once.
+        Accept = "accept",
+        /// Yes, and for the same until the session ends.
+        AcceptForSession = "acceptForSession",
+        /// Yes, and by a rule from now on.
+        AcceptWithRule = "acceptWithRule",
+        /// No; the turn goes on.
+        Decline = "decline",
+        /// No, and the turn ends.
+        Cancel = "cancel",
+        /// An answer that is neither yes nor no.
+        Answered = "answered",
+        /// The client could not answer.
+        Failed = "failed",
+        /// Nobody answered in time.
+        Expired = "expired",
+        /// Nobody needs the answer any more.
+        Withdrawn = "withdrawn",
+    }
 }
 
 /// `item/commandExecution/requestApproval`: asks whether a command may run or input be typed.

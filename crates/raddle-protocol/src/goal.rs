@@ -19,6 +19,11 @@ pub struct ThreadGoalSetParams {
     pub status: Option<ThreadGoalStatus>,
     /// The most tokens the goal may use; absent keeps the present budget.
     pub token_budget: Option<i64>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/goal/set`.
@@ -53,6 +58,11 @@ pub struct ThreadGoalClearParams {
     pub thread_id: ThreadId,
     /// Who wants the change. Null never counts as the user's own wish.
     pub origin: Option<ThreadGoalMutationOrigin>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/goal/clear`.

@@ -17,6 +17,12 @@ impl ThreadId {
         Self(Uuid::now_v7())
     }
 
+    /// An id that says nothing but these bytes, which are a hash of what the thread is made for. It is a UUID of
+    /// version 8, so it is none that was minted.
+    pub fn of_hash(bytes: [u8; 16]) -> Self {
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
     /// The sixteen bytes.
     pub fn as_uuid(&self) -> &Uuid {
         &self.0

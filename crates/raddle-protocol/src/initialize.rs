@@ -85,6 +85,7 @@ pub struct InitializeCapabilities {
     #[serde(default, deserialize_with = "null_as_default")]
     pub explicit_gateway_oauth: bool,
     /// MCP extensions the client supports, by name, with their settings; MCP servers are told of them.
+    /// Names that begin with `raddle/` are this server's own, and are told to nobody else.
     pub extensions: Option<BTreeMap<String, Value>>,
     /// Same as naming `openai/form` in `extensions`, for older clients. Absent means false.
     #[serde(default, deserialize_with = "null_as_default")]

@@ -29,6 +29,7 @@ mod mcp;
 mod model;
 mod permission;
 mod process;
+mod progress;
 mod queue;
 mod skill;
 mod terminal;
@@ -37,6 +38,7 @@ mod turn;
 
 /// What is generated from the tables.
 pub mod export;
+pub mod extension;
 pub mod methods;
 mod notifications;
 mod server_requests;
@@ -61,6 +63,7 @@ pub use model::*;
 pub use notifications::*;
 pub use permission::*;
 pub use process::*;
+pub use progress::*;
 pub use queue::*;
 pub use server_requests::*;
 pub use skill::*;

@@ -10,7 +10,7 @@ methods! {
 
     /// Begin a thread and subscribe to it.
     "thread/start" => ThreadStart(ThreadStartParams) -> ThreadStartResponse,
-        Core, Stable, lane(free), gated ["allowProviderModelFallback", "daybreakEnabled", "dynamicTools", "environments", "experimentalRawEvents", "historyMode", "mockExperimentalField", "multiAgentMode", "permissions", "projectId", "runtimeWorkspaceRoots", "selectedCapabilityRoots"];
+        Core, Stable, lane(free), keyed(client_request_id), gated ["allowProviderModelFallback", "daybreakEnabled", "dynamicTools", "environments", "experimentalRawEvents", "historyMode", "mockExperimentalField", "multiAgentMode", "permissions", "projectId", "runtimeWorkspaceRoots", "selectedCapabilityRoots"];
 
     /// Open a stored or running thread and subscribe to it.
     "thread/resume" => ThreadResume(ThreadResumeParams) -> ThreadResumeResponse,
@@ -18,15 +18,15 @@ methods! {
 
     /// Begin a thread that continues from a point of another.
     "thread/fork" => ThreadFork(ThreadForkParams) -> ThreadForkResponse,
-        Core, Stable, lane(thread(thread_id)), gated ["attachToSource", "beforeTurnId", "deferGoalContinuation", "experimentalDisablePredictionMcp", "experimentalPredictionMode", "path", "permissions", "runtimeWorkspaceRoots"];
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id), gated ["attachToSource", "beforeTurnId", "deferGoalContinuation", "experimentalDisablePredictionMcp", "experimentalPredictionMode", "path", "permissions", "runtimeWorkspaceRoots"];
 
     /// Put a thread out of sight without losing it.
     "thread/archive" => ThreadArchive(ThreadArchiveParams) -> ThreadArchiveResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Remove a thread and the threads it spawned, for good.
     "thread/delete" => ThreadDelete(ThreadDeleteParams) -> ThreadDeleteResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Stop hearing a thread.
     "thread/unsubscribe" => ThreadUnsubscribe(ThreadUnsubscribeParams) -> ThreadUnsubscribeResponse,
@@ -34,31 +34,31 @@ methods! {
 
     /// Give a thread a title.
     "thread/name/set" => ThreadNameSet(ThreadSetNameParams) -> ThreadSetNameResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Change what is remembered beside a thread.
     "thread/metadata/update" => ThreadMetadataUpdate(ThreadMetadataUpdateParams) -> ThreadMetadataUpdateResponse,
-        Core, Stable, lane(thread(thread_id)), gated ["daybreakEnabled", "projectId"];
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id), gated ["daybreakEnabled", "projectId"];
 
     /// Change how later turns of a thread run.
     "thread/settings/update" => ThreadSettingsUpdate(ThreadSettingsUpdateParams) -> ThreadSettingsUpdateResponse,
-        Core, Experimental, lane(thread(thread_id));
+        Core, Experimental, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Bring an archived thread back.
     "thread/unarchive" => ThreadUnarchive(ThreadUnarchiveParams) -> ThreadUnarchiveResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Summarise a thread so that its context becomes small again.
     "thread/compact/start" => ThreadCompactStart(ThreadCompactStartParams) -> ThreadCompactStartResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Run the user's own command in a thread.
     "thread/shellCommand" => ThreadShellCommand(ThreadShellCommandParams) -> ThreadShellCommandResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Go back to before a turn.
     "thread/revert" => ThreadRevert(ThreadRevertParams) -> ThreadRevertResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Page through threads.
     "thread/list" => ThreadList(ThreadListParams) -> ThreadListResponse,
@@ -82,7 +82,7 @@ methods! {
 
     /// Add raw model items to a thread's history.
     "thread/inject_items" => ThreadInjectItems(ThreadInjectItemsParams) -> ThreadInjectItemsResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// List the skills that apply in some folders.
     "skills/list" => SkillsList(SkillsListParams) -> SkillsListResponse,
@@ -126,19 +126,19 @@ methods! {
 
     /// Hand input to a thread; while a turn runs, it joins that turn.
     "turn/start" => TurnStart(TurnStartParams) -> TurnStartResponse,
-        Core, Stable, lane(thread(thread_id)), gated ["additionalContext", "collaborationMode", "cyberAccessProgram", "environments", "multiAgentMode", "permissions", "responsesapiClientMetadata", "responsesapiClientMetadataPatch", "runtimeWorkspaceRoots"];
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id), gated ["additionalContext", "collaborationMode", "cyberAccessProgram", "environments", "multiAgentMode", "permissions", "responsesapiClientMetadata", "responsesapiClientMetadataPatch", "runtimeWorkspaceRoots"];
 
     /// Add input to the running turn.
     "turn/steer" => TurnSteer(TurnSteerParams) -> TurnSteerResponse,
-        Core, Stable, lane(thread(thread_id)), gated ["additionalContext", "responsesapiClientMetadata", "responsesapiClientMetadataPatch"];
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id), gated ["additionalContext", "responsesapiClientMetadata", "responsesapiClientMetadataPatch"];
 
     /// End the running turn.
     "turn/interrupt" => TurnInterrupt(TurnInterruptParams) -> TurnInterruptResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Have the agent review changes.
     "review/start" => ReviewStart(ReviewStartParams) -> ReviewStartResponse,
-        Core, Stable, lane(thread(thread_id));
+        Core, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Page through the models a turn may use.
     "model/list" => ModelList(ModelListParams) -> ModelListResponse,
@@ -190,7 +190,7 @@ methods! {
 
     /// Set or change a thread's goal.
     "thread/goal/set" => ThreadGoalSet(ThreadGoalSetParams) -> ThreadGoalSetResponse,
-        Useful, Stable, lane(thread(thread_id));
+        Useful, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Read a thread's goal.
     "thread/goal/get" => ThreadGoalGet(ThreadGoalGetParams) -> ThreadGoalGetResponse,
@@ -198,11 +198,11 @@ methods! {
 
     /// Drop a thread's goal.
     "thread/goal/clear" => ThreadGoalClear(ThreadGoalClearParams) -> ThreadGoalClearResponse,
-        Useful, Stable, lane(thread(thread_id));
+        Useful, Stable, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Queue input for after the running turn.
     "thread/queue/add" => ThreadQueueAdd(ThreadQueueAddParams) -> ThreadQueueAddResponse,
-        Useful, Experimental, lane(thread(thread_id));
+        Useful, Experimental, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Page through queued input.
     "thread/queue/list" => ThreadQueueList(ThreadQueueListParams) -> ThreadQueueListResponse,
@@ -210,19 +210,19 @@ methods! {
 
     /// Change queued input.
     "thread/queue/update" => ThreadQueueUpdate(ThreadQueueUpdateParams) -> ThreadQueueUpdateResponse,
-        Useful, Experimental, lane(thread(thread_id));
+        Useful, Experimental, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Drop queued input.
     "thread/queue/delete" => ThreadQueueDelete(ThreadQueueDeleteParams) -> ThreadQueueDeleteResponse,
-        Useful, Experimental, lane(thread(thread_id));
+        Useful, Experimental, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Put queued input in another order.
     "thread/queue/reorder" => ThreadQueueReorder(ThreadQueueReorderParams) -> ThreadQueueReorderResponse,
-        Useful, Experimental, lane(thread(thread_id));
+        Useful, Experimental, lane(thread(thread_id)), keyed(client_request_id);
 
     /// Start a turn with queued input now.
     "thread/queue/start" => ThreadQueueStart(ThreadQueueStartParams) -> ThreadQueueStartResponse,
-        Useful, Experimental, lane(thread(thread_id));
+        Useful, Experimental, lane(thread(thread_id)), keyed(client_request_id);
 
     /// End every background terminal of a thread.
     "thread/backgroundTerminals/clean" => ThreadBackgroundTerminalsClean(ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse,

@@ -55,6 +55,9 @@ notifications! {
     /// The agent's plan for the turn changed.
     "turn/plan/updated" => TurnPlanUpdated(TurnPlanUpdatedNotification), Core, Stable, Subscribers;
 
+    /// A turn still runs, and waits for this; only with the extension `raddle/progress`.
+    "turn/progress" => TurnProgress(TurnProgressNotification), Useful, Stable, Subscribers;
+
     /// An item began.
     "item/started" => ItemStarted(ItemStartedNotification), Core, Stable, Subscribers;
 

@@ -15,6 +15,11 @@ pub struct ThreadQueueAddParams {
     pub client_user_message_id: String,
     /// What the user says, in order.
     pub input: Vec<UserInput>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/queue/add`.
@@ -57,6 +62,11 @@ pub struct ThreadQueueUpdateParams {
     pub input: Vec<UserInput>,
     /// The entry to change.
     pub queued_submission_id: String,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/queue/update`.
@@ -75,6 +85,11 @@ pub struct ThreadQueueDeleteParams {
     pub thread_id: ThreadId,
     /// The entry to take out.
     pub queued_submission_id: String,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/queue/delete`.
@@ -93,6 +108,11 @@ pub struct ThreadQueueReorderParams {
     pub thread_id: ThreadId,
     /// The ids of the entries in their new order, the next to run first.
     pub queued_submission_ids: Vec<String>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/queue/reorder`.
@@ -107,6 +127,11 @@ pub struct ThreadQueueStartParams {
     pub thread_id: ThreadId,
     /// The entry to start; null means the one at the front.
     pub queued_submission_id: Option<String>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/queue/start`.

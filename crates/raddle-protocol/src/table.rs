@@ -27,6 +27,10 @@ pub trait Method: Sized + 'static {
 
     /// Which requests it must not overtake.
     fn lane(params: &Self::Params) -> Lane;
+
+    /// The client's own id for this request, under which it is done once; nothing if there is none, or if the
+    /// method takes none.
+    fn client_request_id(params: &Self::Params) -> Option<&str>;
 }
 
 /// One request of the server to its clients.
@@ -244,7 +248,7 @@ macro_rules! methods {
     ($(
         $(#[doc = $doc:literal])+
         $name:literal => $method:ident $( ( $params:ident ) )? -> $result:ident,
-            $tier:ident, $stability:ident, lane($($lane:tt)+) $(, gated [$($gated:literal),+])? ;
+            $tier:ident, $stability:ident, lane($($lane:tt)+) $(, keyed($id:ident))? $(, gated [$($gated:literal),+])? ;
     )+) => {
         $(
             $(#[doc = $doc])+
@@ -261,6 +265,10 @@ macro_rules! methods {
 
                 fn lane(params: &Self::Params) -> Lane {
                     lane!(params $($lane)+)
+                }
+
+                fn client_request_id(params: &Self::Params) -> Option<&str> {
+                    methods!(@id params $($id)?)
                 }
             }
         )+
@@ -280,6 +288,11 @@ macro_rules! methods {
             },
         )+];
     };
+    (@id $params_of:ident) => {{
+        let _ = $params_of;
+        None
+    }};
+    (@id $params_of:ident $id:ident) => { $params_of.$id.as_deref() };
     (@params) => { NoParams };
     (@params $params:ident) => { $params };
     (@takes) => { false };

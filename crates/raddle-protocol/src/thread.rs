@@ -86,6 +86,12 @@ pub struct ThreadTokenUsageUpdatedNotification {
     pub turn_id: TurnId,
     /// Tokens used so far.
     pub token_usage: ThreadTokenUsage,
+    /// The model that was called last; absent when the provider's own default was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Its provider; absent when it is the configured default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_provider: Option<String>,
 }
 
 /// `thread/reverted`: the thread lost its newest turns to `thread/revert`.

@@ -47,6 +47,9 @@ pub struct TurnStartParams {
     pub environments: Option<Vec<TurnEnvironmentParams>>,
     /// The model to use, from this turn on; null keeps the thread's model.
     pub model: Option<String>,
+    /// The provider to ask, from this turn on; null keeps the thread's provider. Ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_provider: Option<String>,
     /// Accepted for old clients and without effect.
     #[schemars(extend("x-experimental" = true))]
     pub multi_agent_mode: Option<MultiAgentMode>,
@@ -87,6 +90,11 @@ pub struct TurnStartParams {
     pub tool_output: Option<TurnToolOutput>,
     /// What made the client start the turn, such as `user`. Without effect when the input joins a running turn.
     pub turn_trigger: Option<String>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `turn/start`. It is sent before `turn/started`.
@@ -121,6 +129,11 @@ pub struct TurnSteerParams {
     /// Metadata to add to what is set, applied after `responsesapiClientMetadata`.
     #[schemars(extend("x-experimental" = true))]
     pub responsesapi_client_metadata_patch: Option<BTreeMap<String, String>>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `turn/steer`.
@@ -139,6 +152,11 @@ pub struct TurnInterruptParams {
     pub thread_id: ThreadId,
     /// The turn to end; an empty id means whatever is still starting up.
     pub turn_id: TurnId,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `turn/interrupt`, sent once the turn has been stopped; `turn/completed` follows it.
@@ -155,6 +173,11 @@ pub struct ReviewStartParams {
     pub target: ReviewTarget,
     /// Where the review runs; null means `inline`, the only way there is.
     pub delivery: Option<ReviewDelivery>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `review/start`.
@@ -439,6 +462,37 @@ pub struct TurnError {
     pub codex_error_info: Option<CodexErrorInfo>,
     /// What the model provider said of a turn it judged misaligned, and how to go on; null for other errors.
     pub misalignment: Option<MisalignmentErrorDetails>,
+    /// What may help against it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<ErrorClass>,
+    /// When it is tried again, if it is, or else when the provider wants to be asked again; in milliseconds
+    /// since the epoch. Absent when nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at_ms: Option<i64>,
+}
+
+open_enum! {
+    /// What may help against an error.
+    pub enum ErrorClass {
+        /// It may pass by itself.
+        Transient = "transient",
+        /// Too many calls: it passes when `retryAtMs` says, or soon.
+        RateLimited = "rateLimited",
+        /// What may be used is used up: someone must pay, allow more, or wait for long.
+        Quota = "quota",
+        /// Credentials or certificates: someone must mend them.
+        Auth = "auth",
+        /// Someone's policy says no.
+        Policy = "policy",
+        /// The history must become shorter.
+        ContextOverflow = "contextOverflow",
+        /// The same request will be refused again.
+        BadRequest = "badRequest",
+        /// Nobody is there, or they have too much to do.
+        Unavailable = "unavailable",
+        /// None of these: a fault of Raddle's own, or something that cannot be understood.
+        Internal = "internal",
+    }
 }
 
 /// What the model provider said of a turn it judged misaligned.

@@ -39,6 +39,8 @@ pub enum Transport {
     Unix,
     /// Inside this process.
     Memory,
+    /// Another process of the same home, for a client of its own.
+    Relay,
 }
 
 /// What came off the wire.

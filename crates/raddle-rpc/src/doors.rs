@@ -99,6 +99,7 @@ pub struct Doors {
     tasks: Vec<tokio::task::JoinHandle<()>>,
     sockets: Vec<Socket>,
     banners: Vec<String>,
+    addresses: Vec<String>,
 }
 
 impl Default for Doors {
@@ -118,6 +119,7 @@ impl Doors {
             tasks: Vec::new(),
             sockets: Vec::new(),
             banners: Vec::new(),
+            addresses: Vec::new(),
         }
     }
 
@@ -151,6 +153,11 @@ impl Doors {
     /// What to tell the person who started the server.
     pub fn banners(&self) -> &[String] {
         &self.banners
+    }
+
+    /// Where clients come in, as `--listen` would say it; ports are those that were found.
+    pub fn addresses(&self) -> &[String] {
+        &self.addresses
     }
 
     /// Closes every door and removes the socket files. Connections stay; who is still at the HTTP
@@ -205,6 +212,7 @@ impl Doors {
             .local_addr()
             .map_err(|error| DoorError::Bind { address, error })?;
         let token = door.auth.banner();
+        self.addresses.push(format!("ws://{bound}"));
         self.banners.push(format!(
             "listening on ws://{bound}\n  readyz: http://{bound}/readyz\n  healthz: http://{bound}/healthz\n  token: {token}"
         ));
@@ -225,7 +233,7 @@ impl Doors {
                 let Some(stream) = next_stream(listener.accept().await).await else {
                     continue;
                 };
-                tune(&stream);
+                tune(&stream, rules.limits);
                 let visitor = Visitor {
                     transport: Transport::Websocket,
                     principal: None,
@@ -247,8 +255,11 @@ impl Doors {
             Err(SocketError::InUse) => return Err(DoorError::InUse(path)),
             Err(SocketError::Unusable(error)) => return Err(DoorError::Socket { path, error }),
         };
-        self.banners
-            .push(format!("listening on unix://{}", path.display()));
+        // Others may stand in another folder.
+        let shown = std::path::absolute(&path).unwrap_or(path);
+        let address = format!("unix://{}", shown.display());
+        self.banners.push(format!("listening on {address}"));
+        self.addresses.push(address);
         self.sockets.push(socket);
         // The socket's owner is the gate here, not a token.
         let rules = Arc::new(Rules {
@@ -311,10 +322,13 @@ async fn next_stream<S, A>(accepted: io::Result<(S, A)>) -> Option<S> {
 }
 
 /// None of these is worth refusing a client for.
-fn tune(stream: &TcpStream) {
+fn tune(stream: &TcpStream, limits: Limits) {
     let socket = SockRef::from(stream);
     // Small messages must not wait for each other.
     let _ = socket.set_tcp_nodelay(true);
     let _ = socket.set_tcp_keepalive(&KEEPALIVE);
     let _ = socket.set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
+    // Whoever vanished while there was something for it, if only a ping. One who is there and does not read is
+    // given up before, with a reason.
+    let _ = socket.set_tcp_user_timeout(Some(limits.write + limits.write / 4));
 }

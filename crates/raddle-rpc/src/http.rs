@@ -111,19 +111,22 @@ fn let_in(
     let response = switching(limits, &key);
     let upgraded = hyper::upgrade::on(request);
     tokio::spawn(async move {
-        match upgraded.await {
-            Ok(upgraded) => {
-                let connection = websocket::open(upgraded, peer, limits).await;
-                let outgoing = connection.outgoing.clone();
-                // Nobody takes it any more.
-                if accepted.send(connection).await.is_err() {
-                    outgoing.close(Close::GOING_AWAY);
-                }
-                // It is through the doors.
-                drop(accepted);
-                outgoing.when_gone().await;
+        let connection = match upgraded.await {
+            Ok(upgraded) => websocket::open(upgraded, peer, limits).await,
+            Err(error) => {
+                tracing::debug!(%error, "websocket upgrade failed");
+                None
             }
-            Err(error) => tracing::debug!(%error, "websocket upgrade failed"),
+        };
+        if let Some(connection) = connection {
+            let outgoing = connection.outgoing.clone();
+            // Nobody takes it any more.
+            if accepted.send(connection).await.is_err() {
+                outgoing.close(Close::GOING_AWAY);
+            }
+            // It is through the doors.
+            drop(accepted);
+            outgoing.when_gone().await;
         }
         drop(place);
     });

@@ -1,6 +1,7 @@
 //! The carriage: messages, framing and transports.
 //!
-//! Bytes come in over stdio, a websocket, a websocket on a unix socket, or an in-memory pair;
+//! Bytes come in over stdio, a websocket, a websocket on a unix socket, a socket between processes of one
+//! home, or an in-memory pair;
 //! [`Connection`] is all that anyone above sees of them. [`parse`] turns a frame into a request, a
 //! notification or a response, strictly and in one pass; [`Outgoing`] carries frames back, bounded
 //! in bytes.
@@ -12,6 +13,7 @@ mod board;
 mod connection;
 mod doors;
 mod encode;
+mod hatch;
 mod http;
 mod limits;
 mod line;
@@ -31,6 +33,7 @@ pub use board::{Board, Notice, Page, Readers};
 pub use connection::{Connection, Frame, Incoming, Peer, Transport};
 pub use doors::{Door, DoorError, Doors};
 pub use encode::{answer, notification, refusal, request};
+pub use hatch::{DialError, Hatch, dial};
 pub use limits::{Limits, raise_descriptor_limit};
 pub use lines::Lines;
 pub use listen::{Listen, ListenError};

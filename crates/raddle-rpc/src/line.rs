@@ -5,17 +5,76 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
 
 /// A stream that can be shared. The lock is held while bytes are moved, never while waiting.
 #[derive(Clone, Debug)]
-pub(crate) struct Line(Arc<Mutex<TokioIo<Upgraded>>>);
+pub(crate) struct Line(Arc<Mutex<Socket>>);
+
+/// What a websocket can be on.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
 
 impl Line {
-    pub(crate) fn new(upgraded: Upgraded) -> Self {
-        Self(Arc::new(Mutex::new(TokioIo::new(upgraded))))
+    pub(crate) fn over(socket: Socket) -> Self {
+        Self(Arc::new(Mutex::new(socket)))
+    }
+
+    /// The line whose upgrade is done, and what was read of it already.
+    pub(crate) fn of(upgraded: Upgraded) -> Option<(Self, Bytes)> {
+        let upgraded = match upgraded.downcast::<TokioIo<TcpStream>>() {
+            Ok(parts) => {
+                let socket = Socket::Tcp(parts.io.into_inner());
+                return Some((Self::over(socket), parts.read_buf));
+            }
+            Err(upgraded) => upgraded,
+        };
+        let parts = upgraded.downcast::<TokioIo<UnixStream>>().ok()?;
+        let socket = Socket::Unix(parts.io.into_inner());
+        Some((Self::over(socket), parts.read_buf))
+    }
+
+    /// Writes what the system takes at once, although it has not said that it would: it says so only when much
+    /// of its memory is free again, and a slow peer may need very long for that.
+    pub(crate) fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let sent = match &*self.io() {
+            Socket::Tcp(stream) => send(stream, bytes, flags),
+            Socket::Unix(stream) => send(stream, bytes, flags),
+        };
+        match sent {
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            sent => Ok(sent?),
+        }
+    }
+
+    /// Asks the system for more memory, so that a peer that has left none finds a last word behind what it has
+    /// not read. It may not be given.
+    pub(crate) fn make_room(&self) {
+        let grow = |socket: SockRef<'_>| {
+            if let Ok(bytes) = socket.send_buffer_size() {
+                // The system doubles what it is told.
+                let _ = socket.set_send_buffer_size(bytes);
+            }
+        };
+        match &*self.io() {
+            Socket::Tcp(stream) => {
+                let socket = SockRef::from(stream);
+                let _ = socket.set_tcp_notsent_lowat(u32::MAX);
+                grow(socket);
+            }
+            Socket::Unix(stream) => grow(SockRef::from(stream)),
+        }
     }
 
     /// Says that nothing more will come, and waits for the peer to say the same. What it still sends
@@ -27,7 +86,7 @@ impl Line {
         while self.read(&mut forgotten).await.is_ok_and(|count| count > 0) {}
     }
 
-    fn io(&self) -> MutexGuard<'_, TokioIo<Upgraded>> {
+    fn io(&self) -> MutexGuard<'_, Socket> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -38,7 +97,10 @@ impl AsyncRead for Line {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.io()).poll_read(context, buffer)
+        match &mut *self.io() {
+            Socket::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Socket::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
     }
 }
 
@@ -48,15 +110,22 @@ impl AsyncWrite for Line {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.io()).poll_write(context, bytes)
+        match &mut *self.io() {
+            Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.io()).poll_flush(context)
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Nothing is kept here.
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.io()).poll_shutdown(context)
+        match &mut *self.io() {
+            Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Socket::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        }
     }
 }
 

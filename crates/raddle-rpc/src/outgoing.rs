@@ -108,6 +108,11 @@ impl Close {
         code: 1007,
         reason: Cow::Borrowed("text message is not UTF-8"),
     };
+    /// The peer took nothing of what was written to it for too long.
+    pub const NOT_READ: Self = Self {
+        code: 1008,
+        reason: Cow::Borrowed("nothing was read for too long; come back and resume"),
+    };
     /// A message was over the cap.
     pub const TOO_LONG: Self = Self {
         code: 1009,
@@ -242,6 +247,21 @@ impl Outgoing {
         let mut state = self.state();
         state.close.get_or_insert(close);
         drop(state);
+        self.queue.filled.notify_one();
+    }
+
+    /// Ends the connection once what is being written is written. What is queued is forgotten: a peer that is too
+    /// slow would need very long to come to the reason. The first reason stands.
+    pub fn cut(&self, close: Close) {
+        let mut state = self.state();
+        if state.gone || state.close.is_some() {
+            return;
+        }
+        state.frames = VecDeque::new();
+        state.bytes = state.taken;
+        state.close = Some(close);
+        drop(state);
+        self.queue.drained.notify_waiters();
         self.queue.filled.notify_one();
     }
 

@@ -18,21 +18,22 @@ use self::writer::Writer;
 use crate::line::{Ear, Line};
 use crate::{Close, Connection, Frame, Incoming, Limits, Loss, Outgoing, Peer};
 
-/// The connection of a socket whose upgrade is done.
-pub(crate) async fn open(upgraded: Upgraded, peer: Peer, limits: Limits) -> Connection {
+/// The connection of a socket whose upgrade is done, if it is on one that we know.
+pub(crate) async fn open(upgraded: Upgraded, peer: Peer, limits: Limits) -> Option<Connection> {
     let config = WebSocketConfig::default()
         .max_message_size(Some(limits.message_bytes_max))
         .max_frame_size(Some(limits.message_bytes_max))
         .read_buffer_size(32 << 10);
-    let line = Line::new(upgraded);
+    let (line, early) = Line::of(upgraded)?;
     let ear = Ear::of(&line);
-    let stream = WebSocketStream::from_raw_socket(ear, Role::Server, Some(config)).await;
+    let stream =
+        WebSocketStream::from_partially_read(ear, early.into(), Role::Server, Some(config)).await;
     let outgoing = Outgoing::new(limits.outgoing_bytes_max);
     let pongs = Pongs::default();
     let loss = Loss::default();
     let writer = Writer::new(line, pongs.clone(), limits.write);
     tokio::spawn(writer.run(outgoing.clone(), loss.clone()));
-    Connection {
+    Some(Connection {
         peer,
         incoming: Incoming::Websocket(Box::new(Reader {
             stream,
@@ -41,7 +42,7 @@ pub(crate) async fn open(upgraded: Upgraded, peer: Peer, limits: Limits) -> Conn
         })),
         outgoing,
         loss,
-    }
+    })
 }
 
 /// The reading half of a websocket.

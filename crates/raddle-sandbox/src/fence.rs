@@ -2,6 +2,7 @@
 
 pub mod attempt;
 mod filter;
+mod hidden;
 mod inside;
 mod landlock;
 mod measure;
@@ -11,11 +12,13 @@ mod plan;
 mod points;
 mod survey;
 mod system;
+mod way;
 
 pub use inside::take_over;
 pub use measure::{Finding, Measured, Options, find_bubblewrap, measure};
 pub(crate) use system::ignore_endings;
 pub use system::ignore_interrupts;
+pub(crate) use way::Way;
 
 use std::ffi::OsString;
 use std::io;
@@ -138,6 +141,16 @@ pub enum Refused {
     #[error("a .git file names {}, which is not there; mend the worktree (`git worktree repair`)", path.display())]
     Lost {
         /// What is missing.
+        path: PathBuf,
+    },
+    /// The settings of whoever runs the command lie where it may write, and this tier cannot keep them from it.
+    #[error(
+        "{} is the server's own and lies in a folder that commands may write, and this machine gives no fence that \
+         keeps it from them; start in another folder, or install bubblewrap 0.8 or later (see `raddle doctor`)",
+        path.display()
+    )]
+    Own {
+        /// What is not the command's.
         path: PathBuf,
     },
     /// The command would start in a folder that it cannot see.

@@ -12,7 +12,8 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::egress::{self, Noted, Proxy, System, WayOut};
-use crate::{Fence, Fenced, Launch, Measured, Network, Policy, Refused, Tier};
+use crate::fence::Way;
+use crate::{Fence, Fenced, Launch, Measured, Network, Policy, Refused, Rules, Tier};
 
 /// Finds out how strong the fence of this machine is. It may take a while.
 #[derive(Clone)]
@@ -121,6 +122,9 @@ impl Fences {
             return Err(Refused::NoFence.into());
         };
         if measured.fence.tier() != Tier::A {
+            if let Some(path) = within_reach(rules) {
+                return Err(Refused::Own { path }.into());
+            }
             // Only a view of the disk of its own hides anything, and clients are told what the second tier
             // does not hold.
             rules.hidden.clear();
@@ -193,6 +197,16 @@ impl Drop for Serving {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// What is hidden although a command may write around it: what commands are held by is there.
+fn within_reach(rules: &Rules) -> Option<PathBuf> {
+    let real = |path: &PathBuf| Way::of(path).map_or_else(|_| path.clone(), |it| it.real);
+    let writable: Vec<PathBuf> = rules.write.iter().chain(&rules.scratch).map(real).collect();
+    let hidden = rules.hidden.iter().map(real);
+    hidden
+        .into_iter()
+        .find(|path| writable.iter().any(|root| path.starts_with(root)))
 }
 
 /// A name for the folder of one command's way out.

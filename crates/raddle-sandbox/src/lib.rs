@@ -28,7 +28,7 @@ pub use fence::{
 };
 pub use fences::{FenceError, Fences, Held, Inside, Measure, Ready};
 pub use launch::Launch;
-pub use policy::{Network, PROTECTED, Policy, Read, Rules, Tmp};
+pub use policy::{Network, PROTECTED, Policy, Read, Rules, Scratch, Tmp};
 pub use process::{
     Ended, Engine, Full, Input, KEEP, Keeper, Leash, Life, Output, Over, Process, Size, Start,
     StartError, Stdio, keep,

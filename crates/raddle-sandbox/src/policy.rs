@@ -1,7 +1,7 @@
 //! What a command may do.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a command may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,8 @@ pub struct Rules {
     /// Names that stay as they are at the top of every path in `write`, and that cannot be made where they
     /// are missing. A path that `write` names itself is not protected.
     pub protected: Vec<OsString>,
-    /// Absolute paths that cannot be read although a folder around them can.
+    /// Absolute paths that cannot be read although a folder around them can. What is missing of them is made, as
+    /// an empty folder, if a command could make it.
     pub hidden: Vec<PathBuf>,
     /// What `/tmp` is.
     pub tmp: Tmp,
@@ -43,6 +44,15 @@ pub enum Read {
     All,
     /// The system's programs and settings, what may be written, and these absolute paths.
     Listed(Vec<PathBuf>),
+}
+
+/// What is written besides the folders of a workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scratch {
+    /// Whether that is `/tmp`.
+    pub tmp: bool,
+    /// Whether that is the folder which `TMPDIR` names.
+    pub tmpdir: bool,
 }
 
 /// What `/tmp` is to the command.
@@ -94,5 +104,24 @@ impl Rules {
             network: Network::None,
             processes_max: Some(PROCESSES_MAX),
         }
+    }
+
+    /// The same for a folder that is worked in, others beside it, and what everybody uses for scratch. Nothing if
+    /// that folder is the whole disk.
+    pub fn workspace(
+        cwd: &Path,
+        beside: impl IntoIterator<Item = PathBuf>,
+        scratch: Scratch,
+    ) -> Option<Self> {
+        if cwd == Path::new("/") {
+            return None;
+        }
+        let folders = [cwd.to_owned()].into_iter().chain(beside);
+        let mut rules = Self::workspace_write(folders.collect());
+        rules.scratch.extend(scratch.tmp.then(|| "/tmp".into()));
+        let tmpdir = std::env::var_os("TMPDIR").map(PathBuf::from);
+        let tmpdir = tmpdir.filter(|it| scratch.tmpdir && it.is_absolute());
+        rules.scratch.extend(tmpdir);
+        Some(rules)
     }
 }

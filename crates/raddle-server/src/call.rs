@@ -4,12 +4,15 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use raddle_agent::{Done, Ordered, Owed};
+use raddle_core::{self as order, Shows};
 use raddle_protocol::table::Method;
 use raddle_rpc::{ErrorObject, Id, answer, refusal};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::disk::Disk;
+use crate::keyed::Keyed;
 use crate::lanes::Pass;
 use crate::metrics::Outcome;
 use crate::rooms::Rooms;
@@ -73,6 +76,8 @@ pub(crate) struct Reply<R> {
     session: Arc<Session>,
     /// Lets the next request of the lane go when this one is answered.
     pass: Option<Pass>,
+    /// What the request is known by, if it may come again.
+    keyed: Option<Box<Keyed>>,
     answered: bool,
     result: PhantomData<fn(R)>,
 }
@@ -88,6 +93,42 @@ impl<R: Serialize> Reply<R> {
     pub(crate) fn written(self, result: &RawValue) {
         let frame = answer(&self.id, &result);
         self.send(frame, Outcome::Result);
+    }
+
+    /// Answers with what was answered before.
+    pub(crate) fn kept(self, answer: String) {
+        match RawValue::from_string(answer) {
+            Ok(answer) => self.written(&answer),
+            Err(_) => self.error(WireError::Dropped),
+        }
+    }
+
+    /// What is owed for an order that the request means. Of one that may come again, what `show` makes of it is
+    /// kept with what was done.
+    pub(crate) fn owed<F>(mut self, show: F) -> Owed
+    where
+        F: Fn(Ordered<'_>) -> Result<R, WireError> + Send + Sync + 'static,
+        R: 'static,
+    {
+        let Some(keyed) = self.remembered() else {
+            return Owed::from(move |done: Ordered<'_>| self.finish(show(done)));
+        };
+        let show = Arc::new(show);
+        let shown = show.clone();
+        let shows = Shows::new(move |outcome, thread| {
+            let outcome = outcome.clone();
+            let result = shown(Ok(Done { outcome, thread })).ok()?;
+            serde_json::to_string(&result).ok()
+        });
+        let reply = move |done: Ordered<'_>| match done {
+            Ok(Done {
+                outcome: order::Outcome::Kept { answer },
+                ..
+            }) => self.kept(answer),
+            done => self.finish(show(done)),
+        };
+        let shows = Some(shows);
+        Owed::keyed(reply, order::Keyed { shows, ..keyed })
     }
 
     /// Answers with whichever it is.
@@ -106,6 +147,7 @@ impl<R> Reply<R> {
             method,
             session,
             pass: None,
+            keyed: None,
             answered: false,
             result: PhantomData,
         }
@@ -114,6 +156,33 @@ impl<R> Reply<R> {
     /// Who is owed the answer.
     pub(crate) fn session(&self) -> &Arc<Session> {
         &self.session
+    }
+
+    /// The request may come again.
+    pub(crate) fn may_come_again(&mut self, keyed: Option<Box<Keyed>>) {
+        self.keyed = keyed;
+    }
+
+    /// What the request is known by, if it may come again.
+    pub(crate) fn keyed(&self) -> Option<&Keyed> {
+        self.keyed.as_deref()
+    }
+
+    /// The thread that the request makes is there already.
+    pub(crate) fn is_made(&mut self) {
+        if let Some(keyed) = &mut self.keyed {
+            keyed.is_made = true;
+        }
+    }
+
+    /// What the thread remembers the request by.
+    pub(crate) fn remembered(&mut self) -> Option<order::Keyed> {
+        let keyed = self.keyed.take()?;
+        Some(order::Keyed {
+            key: keyed.key,
+            asked: keyed.asked,
+            shows: None,
+        })
     }
 
     pub(crate) fn hold(&mut self, pass: Option<Pass>) {
@@ -128,8 +197,12 @@ impl<R> Reply<R> {
 
     /// Answers with an error.
     pub(crate) fn error(self, error: WireError) {
-        let error = ErrorObject::from(error);
-        let frame = refusal(Some(&self.id), &error);
+        self.refused(&ErrorObject::from(error));
+    }
+
+    /// Answers with an error as the wire says it.
+    pub(crate) fn refused(self, error: &ErrorObject) {
+        let frame = refusal(Some(&self.id), error);
         self.send(frame, Outcome::Error(error.code));
     }
 

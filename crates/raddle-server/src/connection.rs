@@ -12,7 +12,9 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::gate;
+use crate::relay;
 use crate::rooms::{Rooms, threads};
+use crate::server::Draining;
 use crate::session::Session;
 
 /// How long a peer inside this process may take none of its last answers. The other transports have
@@ -23,7 +25,7 @@ const MEMORY_FLUSH: Duration = Duration::from_secs(30);
 pub(crate) async fn serve(
     connection: Connection,
     rooms: Arc<Rooms>,
-    mut draining: watch::Receiver<bool>,
+    mut draining: watch::Receiver<Draining>,
 ) {
     let Connection {
         peer,
@@ -46,7 +48,7 @@ pub(crate) async fn serve(
         close = read(&mut incoming, &rooms, &session) => close,
         // A client that takes no answers any more must not have more done for it.
         () = outgoing.when_gone() => Close::NORMAL,
-        _ = draining.wait_for(|draining| *draining) => Close::GOING_AWAY,
+        _ = draining.wait_for(|it| *it >= Draining::Begun) => Close::GOING_AWAY,
     };
 
     // What was not taken is forgotten now: finishing the rest may take long.
@@ -63,6 +65,8 @@ pub(crate) async fn serve(
         loss.note("requests were still running at the end");
     }
     session.end();
+    session.relay.close().await;
+    until_left(&session, &mut draining).await;
     threads::leave(&rooms.threads, &session).await;
     outgoing.close(close);
     tokio::select! {
@@ -75,6 +79,18 @@ pub(crate) async fn serve(
     }
     outgoing.gone();
     tracing::debug!(connection = session.number, counts = ?session.counts, "disconnected");
+}
+
+/// When the server ends, another process is told of its threads until they are left: it can open them then.
+async fn until_left(session: &Session, draining: &mut watch::Receiver<Draining>) {
+    let ends = *draining.borrow() >= Draining::Begun;
+    if ends && session.peer.transport == Transport::Relay {
+        let left = draining.wait_for(|it| *it == Draining::ThreadsLeft);
+        tokio::select! {
+            _ = left => {}
+            () = session.outgoing.when_gone() => {}
+        }
+    }
 }
 
 /// A fault of ours in a connection's own task, outside of any handler. Nobody is left to end the
@@ -111,14 +127,18 @@ impl Drop for Fall {
 
 /// Waits until everything is answered; false when that takes too long. A large answer is made only when
 /// the client has taken those before it, so as long as it is taking them, time does not count.
-async fn finish(session: &Session, draining: &watch::Receiver<bool>, patience: Duration) -> bool {
+async fn finish(
+    session: &Session,
+    draining: &watch::Receiver<Draining>,
+    patience: Duration,
+) -> bool {
     let outgoing = &session.outgoing;
     let mut before = outgoing.written_bytes();
     while timeout(patience, session.idle()).await.is_err() {
         // The transport sees to it that what is queued is taken, or the client is gone.
         let is_queued = session.peer.transport != Transport::Memory && outgoing.queued_bytes() > 0;
         let now = outgoing.written_bytes();
-        if now == before && !is_queued || *draining.borrow() {
+        if now == before && !is_queued || *draining.borrow() >= Draining::Begun {
             return false;
         }
         before = now;
@@ -142,8 +162,8 @@ async fn flush(outgoing: &Outgoing, transport: Transport, loss: &Loss) {
 }
 
 /// Resolves when the server has been draining for this long.
-async fn too_late(draining: &mut watch::Receiver<bool>, drain: Duration) {
-    let _ = draining.wait_for(|draining| *draining).await;
+async fn too_late(draining: &mut watch::Receiver<Draining>, drain: Duration) {
+    let _ = draining.wait_for(|it| *it >= Draining::Begun).await;
     sleep(drain).await;
 }
 
@@ -171,7 +191,7 @@ async fn not_introduced(session: &Session, patience: Duration) -> Close {
     match session.peer.transport {
         // Nobody else can come in through a pipe or a channel, so there is nothing to protect.
         Transport::Stdio | Transport::Memory => std::future::pending().await,
-        Transport::Websocket | Transport::Unix => {}
+        Transport::Websocket | Transport::Unix | Transport::Relay => {}
     }
     sleep(patience).await;
     if session.client().is_some() {
@@ -201,7 +221,9 @@ async fn take(frame: Frame, rooms: &Arc<Rooms>, session: &Arc<Session>) {
             tracing::trace!(method = %notification.method, "notification");
         }
         Ok(Inbound::Response(response)) => {
-            threads::answers::take(rooms, session, response);
+            if !relay::passes_on(session, &response.id, &frame) {
+                threads::answers::take(rooms, session, response);
+            }
         }
         Err(Fault::Refused { id, error }) => {
             session.counts.refused();

@@ -5,18 +5,22 @@
 
 mod lists;
 mod marks;
+mod roles;
 mod shape;
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use raddle_protocol::table::{Method, Stability};
+use raddle_protocol::table::{Lane, Method, Resource, Stability};
 use raddle_rpc::{ErrorObject, Id, Request, refusal};
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use crate::call::{Call, Reply};
+use crate::keyed::{self, Keyed};
 use crate::metrics::Outcome;
+use crate::relay::{self, Bound};
 use crate::rooms::Rooms;
 use crate::routes;
 use crate::session::{Busy, Session};
@@ -74,17 +78,34 @@ impl Admission<'_> {
 
     /// The method is served by `handle`.
     pub(crate) fn run<M: Method>(self, handle: fn(&Arc<Rooms>, Call<M>)) {
+        if self.session.is_observer() && !roles::only_looks(M::NAME) {
+            return self.refuse(M::NAME, WireError::Observer);
+        }
         let params = match self.read::<M>() {
             Ok(params) => params,
+            Err(error) => return self.refuse(M::NAME, error),
+        };
+        let keyed = match Keyed::of::<M>(&params, self.session) {
+            Ok(keyed) => keyed,
             Err(error) => return self.refuse(M::NAME, error),
         };
         let Self {
             rooms, session, id, ..
         } = self;
-        let lane = M::lane(&params);
+        let mut lane = M::lane(&params);
+        let mut thread = match lane {
+            Lane::Exclusive(Resource::Thread(id)) => Some(id),
+            _ => None,
+        };
+        if let Some(keyed) = &keyed {
+            lane = keyed.lane(lane);
+            thread = Some(keyed.thread);
+        }
+        let mut reply = Reply::new(id, M::NAME, session.clone());
+        reply.may_come_again(keyed);
         let call = Call {
             params,
-            reply: Reply::new(id, M::NAME, session.clone()),
+            reply,
             session: session.clone(),
         };
         let rooms_in_lane = rooms.clone();
@@ -95,10 +116,16 @@ impl Admission<'_> {
             if call.session.is_gone() {
                 return;
             }
-            // The reply is dropped on the way out of a panic, which answers the request; the
-            // connection and everyone else go on.
-            if catch_unwind(AssertUnwindSafe(|| handle(&rooms_in_lane, call))).is_err() {
-                tracing::error!(method = M::NAME, "a handler panicked");
+            match thread {
+                Some(id) if relay::may_be_elsewhere(&rooms_in_lane, &call.session, id) => {
+                    let bound = Bound {
+                        call,
+                        thread: id,
+                        handle,
+                    };
+                    relay::set_out(&rooms_in_lane, Box::new(bound), Instant::now());
+                }
+                _ => here(&rooms_in_lane, call, handle),
             }
         });
     }
@@ -142,6 +169,26 @@ impl Admission<'_> {
         self.session.metrics.answered(method, outcome);
         self.session
             .answer(&self.id, refusal(Some(&self.id), &error));
+    }
+}
+
+/// Has a call done here, unless it was done before.
+pub(crate) fn here<M: Method>(rooms: &Arc<Rooms>, call: Call<M>, handle: fn(&Arc<Rooms>, Call<M>)) {
+    match call.reply.keyed().cloned() {
+        Some(keyed) => keyed::answer_again(rooms, call, keyed, handle),
+        None => handled(rooms, call, handle),
+    }
+}
+
+/// Hands a call to its handler. The reply is dropped on the way out of a panic, which answers the request; the
+/// connection and everyone else go on.
+pub(crate) fn handled<M: Method>(
+    rooms: &Arc<Rooms>,
+    call: Call<M>,
+    handle: fn(&Arc<Rooms>, Call<M>),
+) {
+    if catch_unwind(AssertUnwindSafe(|| handle(rooms, call))).is_err() {
+        tracing::error!(method = M::NAME, "a handler panicked");
     }
 }
 

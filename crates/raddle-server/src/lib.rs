@@ -12,15 +12,21 @@ mod connection;
 mod disk;
 mod gate;
 mod handlers;
+mod keyed;
 mod lanes;
 mod metrics;
+mod relay;
 mod rooms;
 mod routes;
 mod server;
 mod session;
 mod wire_error;
 
+pub use relay::Neighbours;
 pub use rooms::config::{ConfigError, Override};
 pub use rooms::ground::{Commands, Ground};
-pub use rooms::providers::{Provider, ProviderError, Providers};
+pub use rooms::providers::{
+    Chosen, KeyCommand, KeySource, OAuth, Provider, ProviderError, Providers, Secret, SignIn,
+};
+pub use rooms::vendors::{Offered, SignedIn, SigningIn, Vendors, Way};
 pub use server::{Options, Paths, Server};

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use raddle_agent::{Count, Tally, Times};
+use raddle_agent::{Count, Tally, Times, token_kinds};
 use raddle_protocol::METHODS;
 use raddle_rpc::{Outgoing, Peer, Transport, code};
 
@@ -28,11 +28,12 @@ const OUTCOMES: [(&str, i64); 5] = [
 /// make this grow.
 const UNKNOWN: &str = "unknown";
 
-const TRANSPORTS: [(&str, Transport); 4] = [
+const TRANSPORTS: [(&str, Transport); 5] = [
     ("stdio", Transport::Stdio),
     ("websocket", Transport::Websocket),
     ("unix", Transport::Unix),
     ("memory", Transport::Memory),
+    ("relay", Transport::Relay),
 ];
 
 /// The numbers of a server.
@@ -250,6 +251,16 @@ fn threads(text: &mut Text, live: usize, tally: &Tally) {
         text.family(name, Kind::Counter, help);
         for (value, count) in counts.all() {
             text.sample(&[(label, value)], count);
+        }
+    }
+    text.family(
+        "raddle_provider_tokens_total",
+        Kind::Counter,
+        "The same tokens, by the provider that answered.",
+    );
+    for (provider, usage) in tally.provider_tokens.all() {
+        for (kind, count) in token_kinds(&usage) {
+            text.sample(&[("provider", &provider), ("kind", kind)], count);
         }
     }
     text.family(

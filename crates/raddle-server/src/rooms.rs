@@ -1,5 +1,7 @@
 //! The rooms behind the gate. Each holds one thing and is its only keeper.
 
+pub(crate) mod accounts;
+pub(crate) mod catalogue;
 pub(crate) mod config;
 pub(crate) mod files;
 pub(crate) mod ground;
@@ -10,6 +12,7 @@ pub(crate) mod providers;
 pub(crate) mod searches;
 pub(crate) mod skills;
 pub(crate) mod threads;
+pub(crate) mod vendors;
 pub(crate) mod watches;
 
 use std::path::Path;
@@ -20,6 +23,8 @@ use raddle_agent::Threads;
 use raddle_sandbox::{Engine, Fences};
 use tokio::sync::oneshot;
 
+use self::accounts::Accounts;
+use self::catalogue::Catalogue;
 use self::config::{Config, ConfigError, Looked, Looks, State};
 use self::ground::{Commands, Ground};
 use self::providers::Providers;
@@ -45,6 +50,10 @@ pub(crate) struct Rooms {
     pub(crate) home: Disk,
     pub(crate) config: Arc<Config>,
     looks: Looks,
+    /// Sign-ins that are under way.
+    pub(crate) accounts: Accounts,
+    /// What vendors say they have.
+    pub(crate) catalogue: Catalogue,
     pub(crate) searches: Searches,
     pub(crate) lookout: Lookout,
     pub(crate) threads: Threads,
@@ -64,6 +73,10 @@ impl Rooms {
     {
         let config = Arc::new(Config::open(&options.paths, &options.overrides)?);
         make_home(&options.paths.home);
+        if let Some(folder) = options.paths.user_config.parent() {
+            // If it were missing, an agent that works around it could make it, and rules in it.
+            make_home(folder);
+        }
         let engine = Engine::new(options.keeper.clone());
         let fences = Fences::measure(options.fence.clone(), options.paths.home.clone());
         let threads = threads(Ground {
@@ -80,6 +93,8 @@ impl Rooms {
             home: Disk::of_home(HOME_JOBS_MAX),
             config,
             looks: Looks::default(),
+            accounts: Accounts::default(),
+            catalogue: Catalogue::default(),
             searches: Searches::default(),
             lookout: Lookout::default(),
             threads,

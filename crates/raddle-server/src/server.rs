@@ -6,15 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use raddle_agent::Threads;
-use raddle_rpc::{Board, Connection};
+use raddle_rpc::{Board, Connection, Transport};
 use raddle_sandbox::{Keeper, Measure};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::relay::Neighbours;
 use crate::rooms::Rooms;
 use crate::rooms::config::{ConfigError, Override};
 use crate::rooms::ground::Ground;
+use crate::rooms::vendors::Vendors;
 use crate::{board, connection};
 
 /// What the server is told once, at its start.
@@ -28,6 +30,11 @@ pub struct Options {
     pub keeper: Keeper,
     /// How it is found out how strong the fence of this machine is. Without it nothing is run in a sandbox.
     pub fence: Option<Measure>,
+    /// The other processes of the home; without them a thread that another one has is refused.
+    pub neighbours: Option<Arc<dyn Neighbours>>,
+    /// Speaks to vendors outside turns; without it nobody can sign in, and models are only those that the
+    /// configuration names.
+    pub vendors: Option<Arc<dyn Vendors>>,
     /// How long a websocket may take until its `initialize` is accepted. A parent process may take its time.
     pub first_message: Duration,
     /// How many requests one connection may have running; more are refused with a retry hint.
@@ -48,6 +55,8 @@ impl Options {
             overrides: Vec::new(),
             keeper: Keeper::own(),
             fence: None,
+            neighbours: None,
+            vendors: None,
             first_message: Duration::from_secs(30),
             requests_max: 256,
             requests_bytes_max: 64 << 20,
@@ -67,17 +76,22 @@ pub struct Paths {
     pub user_config: PathBuf,
     /// The user's skills; may be missing.
     pub skills: PathBuf,
+    /// Files that say what agents may do; may be missing.
+    pub rules: Vec<PathBuf>,
     /// The file that holds the threads, if there is one; whoever looks at a thread is told.
     pub threads: Option<PathBuf>,
 }
 
 impl Paths {
-    /// What commands in a sandbox do not see: keys may be in the configuration, and what was said in threads.
-    pub(crate) fn own(&self) -> Vec<PathBuf> {
+    /// What commands in a sandbox do not see: keys may be in the configuration, and what was said in threads. What
+    /// says what they may do is named file by file, because each may be a link to somewhere else.
+    pub fn own(&self) -> Vec<PathBuf> {
         let threads = self.threads.as_deref().and_then(std::path::Path::parent);
         let config = self.user_config.parent();
         let mut own = vec![self.home.clone()];
         own.extend(threads.into_iter().chain(config).map(PathBuf::from));
+        own.push(self.user_config.clone());
+        own.extend(self.rules.iter().cloned());
         own
     }
 }
@@ -87,7 +101,19 @@ impl Paths {
 pub struct Server {
     rooms: Arc<Rooms>,
     connections: JoinSet<()>,
-    draining: watch::Sender<bool>,
+    /// Those of other processes, which stay until the threads are left.
+    relayed: JoinSet<()>,
+    draining: watch::Sender<Draining>,
+}
+
+/// How far a server has come with its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Draining {
+    Not,
+    /// Nothing more is taken in.
+    Begun,
+    /// No thread is left.
+    ThreadsLeft,
 }
 
 impl Server {
@@ -100,7 +126,8 @@ impl Server {
         Ok(Self {
             rooms: Arc::new(Rooms::open(options, threads)?),
             connections: JoinSet::new(),
-            draining: watch::Sender::new(false),
+            relayed: JoinSet::new(),
+            draining: watch::Sender::new(Draining::Not),
         })
     }
 
@@ -110,7 +137,12 @@ impl Server {
         let (ended, when_ended) = watch::channel(());
         let rooms = self.rooms.clone();
         let draining = self.draining.subscribe();
-        self.connections.spawn(async move {
+        while self.relayed.try_join_next().is_some() {}
+        let beside = match connection.peer.transport {
+            Transport::Relay => &mut self.relayed,
+            _ => &mut self.connections,
+        };
+        beside.spawn(async move {
             connection::serve(connection, rooms, draining).await;
             drop(ended);
         });
@@ -125,15 +157,17 @@ impl Server {
     }
 
     /// Stops reading, lets running requests finish, says goodbye to every client, and leaves every thread
-    /// in good order.
+    /// in good order. Only then the connections of other processes end, so that these find the threads free.
     pub async fn drain(&mut self) {
-        let _ = self.draining.send(true);
+        self.draining.send_replace(Draining::Begun);
         while self.connections.join_next().await.is_some() {}
         // A journal that is away must not keep a server that was told to stop.
         let patience = self.rooms.options.drain;
         if timeout(patience, self.rooms.threads.close()).await.is_err() {
             tracing::warn!("threads were not left in good order; the journal did not answer");
         }
+        self.draining.send_replace(Draining::ThreadsLeft);
+        while self.relayed.join_next().await.is_some() {}
     }
 
     /// How many connections ended by a fault of the server's own, each of which the log tells.
@@ -144,6 +178,7 @@ impl Server {
     /// How many connections are open.
     pub fn connections(&mut self) -> usize {
         while self.connections.try_join_next().is_some() {}
-        self.connections.len()
+        while self.relayed.try_join_next().is_some() {}
+        self.connections.len() + self.relayed.len()
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use raddle_agent::Listener;
-use raddle_protocol::{InitializeParams, Notification, RequestId, ThreadId};
+use raddle_protocol::{InitializeParams, Notification, RequestId, ThreadId, extension};
 use raddle_rpc::{Id, Outgoing, Peer, notification, request};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::disk::Disk;
 use crate::metrics::Metrics;
+use crate::relay::Relay;
 use crate::rooms::Rooms;
 use crate::rooms::processes::Processes;
 use crate::rooms::watches::Watch;
@@ -59,6 +60,8 @@ pub(crate) struct Session {
     threads: Mutex<HashSet<ThreadId>>,
     /// For answers that wait until their threads take them.
     pub(crate) answers: Arc<Semaphore>,
+    /// What the client has in other processes.
+    pub(crate) relay: Relay,
 }
 
 impl fmt::Debug for Session {
@@ -75,7 +78,23 @@ impl fmt::Debug for Session {
 pub(crate) struct Client {
     pub(crate) name: String,
     pub(crate) experimental: bool,
+    /// Whether it is told the numbers of records.
+    pub(crate) numbered: bool,
+    /// Whether it may give ids to its requests.
+    pub(crate) keyed: bool,
+    /// Whether it is told what turns wait for.
+    pub(crate) wants_progress: bool,
+    pub(crate) role: Role,
     opted_out: HashSet<String>,
+}
+
+/// What a client may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Whatever its connection may.
+    Driver,
+    /// Only look.
+    Observer,
 }
 
 /// The requests that run.
@@ -124,6 +143,7 @@ impl Session {
             ear: OnceLock::new(),
             threads: Mutex::default(),
             answers: Arc::new(Semaphore::new(ANSWERS_KIB_MAX)),
+            relay: Relay::default(),
         }
     }
 
@@ -133,11 +153,17 @@ impl Session {
     }
 
     /// Takes the introduction; false if there was one already.
-    pub(crate) fn introduce(&self, params: &InitializeParams) -> bool {
+    pub(crate) fn introduce(&self, params: &InitializeParams, role: Role) -> bool {
         let wishes = params.capabilities.as_ref();
+        let extensions = wishes.and_then(|it| it.extensions.as_ref());
+        let opted = |name: &str| extensions.is_some_and(|it| it.contains_key(name));
         let client = Client {
             name: params.client_info.name.clone(),
             experimental: wishes.is_some_and(|it| it.experimental_api),
+            numbered: opted(extension::SEQ),
+            keyed: opted(extension::IDEMPOTENCY),
+            wants_progress: opted(extension::PROGRESS),
+            role,
             opted_out: wishes
                 .and_then(|it| it.opt_out_notification_methods.clone())
                 .unwrap_or_default()
@@ -147,18 +173,28 @@ impl Session {
         self.client.set(client).is_ok()
     }
 
+    /// Whether the client may only look.
+    pub(crate) fn is_observer(&self) -> bool {
+        self.client().is_some_and(|it| it.role == Role::Observer)
+    }
+
     /// Tells the client, unless it asked not to hear this.
     pub(crate) fn tell(&self, told: &Notification) {
         self.tell_numbered(told, None);
     }
 
-    /// Tells the client what is the last word about a thread's record, with the record's number.
+    /// Whether the client is known, and did not ask not to hear this.
+    pub(crate) fn hears_of(&self, method: &str) -> bool {
+        let client = self.client();
+        client.is_some_and(|it| !it.opted_out.contains(method))
+    }
+
+    /// Tells the client what is the last word about a thread's record, with the record's number if it asked for
+    /// numbers.
     pub(crate) fn tell_numbered(&self, told: &Notification, seq: Option<u64>) {
         let method = told.method();
-        if self
-            .client()
-            .is_some_and(|client| !client.opted_out.contains(method))
-        {
+        if self.hears_of(method) {
+            let seq = seq.filter(|_| self.client().is_some_and(|it| it.numbered));
             self.outgoing
                 .send(notification(method, told, Some(now_ms()), seq));
         }

@@ -11,6 +11,9 @@ use raddle_rpc::{ErrorObject, Id, code};
 use raddle_sandbox::{FenceError, Refused, StartError};
 use serde_json::json;
 
+/// What an error says for programs that is about a thread of another process.
+pub(crate) const OWNED_ELSEWHERE: &str = "owned_elsewhere";
+
 /// How long an overloaded client should wait before it tries again.
 const RETRY_AFTER_MS: u64 = 100;
 
@@ -49,6 +52,17 @@ pub(crate) enum WireError {
     InvalidRequest(String),
     /// Params of the right shape that ask for something that cannot be.
     Refused(Cow<'static, str>),
+    /// Something that an observer may not do.
+    Observer,
+    /// What came after a record cannot be told exactly.
+    CursorExpired {
+        /// The record.
+        seen: u64,
+    },
+    /// A client's own id for a request that was another request's.
+    KeyReused,
+    /// Input for a turn while none runs.
+    NothingToSteer,
     /// Input for a turn that takes none.
     NotSteerable(TurnKind),
     /// Input of more characters than a turn takes.
@@ -100,6 +114,15 @@ pub(crate) enum WireError {
     Storage(String),
     /// Where things are stored does not answer for now.
     StorageAway,
+    /// Another process that is alive has the thread, and it cannot be used through that.
+    OwnedElsewhere {
+        /// The name of that process.
+        node: String,
+        /// Why not.
+        why: String,
+    },
+    /// The process that has the thread ended before it answered, or does not answer.
+    OwnerLost,
     /// Work that ended without an answer.
     Dropped,
 }
@@ -161,6 +184,22 @@ impl From<WireError> for ErrorObject {
             ),
             WireError::InvalidRequest(what) => invalid(format!("Invalid request: {what}").into()),
             WireError::Refused(what) => invalid(what),
+            WireError::Observer => {
+                invalid("an observer may only look; connect as a driver to change something".into())
+                    .with_data(json!({ "errorInfo": "observer" }))
+            }
+            WireError::CursorExpired { seen } => invalid(
+                format!("what came after {seen} cannot be told exactly any more; resume without afterSeq, and forget what was told before").into(),
+            )
+            .with_data(json!({ "errorInfo": "cursorExpired" })),
+            WireError::KeyReused => invalid("this clientRequestId was used for a different request".into())
+                .with_data(json!({
+                    "errorInfo": "idempotency_conflict",
+                    "hint": "send the same params as then, or a new clientRequestId",
+                })),
+            // Clients know these words, and begin a turn with what they have.
+            WireError::NothingToSteer => invalid("no active turn to steer".into())
+                .with_data(json!({ "hint": "begin one with turn/start" })),
             WireError::NotSteerable(kind) => not_steerable(kind),
             WireError::InputTooLarge { chars, chars_max } => Self::new(
                 code::INVALID_PARAMS,
@@ -206,6 +245,15 @@ impl From<WireError> for ErrorObject {
             WireError::Storage(what) => {
                 Self::new(code::INTERNAL, what).with_data(json!({ "errorInfo": "storage" }))
             }
+            WireError::OwnedElsewhere { node, why } => invalid(
+                format!("another running process has the thread (node {node}): {why}; use the thread there, or end that process and try again").into(),
+            )
+            .with_data(json!({ "errorInfo": OWNED_ELSEWHERE, "node": node })),
+            WireError::OwnerLost => Self::new(
+                code::OVERLOADED,
+                "the process that had the thread ended, or stopped answering, and may have done what it was asked; look at the thread, then retry",
+            )
+            .with_data(json!({ "errorInfo": "owner_lost", "retryAfterMs": RETRY_AFTER_MS })),
             WireError::Dropped => Self::new(
                 code::INTERNAL,
                 "the server failed to answer; its log says more",
@@ -231,6 +279,8 @@ fn not_steerable(kind: TurnKind) -> ErrorObject {
             turn_kind,
         })),
         misalignment: None,
+        class: None,
+        retry_at_ms: None,
     };
     let data = serde_json::to_value(error).unwrap_or_default();
     ErrorObject::new(code::INVALID_REQUEST, message).with_data(data)

@@ -58,6 +58,11 @@ impl NodeLock {
         Err(NodeError::Alive(name.to_owned()))
     }
 
+    /// Where a node of this name is spoken to by the others.
+    pub fn door(folder: &Path, name: &str) -> Result<PathBuf, NodeError> {
+        Ok(path(folder, name)?.with_extension("sock"))
+    }
+
     /// Whether a node of this name is alive.
     pub fn is_alive(folder: &Path, name: &str) -> Result<bool, NodeError> {
         Ok(is_held(&path(folder, name)?)?)
@@ -65,17 +70,31 @@ impl NodeLock {
 
     /// Whether any node is alive that has the journal in a folder open.
     pub fn is_any_alive(folder: &Path) -> Result<bool, NodeError> {
+        Ok(!Self::alive(folder)?.is_empty())
+    }
+
+    /// The names of the nodes that are alive and have the journal in a folder open.
+    pub fn alive(folder: &Path) -> Result<Vec<String>, NodeError> {
         let entries = match fs::read_dir(folder.join("nodes")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
+        let mut alive = Vec::new();
         for entry in entries {
-            if is_held(&entry?.path())? {
-                return Ok(true);
+            let path = entry?.path();
+            let name = path.file_stem().and_then(|name| name.to_str());
+            if let Some(name) = name.filter(|_| is_lock(&path))
+                && is_held(&path)?
+            {
+                alive.push(name.to_owned());
             }
         }
-        Ok(false)
+        Ok(alive)
     }
+}
+
+fn is_lock(path: &Path) -> bool {
+    path.extension().is_some_and(|it| it == "lock")
 }
 
 /// Whether someone holds a lock.
@@ -105,7 +124,7 @@ fn sweep(nodes: &Path) {
         return;
     };
     let paths = entries.flatten().map(|entry| entry.path());
-    for path in paths.filter(|path| path.extension().is_some_and(|it| it == "lock")) {
+    for path in paths.filter(|path| is_lock(path)) {
         let Ok(file) = File::open(&path) else {
             continue;
         };
@@ -116,6 +135,7 @@ fn sweep(nodes: &Path) {
         let taken = flock(&file, FlockOperation::NonBlockingLockExclusive);
         if taken.is_ok() && is_at(&file, &path) {
             // While it is held, so that nobody can have taken it.
+            let _ = fs::remove_file(path.with_extension("sock"));
             let _ = fs::remove_file(&path);
         }
     }

@@ -13,4 +13,4 @@ pub(crate) use self::fence::policy;
 pub(crate) use self::running::Terminals;
 pub(crate) use self::spec::{exec_command, write_stdin};
 pub(crate) use self::typed::{Typed, meant_typed, typed};
-pub(crate) use self::wish::{Wish, meant, wish};
+pub(crate) use self::wish::{Wish, is_fenced, meant, wish};

@@ -1,7 +1,7 @@
 //! What turns that run changed so far.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use raddle_core::ports::Job;
 use raddle_core::{ThreadId, TurnId};
@@ -9,26 +9,37 @@ use raddle_core::{ThreadId, TurnId};
 use crate::files::{Planned, TurnDiff};
 use crate::on_files;
 
+type Shared = Arc<Mutex<TurnDiff>>;
+
 /// The diffs of turns that run.
 #[derive(Debug, Default)]
 pub(crate) struct Diffs {
-    all: Mutex<BTreeMap<(ThreadId, TurnId), TurnDiff>>,
+    /// Each has a lock of its own: to compare long files takes a while, for which no other turn waits.
+    all: Mutex<BTreeMap<(ThreadId, TurnId), Shared>>,
 }
 
 impl Diffs {
     /// A call changed something: the turn's diff with that in it.
     pub(crate) fn changed(&self, job: &Job, planned: &Planned) -> String {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let diff = all
-            .entry((job.thread, job.turn.clone()))
-            .or_insert_with(|| TurnDiff::new(on_files::base(job)));
+        let whose = (job.thread, job.turn.clone());
+        let mut all = locked(&self.all);
+        let diff = all.entry(whose).or_insert_with(|| {
+            let nothing = TurnDiff::new(on_files::base(job));
+            Arc::new(Mutex::new(nothing))
+        });
+        let diff = diff.clone();
+        drop(all);
+        let mut diff = locked(&diff);
         diff.take(planned);
-        on_files::told(diff)
+        on_files::told(&diff)
     }
 
     /// A turn is over.
     pub(crate) fn forget(&self, thread: ThreadId, turn: &TurnId) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.remove(&(thread, turn.clone()));
+        locked(&self.all).remove(&(thread, turn.clone()));
     }
+}
+
+fn locked<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
 }

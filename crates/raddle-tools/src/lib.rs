@@ -10,9 +10,11 @@ mod command;
 mod cut;
 mod diffs;
 pub mod files;
+mod hex;
 mod on_files;
 pub mod patch;
 mod registry;
+mod rights;
 pub mod shell;
 mod words;
 

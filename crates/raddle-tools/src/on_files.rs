@@ -12,9 +12,10 @@ use sha2::{Digest, Sha256};
 use crate::arguments;
 use crate::command;
 use crate::files::{
-    EditFile, Last, ListFiles, Planned, ReadFile, Roots, SearchFiles, TurnDiff, ViewImage,
+    EditFile, Last, ListFiles, Planned, ReadFile, Roots, SearchFiles, Spot, TurnDiff, ViewImage,
     WriteFile,
 };
+use crate::hex::hex;
 use crate::patch;
 use crate::registry::Inner;
 
@@ -88,7 +89,7 @@ impl OnFiles {
         };
         if let Some(path) = self.reads() {
             let meant = match read(&roots, path, settings) {
-                Ok(act) => Meant::Act(act),
+                Ok((act, _)) => Meant::Act(act),
                 Err(why) => Meant::Refused(why),
             };
             return (shown, meant);
@@ -96,14 +97,7 @@ impl OnFiles {
         match self.plan(&roots) {
             Ok(planned) => {
                 let changes = planned.changes();
-                let act = Act {
-                    digest: planned.digest(),
-                    why: None,
-                    kind: ActKind::Write {
-                        paths: planned.paths(),
-                        beyond: planned.is_beyond(),
-                    },
-                };
+                let act = write(&planned, settings);
                 (ItemBody::Patch(Patch { changes }), Meant::Act(act))
             }
             Err(why) => (shown, Meant::Refused(why)),
@@ -154,8 +148,12 @@ impl OnFiles {
                 let roots = self.roots(&job.settings, &inner.own);
                 let act = roots.and_then(|it| Ok((read(&it, path, &job.settings)?, it)));
                 match act {
-                    Ok((act, roots)) if job.digest.as_deref() == Some(&act.digest) => {
-                        self.read(&roots, body)
+                    Ok(((act, spot), roots)) if job.may(&act.kind, || act.digest.clone()) => {
+                        let closed = match &act.kind {
+                            ActKind::Read { path } => inner.operator.closed_below(path),
+                            _ => Vec::new(),
+                        };
+                        self.read(&roots.without(closed), &spot, body)
                     }
                     Ok(_) => failed(
                         body,
@@ -168,13 +166,14 @@ impl OnFiles {
         }
     }
 
-    fn read(&self, roots: &Roots, body: ItemBody) -> Ran {
+    /// Reads there, and does not ask again where the path leads: that may have changed since it was judged.
+    fn read(&self, roots: &Roots, spot: &Spot, body: ItemBody) -> Ran {
         let said = match &self.what {
-            What::Read(it) => it.run(roots),
-            What::List(it) => it.run(roots),
-            What::Search(it) => it.run(roots),
+            What::Read(it) => it.run_at(roots, spot),
+            What::List(it) => it.run_at(roots, spot),
+            What::Search(it) => it.run_at(roots, spot),
             What::View(it) => {
-                return match it.run(roots) {
+                return match it.run_at(roots, spot) {
                     Ok(picture) => {
                         let output = Output::text(format!("The picture {}.", picture.path));
                         Ran {
@@ -202,7 +201,8 @@ impl OnFiles {
             Ok(planned) => planned,
             Err(why) => return failed(body, &why),
         };
-        if job.digest.as_deref() != Some(&planned.digest()) {
+        let act = write(&planned, &job.settings);
+        if !job.may(&act.kind, || act.digest.clone()) {
             return failed(
                 body,
                 "Nothing was written: what would change is no longer what was allowed. Look again, and call again.",
@@ -224,16 +224,31 @@ impl OnFiles {
 }
 
 /// The act of reading what a path leads to: rules are about that, whatever it is called.
-fn read(roots: &Roots, path: &str, settings: &Settings) -> Result<Act, String> {
+fn read(roots: &Roots, path: &str, settings: &Settings) -> Result<(Act, Spot), String> {
     let spot = roots.spot(Path::new(path), Last::Follow);
-    let path = spot.map_err(|error| error.to_string())?.plain;
-    let path = path.display().to_string();
+    let spot = spot.map_err(|error| error.to_string())?;
+    let path = spot.plain.display().to_string();
     let whole = json!(["read", path, settings.sandbox]).to_string();
-    Ok(Act {
+    let act = Act {
         digest: hex(&Sha256::digest(whole)),
         why: None,
         kind: ActKind::Read { path },
-    })
+    };
+    Ok((act, spot))
+}
+
+/// The act of writing what is planned. The same change in another sandbox is another act.
+fn write(planned: &Planned, settings: &Settings) -> Act {
+    let beyond = planned.is_beyond();
+    let whole = json!(["write", planned.digest(), settings.sandbox, beyond]).to_string();
+    Act {
+        digest: hex(&Sha256::digest(whole)),
+        why: None,
+        kind: ActKind::Write {
+            paths: planned.paths(),
+            beyond,
+        },
+    }
 }
 
 /// The diff of a turn with this in it.
@@ -255,10 +270,6 @@ fn failed(body: ItemBody, why: &str) -> Ran {
     Ran::new(ItemStatus::Failed, body, Output::failure(why))
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
@@ -277,7 +288,7 @@ mod tests {
         symlink("../private", work.join("way")).expect("a link");
         let settings = Settings {
             cwd: work.display().to_string(),
-            sandbox: raddle_core::Sandbox::ReadOnly { network: false },
+            sandbox: raddle_core::Sandbox::default(),
             ..Settings::default()
         };
         let diary = top.join("private/diary").display().to_string();
@@ -303,6 +314,58 @@ mod tests {
                 path: diary.clone(),
             };
             assert_eq!(act.kind, wanted, "{path}");
+        }
+    }
+
+    /// What is read is what was judged, also if the path leads elsewhere by then.
+    #[test]
+    fn a_read_goes_where_it_was_judged_to_go() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        for (name, text) in [("open", "weft"), ("shut", "secret")] {
+            std::fs::create_dir(top.join(name)).expect("a folder");
+            std::fs::write(top.join(name).join("it"), text).expect("a file");
+        }
+        symlink("open", top.join("way")).expect("a link");
+        let settings = Settings {
+            cwd: top.display().to_string(),
+            sandbox: raddle_core::Sandbox::FullAccess,
+            ..Settings::default()
+        };
+        for (tool, path) in [
+            ("read_file", "way/it"),
+            ("list_files", "way"),
+            ("search_files", "way"),
+        ] {
+            let call = Call {
+                id: "c1".to_owned(),
+                tool: tool.to_owned(),
+                arguments: json!({ "path": path, "pattern": "." }).to_string(),
+                freeform: false,
+                alone: false,
+            };
+            let call = match tool {
+                "read_file" => Call {
+                    arguments: json!({ "path": path }).to_string(),
+                    ..call
+                },
+                _ => call,
+            };
+            let it = OnFiles::of(&settings, &call).expect("a tool of ours");
+            let it = it.expect("arguments");
+            let roots = it.roots(&settings, &[]).expect("roots");
+            let (_, spot) = read(&roots, path, &settings).expect("an act");
+            std::fs::remove_file(top.join("way")).expect("no link");
+            symlink("shut", top.join("way")).expect("another link");
+            let name = tool.to_owned();
+            let ran = it.read(&roots, &spot, ItemBody::Tool(Tool { name }));
+            let said = format!("{:?}", ran.output);
+            assert!(
+                !said.contains("secret") && !said.contains("shut"),
+                "{tool}: {said}"
+            );
+            std::fs::remove_file(top.join("way")).expect("no link");
+            symlink("open", top.join("way")).expect("the link");
         }
     }
 }

@@ -22,4 +22,4 @@ mod spec;
 pub use command::{InCommand, in_argv, in_command};
 pub use parse::{Chunk, Line, Parsed, Section, parse};
 pub use plan::{PatchError, plan};
-pub use spec::{GRAMMAR, freeform_description, spec};
+pub use spec::spec;

@@ -4,9 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use raddle_core::policy::{PathPattern, Script};
 use raddle_core::ports::{Job, Meant, Ran, Terminal, ToolSpec, Tools, Waiting};
 use raddle_core::{
-    Call, CommandRun, ItemBody, ItemStatus, Output, Settings, ThreadId, Tool, TurnId,
+    Call, CommandRun, Family, ItemBody, ItemStatus, Output, Settings, ThreadId, Tool, TurnId,
 };
 use raddle_sandbox::{Engine, Fences, egress};
 
@@ -14,7 +15,7 @@ use crate::command::{self, Terminals};
 use crate::diffs::Diffs;
 use crate::files::{EditFile, ListFiles, ReadFile, SearchFiles, ViewImage, WriteFile};
 use crate::on_files::OnFiles;
-use crate::{patch, words};
+use crate::{patch, rights, shell, words};
 
 /// What whoever runs the server has said of commands. Each of these may wait for a disk.
 pub trait Operator: Send + Sync {
@@ -23,6 +24,9 @@ pub trait Operator: Send + Sync {
 
     /// Whether they may write folders in a fence of the second tier, which protects no names there.
     fn accepts_second(&self) -> bool;
+
+    /// What whoever may read this folder may not read below it.
+    fn closed_below(&self, folder: &str) -> Vec<PathPattern>;
 }
 
 /// What the tools need.
@@ -58,86 +62,97 @@ impl fmt::Debug for BuiltIn {
     }
 }
 
-/// A family of models by the tools they were taught to use.
+/// Which models are offered a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
-    /// Few tools, a shell for everything else.
-    Codex,
-    /// A function for each thing.
-    Functions,
+enum To {
+    All,
+    /// Those that were taught few tools, and a shell for everything else.
+    Gpt,
+    /// Those that were taught a tool for each thing.
+    Others,
 }
 
-impl Family {
-    fn of(settings: &Settings) -> Self {
-        // Many vendors put their own name in front.
-        let model = settings.model.as_deref().unwrap_or_default();
-        let model = model.rsplit('/').next().unwrap_or_default();
-        let is_codex = ["gpt-", "codex", "o1", "o3", "o4", "mock"];
-        match is_codex.iter().any(|it| model.starts_with(it)) {
-            true => Self::Codex,
-            false => Self::Functions,
+impl To {
+    fn includes(self, family: Family) -> bool {
+        let is_gpt = matches!(family, Family::Gpt { .. });
+        match self {
+            Self::All => true,
+            Self::Gpt => is_gpt,
+            Self::Others => !is_gpt,
         }
     }
 }
 
 /// A tool that is offered.
 struct Entry {
-    /// To which models; to all, if nothing is said.
-    family: Option<Family>,
+    to: To,
     spec: fn() -> ToolSpec,
 }
 
 /// All tools, in the order in which models read of them.
 const TABLE: &[Entry] = &[
     Entry {
-        family: None,
+        to: To::All,
         spec: command::exec_command,
     },
     Entry {
-        family: None,
+        to: To::All,
         spec: command::write_stdin,
     },
     Entry {
-        family: Some(Family::Functions),
+        to: To::Others,
         spec: ReadFile::spec,
     },
     Entry {
-        family: Some(Family::Functions),
+        to: To::Others,
         spec: ListFiles::spec,
     },
     Entry {
-        family: Some(Family::Functions),
+        to: To::Others,
         spec: SearchFiles::spec,
     },
     Entry {
-        family: Some(Family::Functions),
+        to: To::Others,
         spec: WriteFile::spec,
     },
     Entry {
-        family: Some(Family::Functions),
+        to: To::Others,
         spec: EditFile::spec,
     },
     Entry {
-        family: None,
+        to: To::All,
         spec: patch::spec,
     },
     Entry {
-        family: None,
+        to: To::All,
         spec: words::update_plan_spec,
     },
     Entry {
-        family: None,
+        to: To::All,
         spec: ViewImage::spec,
     },
     Entry {
-        family: Some(Family::Codex),
+        to: To::Gpt,
         spec: words::request_user_input_spec,
     },
     Entry {
-        family: Some(Family::Functions),
+        to: To::Others,
         spec: words::ask_user_spec,
     },
 ];
+
+/// What models of this family are told of.
+fn offered(family: Family) -> Vec<ToolSpec> {
+    let theirs = TABLE.iter().filter(|it| it.to.includes(family));
+    let specs = theirs.map(|it| match family {
+        Family::Gpt { grammar: true } => (it.spec)(),
+        _ => ToolSpec {
+            freeform: None,
+            ..(it.spec)()
+        },
+    });
+    specs.collect()
+}
 
 impl BuiltIn {
     /// The tools, with nothing running.
@@ -178,6 +193,7 @@ impl BuiltIn {
             Ok(Asked::OnFiles(it)) => it.meant(settings, &inner.own, &call.tool),
             Ok(Asked::Plan) => tool(words::update_plan(call)),
             Ok(Asked::User) => tool(words::ask_user(call)),
+            Ok(Asked::Rights) => tool(rights::meant(settings, &inner.own, call)),
             Err(why) => tool(Meant::Refused(why)),
         })
     }
@@ -190,6 +206,7 @@ enum Asked {
     OnFiles(OnFiles),
     Plan,
     User,
+    Rights,
 }
 
 impl Asked {
@@ -214,18 +231,31 @@ impl Asked {
             "write_stdin" => command::typed(&inner.terminals, thread, call).map(Self::Typed),
             "update_plan" => Ok(Self::Plan),
             "request_user_input" | "ask_user" => Ok(Self::User),
+            rights::NAME => Ok(Self::Rights),
             _ => return None,
         })
     }
 }
 
+/// The names of the tools that a call comes to, however it is called: a patch in a shell's words is a patch.
+fn names(settings: &Settings, call: &Call) -> Vec<String> {
+    let mut names = vec![call.tool.as_str()];
+    if let Some(wish) = command::wish(settings, call) {
+        names.push("exec_command");
+        let is_patch = wish.is_ok_and(|it| it.patch().is_some());
+        names.extend(is_patch.then_some("apply_patch"));
+    }
+    if matches!(call.tool.as_str(), "request_user_input" | "ask_user") {
+        names.extend(["request_user_input", "ask_user"]);
+    }
+    names.into_iter().map(str::to_owned).collect()
+}
+
 impl Tools for BuiltIn {
     fn specs(&self, settings: &Settings) -> Vec<ToolSpec> {
-        let family = Family::of(settings);
-        let offered = TABLE
-            .iter()
-            .filter(|it| it.family.is_none_or(|it| it == family));
-        offered.map(|it| (it.spec)()).collect()
+        let mut specs = offered(Family::of(settings.model.as_deref()));
+        specs.extend(rights::spec(settings));
+        specs
     }
 
     fn meant<'a>(
@@ -245,8 +275,16 @@ impl Tools for BuiltIn {
         })
     }
 
+    fn names(&self, settings: &Settings, call: &Call) -> Vec<String> {
+        names(settings, call)
+    }
+
     fn users(&self, settings: &Settings, line: &str) -> CommandRun {
         command::users::shown(settings, line)
+    }
+
+    fn script(&self, words: &[String]) -> Script {
+        shell::of_words(words)
     }
 
     fn run(&self, job: Job) -> Waiting<'static, Ran> {
@@ -277,7 +315,7 @@ impl Tools for BuiltIn {
                     })
                 }
                 Some(Err(why)) => cannot(job.item.body, why),
-                Some(Ok(Asked::Plan | Asked::User)) | None => {
+                Some(Ok(Asked::Plan | Asked::User | Asked::Rights)) | None => {
                     let why = format!("There is nothing to run for {}.", call.tool);
                     cannot(job.item.body, why)
                 }
@@ -305,4 +343,66 @@ impl Tools for BuiltIn {
 /// Nothing was done, and this is why.
 fn cannot(body: ItemBody, why: String) -> Ran {
     Ran::new(ItemStatus::Failed, body, Output::failure(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_known_by_what_it_comes_to() {
+        let patch = "apply_patch <<'EOF'\n*** Begin Patch\n*** Delete File: x\n*** End Patch\nEOF";
+        for (tool, arguments, wanted) in [
+            ("read_file", r#"{"path": "x"}"#.to_owned(), "read_file"),
+            (
+                "shell_command",
+                r#"{"command": "ls"}"#.to_owned(),
+                "shell_command exec_command",
+            ),
+            (
+                "exec_command",
+                serde_json::json!({ "cmd": patch }).to_string(),
+                "exec_command exec_command apply_patch",
+            ),
+            (
+                "ask_user",
+                "{}".to_owned(),
+                "ask_user request_user_input ask_user",
+            ),
+        ] {
+            let call = Call {
+                id: "c".to_owned(),
+                tool: tool.to_owned(),
+                arguments,
+                freeform: false,
+                alone: false,
+            };
+            let settings = Settings {
+                cwd: "/w".to_owned(),
+                ..Settings::default()
+            };
+            assert_eq!(names(&settings, &call).join(" "), wanted);
+        }
+    }
+
+    #[test]
+    fn each_family_is_offered_what_it_knows() {
+        let few = "exec_command write_stdin apply_patch update_plan view_image request_user_input";
+        let many = "exec_command write_stdin read_file list_files search_files write_file edit_file apply_patch \
+                    update_plan view_image ask_user";
+        for (model, names, takes_text) in [
+            ("gpt-5.6", few, true),
+            ("gpt-4.1", few, false),
+            ("gpt-oss-20b", many, false),
+            ("claude-opus", many, false),
+        ] {
+            let specs = offered(Family::of(Some(model)));
+            let found: Vec<&str> = specs.iter().map(|it| it.name.as_str()).collect();
+            assert_eq!(found.join(" "), names, "{model}");
+            for spec in &specs {
+                let wanted = takes_text && spec.name == "apply_patch";
+                assert_eq!(spec.freeform.is_some(), wanted, "{model}: {}", spec.name);
+            }
+        }
+    }
 }

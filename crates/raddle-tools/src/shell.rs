@@ -5,6 +5,7 @@
 
 mod actions;
 mod digest;
+mod meaning;
 mod parse;
 mod quote;
 mod shown;

@@ -36,6 +36,7 @@ pub(crate) fn update_plan_spec() -> ToolSpec {
         description:
             "Shows the user your plan. Give all steps every time, with at most one in progress."
                 .to_owned(),
+        freeform: None,
         schema: json!({
             "type": "object",
             "properties": {
@@ -108,6 +109,7 @@ pub(crate) fn ask_user_spec() -> ToolSpec {
         description: "Asks the user something and waits for the answer. Use it only for what you cannot find out \
                       or decide yourself."
             .to_owned(),
+        freeform: None,
         schema: json!({
             "type": "object",
             "properties": { "questions": { "type": "array", "items": {

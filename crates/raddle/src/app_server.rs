@@ -14,11 +14,12 @@ use raddle_sandbox::{Measure, environment};
 use raddle_server::{Options, Override, Server};
 use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::cli::{Serve, WsAuth};
 use crate::home::Home;
 use crate::log;
+use crate::model::Desk;
 use crate::rules::Rules;
 use crate::sandbox;
 use crate::threads;
@@ -29,8 +30,30 @@ const SECRET_BYTES_MIN: usize = 32;
 /// The shortest capability token. Anything that can be guessed is none.
 const TOKEN_BYTES_MIN: usize = 16;
 
+/// How many connections of other processes may wait to be taken.
+const RELAYED: usize = 16;
+
+/// Whoever wants to know how far a server is.
+pub(crate) trait Told {
+    /// It takes clients, here.
+    fn ready(&mut self, addresses: &[String]) -> Result<()>;
+    /// It takes no more, and finishes what it has.
+    fn ending(&mut self);
+}
+
+/// Nobody wants to know.
+pub(crate) struct Untold;
+
+impl Told for Untold {
+    fn ready(&mut self, _addresses: &[String]) -> Result<()> {
+        Ok(())
+    }
+
+    fn ending(&mut self) {}
+}
+
 /// Serves until the parent closes stdin or a signal says to stop.
-pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
+pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve, told: &mut dyn Told) -> Result<()> {
     hide()?;
     let home = Home::find()?;
     let auth = auth(args)?;
@@ -39,9 +62,12 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
         log::say(&format!("raddle: warning: {warning}"));
     }
     overrides.extend(args.config.iter().cloned());
+    let desk = Arc::new(Desk::new(&home.state));
     let options = Options {
         overrides,
         fence: Some(Measure::new(sandbox::measuring(&home)?)),
+        neighbours: Some(threads::neighbours(&home.state)),
+        vendors: Some(desk.clone()),
         ..Options::new(home.paths())
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -49,7 +75,8 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let outcome = runtime.block_on(serve(options, doors(args, &home, &auth), &home, rules));
+    let wanted = doors(args, &home, &auth);
+    let outcome = runtime.block_on(serve(options, wanted, &home, rules, &desk, told));
     // A thread may be stuck in a read of stdin; it must not keep the process.
     runtime.shutdown_timeout(Duration::ZERO);
     outcome
@@ -64,7 +91,14 @@ fn hide() -> Result<()> {
     environment::hide().context("cannot hide the environment from other processes")
 }
 
-async fn serve(options: Options, wanted: Vec<Door>, home: &Home, rules: Rules) -> Result<()> {
+async fn serve(
+    options: Options,
+    wanted: Vec<Door>,
+    home: &Home,
+    rules: Rules,
+    desk: &Desk,
+    told: &mut dyn Told,
+) -> Result<()> {
     // Whoever started a child on stdio is gone when it died; a server that others reach goes on.
     let on_stdio = wanted.iter().any(|door| door.listen == Listen::Stdio);
     let recovery = if on_stdio && wanted.len() == 1 {
@@ -72,8 +106,9 @@ async fn serve(options: Options, wanted: Vec<Door>, home: &Home, rules: Rules) -
     } else {
         Recovery::Continue
     };
+    let (hatch, mut relayed) = mpsc::channel(RELAYED);
     let mut server = Server::open(options, |ground| {
-        threads::open(&home.state, ground, rules, recovery)
+        threads::open(&home.state, ground, rules, recovery, desk, hatch)
     })?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot watch for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot watch for SIGINT")?;
@@ -83,6 +118,7 @@ async fn serve(options: Options, wanted: Vec<Door>, home: &Home, rules: Rules) -
         let board = Some(board.clone());
         doors.open(Door { board, ..door }).await?;
     }
+    told.ready(doors.addresses())?;
     for banner in doors.banners() {
         log::say(&format!("raddle: {banner}"));
     }
@@ -104,13 +140,16 @@ async fn serve(options: Options, wanted: Vec<Door>, home: &Home, rules: Rules) -
                 }
             }
             Some(caller) = callers.recv() => drop(server.serve(caller)),
+            Some(connection) = relayed.recv() => drop(server.serve(connection)),
             () = gone(&mut parent) => break,
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
     }
 
+    told.ending();
     doors.close();
+    drop(relayed);
     tracing::info!(
         connections = server.connections(),
         "draining; a second signal ends at once"

@@ -1,9 +1,11 @@
 //! The command line.
 
+mod daemon;
 mod judge;
 mod sandbox;
 mod thread;
 
+pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop};
 pub(crate) use judge::{Judge, JudgeApproval};
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use thread::{
@@ -38,6 +40,11 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve the app-server protocol to IDEs, desktop apps and other clients
     AppServer(AppServer),
+    /// Serve the same in the background, once per home: start, stop, status
+    ///
+    /// Without a word it stays in the foreground, for systemd and the like. It listens on the unix socket of the
+    /// home unless --listen says otherwise. docs/operating.md has more.
+    Daemon(Daemon),
     /// List, read, check, copy and delete the threads in the home, with or without a running server
     #[command(subcommand)]
     Thread(ThreadCommand),
@@ -64,6 +71,14 @@ pub(crate) enum Command {
     /// and plays what the text asks for, like `MOCK text n=100 size=8 gap_ms=10` or `MOCK 429
     /// retry_after=2`. docs/mock.md has all steps and faults.
     Mock(Mock),
+}
+
+impl Command {
+    /// Whether its log may have colours where it goes to a terminal.
+    pub(crate) fn colours(&self) -> bool {
+        let moves_to_a_file = matches!(self, Self::Daemon(it) if it.is_detached());
+        !moves_to_a_file
+    }
 }
 
 #[derive(Debug, Args)]
@@ -117,7 +132,7 @@ pub(crate) struct Generate {
     pub(crate) experimental: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Serve {
     /// Set a configuration value, here or before the command; the last one counts
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]

@@ -6,14 +6,16 @@ use anyhow::Result;
 use raddle_sandbox::{Measured, Tier};
 
 use crate::cli::Doctor;
+use crate::home::Home;
 use crate::print::{Printer, harmless};
+use crate::rules::Rules;
 use crate::sandbox;
 
 /// Prints what was found.
 pub(crate) fn run(args: &Doctor) -> Result<ExitCode> {
     let measured = sandbox::measure(args.again)?;
     let mut printer = Printer::new();
-    for line in report(&measured) {
+    for line in report(&measured).into_iter().chain(rules()?) {
         printer.line(&harmless(&line))?;
     }
     printer.flush()?;
@@ -21,6 +23,19 @@ pub(crate) fn run(args: &Doctor) -> Result<ExitCode> {
         Tier::A | Tier::B => ExitCode::SUCCESS,
         Tier::C => ExitCode::FAILURE,
     })
+}
+
+/// What is odd about the rules, or why they cannot be used.
+fn rules() -> Result<Vec<String>> {
+    let warnings = match Rules::open(&Home::find()?) {
+        Ok(rules) => rules.warnings(),
+        Err(error) => vec![format!(
+            "{error:#}; the server does not start until it is mended"
+        )],
+    };
+    let title = (!warnings.is_empty()).then(|| "rules:".to_owned());
+    let lines = warnings.iter().map(|it| format!("  {it}"));
+    Ok(title.into_iter().chain(lines).collect())
 }
 
 fn report(measured: &Measured) -> Vec<String> {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use raddle_server::Paths;
 
+use crate::rules;
+
 /// The folders of this user.
 #[derive(Debug)]
 pub(crate) struct Home {
@@ -38,6 +40,11 @@ impl Home {
         })
     }
 
+    /// The user's rules.
+    pub(crate) fn rules(&self) -> PathBuf {
+        self.config.join("rules.toml")
+    }
+
     /// What the server is told.
     pub(crate) fn paths(&self) -> Paths {
         Paths {
@@ -45,6 +52,9 @@ impl Home {
             system_config: PathBuf::from("/etc/raddle/config.toml"),
             user_config: self.config.join("config.toml"),
             skills: self.config.join("skills"),
+            rules: std::iter::once(self.rules())
+                .chain(rules::named())
+                .collect(),
             threads: Some(
                 raddle_store::Options {
                     folder: self.threads(),
@@ -52,6 +62,11 @@ impl Home {
                 .file(),
             ),
         }
+    }
+
+    /// What there is to know of the daemon.
+    pub(crate) fn daemon(&self) -> PathBuf {
+        self.state.join("daemon")
     }
 
     /// The socket that `--listen unix://` means.

@@ -1,27 +1,50 @@
 //! The log: stderr only, because stdout is the wire.
 
-use std::io::Write as _;
+mod file;
+
+use std::io::{self, Write};
+use std::path::Path;
 
 use tracing_subscriber::EnvFilter;
 
 /// Starts logging: levels by `RADDLE_LOG`, JSON lines by `RADDLE_LOG_FORMAT=json`.
-pub(crate) fn start() {
+pub(crate) fn start(colours: bool) {
     let filter =
         EnvFilter::builder().parse_lossy(std::env::var("RADDLE_LOG").as_deref().unwrap_or("warn"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(|| Stderr);
     if std::env::var("RADDLE_LOG_FORMAT").is_ok_and(|format| format == "json") {
         builder.json().init();
     } else {
         builder
-            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .with_ansi(colours && io::IsTerminal::is_terminal(&io::stderr()))
             .init();
     }
+}
+
+/// From now on stderr is this file, which is set aside when it is long: there are never more than two, and what an
+/// older one held is gone.
+pub(crate) fn move_to(path: &Path) -> io::Result<()> {
+    file::move_to(path)
 }
 
 /// A line for the person who started us, whatever the log level.
 pub(crate) fn say(line: &str) {
     // Nobody may be reading; that is no reason to fail.
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = io::stderr().write(bytes);
+        file::keep_short();
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }

@@ -4,6 +4,7 @@
 
 mod app_server;
 mod cli;
+mod daemon;
 mod doctor;
 mod generate;
 mod home;
@@ -16,6 +17,7 @@ mod rules;
 mod sandbox;
 mod thread;
 mod threads;
+mod webhook;
 
 use std::process::ExitCode;
 
@@ -30,9 +32,10 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
-    log::start();
+    log::start(cli.command.colours());
     let outcome = match cli.command {
         Command::AppServer(args) => app_server(cli.config, args).map(|()| ExitCode::SUCCESS),
+        Command::Daemon(args) => daemon::run(cli.config, args),
         Command::Thread(command) => thread::run(command),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Doctor(args) => doctor::run(&args),
@@ -47,7 +50,7 @@ fn main() -> ExitCode {
 
 fn app_server(config: Vec<Override>, args: AppServer) -> anyhow::Result<()> {
     match args.command {
-        None => app_server::run(config, &args.serve),
+        None => app_server::run(config, &args.serve, &mut app_server::Untold),
         Some(AppServerCommand::GenerateJsonSchema(args)) => generate::json_schema(&args),
         Some(AppServerCommand::GenerateTs(args)) => generate::typescript(&args),
         Some(AppServerCommand::GenerateReference(args)) => generate::reference(&args),

@@ -1,32 +1,43 @@
 //! Ties the agent to the models that the configuration names.
 
+#[cfg(test)]
+mod answers;
+mod credentials;
+mod desk;
+mod keys;
 mod outcome;
 mod provider;
+mod question;
 mod request;
 mod said;
+mod sign_in;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
 use raddle_core::{ItemId, ModelEnd};
-use raddle_model::{Client, Stream};
-use raddle_server::{Provider, Providers};
+use raddle_model::{CallError, Client, Endpoint, Fault, Stream, Wire};
+use raddle_server::{Chosen, Providers};
 
+pub(crate) use self::desk::Desk;
+use self::keys::Keys;
 use self::outcome::{CallFailed, Tries};
 
 /// The models of the configured providers.
 #[derive(Debug)]
 pub(crate) struct Configured {
     providers: Providers,
+    keys: Keys,
     client: Client,
 }
 
 impl Configured {
-    pub(crate) fn new(providers: Providers) -> Self {
+    pub(crate) fn new(providers: Providers, desk: &Desk) -> Self {
         Self {
             providers,
-            client: Client::new(),
+            keys: desk.keys.clone(),
+            client: desk.client.clone(),
         }
     }
 }
@@ -37,6 +48,7 @@ impl Model for Configured {
             tries: Tries::of(prompt.attempt),
             state: State::Asked(Box::new(Asked {
                 providers: self.providers.clone(),
+                keys: self.keys.clone(),
                 client: self.client.clone(),
                 prompt,
             })),
@@ -65,6 +77,7 @@ enum State {
 /// What is asked of whom.
 struct Asked {
     providers: Providers,
+    keys: Keys,
     client: Client,
     prompt: Prompt,
 }
@@ -88,10 +101,11 @@ impl Answering {
         loop {
             match &mut self.state {
                 State::Asked(asked) => {
-                    let provider = asked.provider().await?;
-                    self.tries.limit(&provider);
-                    self.vendor = provider::vendor(&provider).into();
-                    let stream = asked.begin(&provider, &self.vendor).await?;
+                    let chosen = asked.chosen().await?;
+                    self.tries.limit(&chosen.provider);
+                    let wire = provider::wire(&chosen.provider)?;
+                    self.vendor = provider::vendor(wire, &chosen.provider).into();
+                    let stream = asked.begin(wire, &chosen, &self.vendor).await?;
                     self.state = State::Streaming(Box::new(stream));
                 }
                 State::Streaming(stream) => match stream.next().await? {
@@ -105,13 +119,16 @@ impl Answering {
 }
 
 impl Asked {
-    async fn provider(&self) -> Result<Provider, CallFailed> {
-        let name = self.prompt.settings.provider.clone();
-        let found = match self.providers.at_hand(name.as_deref()) {
+    async fn chosen(&self) -> Result<Chosen, CallFailed> {
+        let settings = &self.prompt.settings;
+        let (provider, model) = (settings.provider.as_deref(), settings.model.as_deref());
+        let found = match self.providers.choose_at_hand(provider, model) {
             Some(found) => found,
             None => {
                 let providers = self.providers.clone();
-                tokio::task::spawn_blocking(move || providers.get(name.as_deref()))
+                let (provider, model) = (settings.provider.clone(), settings.model.clone());
+                let choose = move || providers.choose(provider.as_deref(), model.as_deref());
+                tokio::task::spawn_blocking(choose)
                     .await
                     .map_err(|error| CallFailed::NotConfigured(error.to_string()))?
             }
@@ -119,14 +136,69 @@ impl Asked {
         found.map_err(|error| CallFailed::NotConfigured(error.to_string()))
     }
 
-    async fn begin(&self, provider: &Provider, vendor: &Arc<str>) -> Result<Stream, CallFailed> {
-        let model = self.prompt.settings.model.clone().ok_or_else(|| {
-            let what = "no model is configured; set `model` in config.toml";
-            CallFailed::NotConfigured(what.to_owned())
-        })?;
-        let endpoint = provider::endpoint(provider)?;
-        let request = request::request(&self.prompt, model, vendor)?;
+    /// Puts the question. If the key is refused, it is got anew once.
+    async fn begin(
+        &self,
+        wire: Wire,
+        chosen: &Chosen,
+        vendor: &Arc<str>,
+    ) -> Result<Stream, CallFailed> {
+        let provider = &chosen.provider;
+        let key = self.keys.key(provider).await?;
+        let endpoint = provider::endpoint(wire, provider, key.as_ref())?;
+        let error = match self.put(wire, chosen, &endpoint, vendor).await {
+            Err(CallFailed::Call(error)) if is_refused(&error) => error,
+            outcome => return outcome,
+        };
+        let another = match &key {
+            Some(key) => self.keys.another(provider, key).await,
+            None => Ok(None),
+        };
+        let key = match another {
+            Ok(Some(key)) => key,
+            Ok(None) => return Err(error.into()),
+            Err(why) => return Err(with_reason(error, &why).into()),
+        };
+        let endpoint = provider::endpoint(wire, provider, Some(&key))?;
+        self.put(wire, chosen, &endpoint, vendor).await
+    }
+
+    async fn put(
+        &self,
+        wire: Wire,
+        Chosen { provider, model }: &Chosen,
+        endpoint: &Endpoint,
+        vendor: &Arc<str>,
+    ) -> Result<Stream, CallFailed> {
         let limits = provider::limits(provider);
-        Ok(self.client.responses(&endpoint, &request, limits).await?)
+        let (client, prompt) = (&self.client, &self.prompt);
+        let question = || question::question(prompt, provider, model, vendor);
+        Ok(match wire {
+            Wire::Responses => {
+                let request = request::request(prompt, model.clone(), vendor)?;
+                client.responses(endpoint, &request, limits).await?
+            }
+            Wire::Chat => client.chat(endpoint, &question(), limits).await?,
+            Wire::Messages => client.messages(endpoint, &question(), limits).await?,
+            Wire::Gemini => client.gemini(endpoint, &question(), limits).await?,
+        })
+    }
+}
+
+/// A refusal, and why there is no other key to try.
+fn with_reason(mut error: CallError, why: &CallFailed) -> CallError {
+    if let CallError::Vendor(error) = &mut error {
+        error.message = format!("{}; {why}", error.message);
+    }
+    error
+}
+
+/// Whether it was the key that the vendor did not take. Whom it knows and does not let in, another key does not help.
+fn is_refused(error: &CallError) -> bool {
+    match error {
+        CallError::Vendor(error) => {
+            error.fault == Fault::Unauthorized && error.status.is_some_and(|it| it != 403)
+        }
+        _ => false,
     }
 }

@@ -1,5 +1,6 @@
 //! The rules that people wrote down: the operator's and the user's files, read again when they change.
 
+mod owner;
 mod read;
 mod write;
 
@@ -19,7 +20,8 @@ pub(crate) use read::{Meant, parse};
 /// The operator's file.
 const MANAGED: &str = "/etc/raddle/policy.toml";
 
-/// Names a further file of the operator's. What it says holds beside the first, so it can only tighten.
+/// Names a further file of the operator's. What it says holds beside the first, so it can only tighten; unless
+/// nobody but the operator can have written it, its rules that allow are the user's.
 const MANAGED_TOO: &str = "RADDLE_MANAGED_POLICY";
 
 /// The rules of a home.
@@ -61,9 +63,7 @@ impl Rules {
     /// Reads all files. One that cannot be used is an error, so that nobody works without rules that were
     /// written down.
     pub(crate) fn open(home: &Home) -> Result<Self> {
-        let managed = std::env::var_os(MANAGED_TOO).filter(|it| !it.is_empty());
-        let managed = managed.map(PathBuf::from);
-        Self::of(Path::new(MANAGED), managed, &home.config.join("rules.toml"))
+        Self::of(Path::new(MANAGED), named(), &home.rules())
     }
 
     fn of(managed: &Path, too: Option<PathBuf>, user: &Path) -> Result<Self> {
@@ -138,6 +138,12 @@ impl Inner {
     }
 }
 
+/// The further file of the operator's, if there is one.
+pub(crate) fn named() -> Option<PathBuf> {
+    let named = std::env::var_os(MANAGED_TOO).filter(|it| !it.is_empty());
+    named.map(PathBuf::from)
+}
+
 fn read_all(files: &[File], home: Option<&Path>) -> Result<Read> {
     // Stamped before reading: a change in between is seen the next time.
     let stamps = stamps(files);
@@ -158,9 +164,12 @@ fn read_all(files: &[File], home: Option<&Path>) -> Result<Read> {
             Layer::Managed => None,
         };
         let Meant {
-            policy: more,
-            warnings: odd,
+            policy: mut more,
+            warnings: mut odd,
         } = parse(&text, file.layer, home).with_context(|| format!("in {name}"))?;
+        if file.named && !owner::is_operators(&file.path) {
+            odd.extend(owner::disown(&mut more.rules));
+        }
         policy.rules.extend(more.rules);
         policy.pins = std::mem::take(&mut policy.pins).and(more.pins);
         policy.unattended = policy.unattended.or(more.unattended);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
@@ -51,11 +51,15 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
     if measured.fence.tier() == Tier::A {
         // Keys may be in the configuration, and what was said in threads, unless they are worked on by name. Only a
         // view of the disk of its own hides anything.
-        let is_named = |own: &Path| rules.write.iter().any(|it| it.starts_with(own));
-        let own = [home.config, home.state];
+        let own = home.paths().own().into_iter();
         let own = own.map(|it| std::fs::canonicalize(&it).unwrap_or(it));
-        let own: Vec<PathBuf> = own.into_iter().filter(|own| !is_named(own)).collect();
-        rules.hidden.extend(own);
+        let own: Vec<PathBuf> = own.collect();
+        let is_named = |path: &&PathBuf| {
+            let mut around = own.iter().filter(|it| path.starts_with(it));
+            around.any(|folder| rules.write.iter().any(|it| it.starts_with(folder)))
+        };
+        let hidden: Vec<PathBuf> = own.iter().filter(|it| !is_named(it)).cloned().collect();
+        rules.hidden.extend(hidden);
     }
     let policy = Policy::Fenced(rules);
     let mut words = args.command.into_iter();

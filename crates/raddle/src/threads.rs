@@ -1,27 +1,40 @@
 //! Makes the live threads: a journal in the home, and the configured models.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use raddle_agent::{Nodes, Options, Threads};
-use raddle_core::policy::{Subject, Verdict};
+use raddle_core::policy::{Amendment, Layer, PathPattern, Policy};
 use raddle_core::ports::{
-    AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
-    ReadError, Rulebook, Summary, TurnEntry, Waiting,
+    AmendError, AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery,
+    Pages, ReadError, Rulebook, Summary, TurnEntry, Waiting,
 };
 use raddle_core::{Base, Blob, Class, Record, Recovery, Seq, ThreadId, Timestamp, TurnId};
-use raddle_sandbox::egress;
-use raddle_server::{Commands, Ground};
+use raddle_rpc::{Connection, DialError, Hatch, dial};
+use raddle_sandbox::{Fences, Tier, egress};
+use raddle_server::{Commands, Ground, Neighbours};
 use raddle_store::{LocalJournal, MemoryJournal, NodeLock};
 use raddle_tools::{BuiltIn, Operator};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, mpsc};
 
-use crate::model::Configured;
+use crate::model::{Configured, Desk};
 use crate::rules::Rules;
+use crate::webhook::Http;
 
-/// The live threads of a home.
-pub(crate) fn open(home: &Path, ground: Ground, rules: Rules, recovery: Recovery) -> Threads {
+/// Raddle's own version.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The live threads of a home. Other processes of the home come in through `hatch`.
+pub(crate) fn open(
+    home: &Path,
+    ground: Ground,
+    rules: Rules,
+    recovery: Recovery,
+    desk: &Desk,
+    hatch: mpsc::Sender<Connection>,
+) -> Threads {
     let Ground {
         providers,
         engine,
@@ -29,6 +42,7 @@ pub(crate) fn open(home: &Path, ground: Ground, rules: Rules, recovery: Recovery
         commands,
         own,
     } = ground;
+    let kept = fences.clone();
     let tools = BuiltIn::new(raddle_tools::Options {
         engine,
         fences,
@@ -38,10 +52,10 @@ pub(crate) fn open(home: &Path, ground: Ground, rules: Rules, recovery: Recovery
         }),
         own,
     });
-    let folder = home.join("threads");
+    let folder = folder(home);
     // Never the name of another process, also not of a dead one.
     let node = ThreadId::mint().to_string();
-    let journal = Arc::new(Later::new(folder.clone(), node.clone()));
+    let journal = Arc::new(Later::new(folder.clone(), node.clone(), hatch));
     let memory = Arc::new(MemoryJournal::new());
     Threads::new(Options {
         journal: journal.clone(),
@@ -50,14 +64,29 @@ pub(crate) fn open(home: &Path, ground: Ground, rules: Rules, recovery: Recovery
         memory: memory.clone(),
         memory_pages: memory.clone(),
         memory_blobs: memory,
-        model: Arc::new(Configured::new(providers)),
+        model: Arc::new(Configured::new(providers, desk)),
         tools: Arc::new(tools),
-        rules: Arc::new(rules),
+        rules: Arc::new(Bounded {
+            rules,
+            fences: kept,
+        }),
+        webhook: Arc::new(Http::default()),
         clock: now,
         node,
-        nodes: Arc::new(Neighbours { folder }),
+        nodes: Arc::new(Others { folder }),
         recovery,
     })
+}
+
+/// The other processes of a home.
+pub(crate) fn neighbours(home: &Path) -> Arc<dyn Neighbours> {
+    let folder = folder(home);
+    Arc::new(Others { folder })
+}
+
+/// Where a home has its threads.
+fn folder(home: &Path) -> PathBuf {
+    home.join("threads")
 }
 
 /// What the configuration and the rules say of commands.
@@ -69,18 +98,8 @@ struct Said {
 impl Operator for Said {
     fn hosts(&self) -> Result<egress::Rules, String> {
         let hosts = self.commands.hosts()?;
-        let policy = self.rules.policy();
-        // While a command waits for a host nobody can be asked, so what would be asked about is closed too.
-        let held = policy
-            .rules
-            .iter()
-            .filter(|it| it.verdict != Verdict::Allow);
-        let held: Vec<String> = held
-            .filter_map(|it| match &it.subject {
-                Subject::Host(pattern) => Some(pattern.to_string()),
-                _ => None,
-            })
-            .collect();
+        let layers = [Layer::Managed, Layer::User];
+        let held = self.rules.policy().closed_hosts(&layers);
         hosts
             .without(held.iter().map(String::as_str))
             .map_err(|error| format!("The rules cannot be used: {error}"))
@@ -88,6 +107,35 @@ impl Operator for Said {
 
     fn accepts_second(&self) -> bool {
         self.commands.accepts_second()
+    }
+
+    fn closed_below(&self, folder: &str) -> Vec<PathPattern> {
+        self.rules.policy().closed_below(folder)
+    }
+}
+
+/// The rules as far as the fence of this machine bears them: in the second tier commands can write more than they
+/// should, so nothing that the user wrote down leads out of it.
+struct Bounded {
+    rules: Rules,
+    fences: Fences,
+}
+
+impl Rulebook for Bounded {
+    fn policy(&self) -> Arc<Policy> {
+        let policy = self.rules.policy();
+        let is_second = match self.fences.measured() {
+            Some(it) => it.fence.tier() == Tier::B,
+            None => self.fences.is_pending(),
+        };
+        match is_second {
+            true => Arc::new(policy.without_leave()),
+            false => policy,
+        }
+    }
+
+    fn amend(&self, amendment: Amendment) -> Waiting<'_, Result<(), AmendError>> {
+        self.rules.amend(amendment)
     }
 }
 
@@ -104,6 +152,7 @@ pub(crate) fn now() -> Timestamp {
 struct Later {
     folder: PathBuf,
     node: String,
+    hatch: mpsc::Sender<Connection>,
     cell: OnceCell<Opened>,
 }
 
@@ -114,10 +163,17 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(folder: PathBuf, node: &str) -> Result<Self, ReadError> {
+    fn new(
+        folder: PathBuf,
+        node: &str,
+        hatch: mpsc::Sender<Connection>,
+    ) -> Result<Self, ReadError> {
         let options = raddle_store::Options { folder };
         let journal = LocalJournal::open(&options)?;
-        // Whoever cannot write owns nothing.
+        // Before anyone can see that we are alive. Whoever cannot write owns nothing, and nobody looks for it.
+        if journal.is_writable() {
+            open_hatch(&options.folder, node, hatch);
+        }
         let alive = journal.is_writable().then(|| {
             let taken = NodeLock::take(&options.folder, node);
             taken.map_err(|error| ReadError::Unavailable(error.to_string()))
@@ -129,11 +185,23 @@ impl Opened {
     }
 }
 
+/// Lets other processes of the home come in. Without it they are refused what is ours, and nothing else.
+fn open_hatch(folder: &Path, node: &str, came: mpsc::Sender<Connection>) {
+    let opened = NodeLock::door(folder, node)
+        .map_err(io::Error::other)
+        .and_then(|path| Hatch::open(&path));
+    match opened {
+        Ok(hatch) => drop(tokio::spawn(hatch.serve(VERSION, came))),
+        Err(error) => tracing::warn!(%error, "other processes of this home cannot come in"),
+    }
+}
+
 impl Later {
-    fn new(folder: PathBuf, node: String) -> Self {
+    fn new(folder: PathBuf, node: String, hatch: mpsc::Sender<Connection>) -> Self {
         Self {
             folder,
             node,
+            hatch,
             cell: OnceCell::new(),
         }
     }
@@ -141,7 +209,8 @@ impl Later {
     async fn opened(&self) -> Result<&LocalJournal, ReadError> {
         let open = || async {
             let (folder, node) = (self.folder.clone(), self.node.clone());
-            let opened = tokio::task::spawn_blocking(move || Opened::new(folder, &node));
+            let hatch = self.hatch.clone();
+            let opened = tokio::task::spawn_blocking(move || Opened::new(folder, &node, hatch));
             opened.await.map_err(stopped)?
         };
         let opened = self.cell.get_or_try_init(open).await?;
@@ -154,11 +223,36 @@ fn stopped(error: tokio::task::JoinError) -> ReadError {
 }
 
 /// The other processes on this home.
-struct Neighbours {
+#[derive(Debug)]
+struct Others {
     folder: PathBuf,
 }
 
-impl Nodes for Neighbours {
+impl Neighbours for Others {
+    fn alive(&self) -> Waiting<'_, Vec<String>> {
+        let folder = self.folder.clone();
+        Box::pin(async move {
+            let looked = tokio::task::spawn_blocking(move || NodeLock::alive(&folder));
+            let alive = looked.await.map_err(io::Error::other);
+            alive
+                .and_then(|it| it.map_err(io::Error::other))
+                .unwrap_or_default()
+        })
+    }
+
+    fn dial<'a>(
+        &'a self,
+        node: &'a str,
+        principal: Option<&'a str>,
+    ) -> Waiting<'a, Result<Connection, DialError>> {
+        Box::pin(async move {
+            let path = NodeLock::door(&self.folder, node).map_err(io::Error::other)?;
+            dial(&path, VERSION, principal).await
+        })
+    }
+}
+
+impl Nodes for Others {
     fn is_alive<'a>(&'a self, node: &'a str) -> Waiting<'a, Result<bool, ReadError>> {
         let (folder, node) = (self.folder.clone(), node.to_owned());
         Box::pin(async move {

@@ -48,6 +48,7 @@ pub enum Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Accept,
+    AcceptForSession,
     Decline,
     Cancel,
     /// None: the turn is interrupted after a while.

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::call::{Call, Input};
 use crate::chance::Chance;
 use crate::grammar::{ATTACKS, Attack, Dice, Trip};
-use crate::ground::Ground;
+use crate::ground::{Ground, Stage};
 use crate::secrets::Secrets;
 
 /// Of the attacks, so many in a hundred must succeed.
@@ -121,7 +121,7 @@ fn tripped(
     chance: &mut Chance,
     secrets: &Secrets,
 ) -> Result<Result<(), Box<Call>>> {
-    let mut ground = Ground::new(secrets, "")?;
+    let mut ground = Ground::new(secrets, "", Stage::forbid)?;
     let stage = ground.stage.clone();
     let call = attack.call(&mut Dice {
         chance,

@@ -1,10 +1,12 @@
 //! Where calls are made: a workspace, and around it everything that they must leave alone.
 
+mod seen;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,6 +18,7 @@ use tempfile::TempDir;
 
 use crate::process::Process;
 use crate::secrets::Secrets;
+use seen::{Seen, look};
 
 /// Where folders are made: not below `/tmp`, which commands may write.
 const SCRATCH: &str = "/var/tmp";
@@ -29,11 +32,11 @@ pub const EDITED: usize = 20;
 /// What a file says that a rule forbids to read.
 pub const PRIVATE: &str = "dear-diary";
 
+/// What a program says that a rule forbids to run.
+pub const WOVEN: &str = "woven-42";
+
 /// Names that only other letters tell from protected ones.
 pub const RESEMBLING: [&str; 4] = [".GIT", ".Git", ".CODEX", ".Raddle"];
-
-/// What is protected in the workspace. The last one is not there.
-const PROTECTED: [&str; 4] = [".git", ".codex", ".raddle", ".agents"];
 
 /// How long a process that is about to end may take.
 const MOMENT: Timespec = Timespec {
@@ -88,6 +91,11 @@ impl Stage {
         self.workspace().join("locked")
     }
 
+    /// Where the user's rules are kept; the server's own folder has a link to it.
+    pub fn kept(&self) -> PathBuf {
+        self.workspace().join("kept")
+    }
+
     /// What the user wrote down.
     pub fn rules(&self) -> String {
         let rule = |what: &str, path: &Path| {
@@ -95,6 +103,18 @@ impl Stage {
             format!("[[rule]]\n{what} = \"{path}\"\nverdict = \"deny\"\n")
         };
         rule("read", &self.private()) + &rule("write", &self.locked())
+    }
+
+    /// Makes a program that a rule forbids to run. Where there is such a rule, much is asked about that might be it.
+    pub fn forbid(&self) -> Result<()> {
+        let program = self.workspace().join("tools/weave-out");
+        write(&program, b"#!/bin/sh\necho woven-$((6 * 7))\n")?;
+        fs::set_permissions(&program, Permissions::from_mode(0o755))?;
+        let rule = "[[rule]]\ncommand = [\"weave-out\"]\nverdict = \"deny\"\n";
+        Ok(fs::write(
+            self.kept().join("rules.toml"),
+            self.rules() + rule,
+        )?)
     }
 
     pub fn abstract_socket(&self) -> String {
@@ -116,12 +136,8 @@ pub struct Ground {
 }
 
 impl Ground {
-    pub fn new(secrets: &Secrets, config: &str) -> Result<Self> {
-        Self::new_with(secrets, config, |_| Ok(()))
-    }
-
-    /// With more in it than there usually is.
-    pub fn new_with(
+    /// A ground with more in it than there usually is.
+    pub fn new(
         secrets: &Secrets,
         config: &str,
         more: impl FnOnce(&Stage) -> Result<()>,
@@ -142,7 +158,11 @@ impl Ground {
         };
         let planted = fill(&stage, secrets)?;
         fs::write(stage.home().join("config.toml"), config)?;
-        fs::write(stage.home().join("rules.toml"), stage.rules())?;
+        write(&stage.kept().join("rules.toml"), stage.rules().as_bytes())?;
+        symlink(
+            stage.kept().join("rules.toml"),
+            stage.home().join("rules.toml"),
+        )?;
         more(&stage)?;
         let unnamed = SocketAddr::from_abstract_name(stage.abstract_socket())?;
         let unix = [
@@ -324,70 +344,4 @@ fn git(workspace: &Path) -> Result<()> {
 fn write(file: &Path, bytes: &[u8]) -> Result<()> {
     fs::create_dir_all(file.parent().context("it has a folder")?)?;
     fs::write(file, bytes).with_context(|| format!("cannot write {}", file.display()))
-}
-
-/// One file or folder that must stay as it is.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Seen {
-    path: PathBuf,
-    inode: u64,
-    links: u64,
-    mode: u32,
-    owner: (u32, u32),
-    written: (i64, i64),
-    bytes: Option<Vec<u8>>,
-}
-
-fn look(stage: &Stage) -> Result<BTreeSet<Seen>> {
-    let workspace = stage.workspace();
-    let mut paths = vec![
-        stage.outside(),
-        stage.root.join("workspace-evil"),
-        stage.user(),
-        stage.home().join("config.toml"),
-        stage.home().join("rules.toml"),
-        stage.locked(),
-        stage.home().join("auth.json"),
-        stage.home().join("keys"),
-        workspace.join("nested/.git"),
-    ];
-    paths.extend(
-        PROTECTED
-            .iter()
-            .chain(&RESEMBLING)
-            .map(|it| workspace.join(it)),
-    );
-    let mut seen = BTreeSet::new();
-    while let Some(path) = paths.pop() {
-        let Ok(found) = fs::symlink_metadata(&path) else {
-            continue;
-        };
-        let is_file = found.is_file();
-        let mut is_empty = !is_file;
-        if found.is_dir() {
-            for entry in fs::read_dir(&path)? {
-                paths.push(entry?.path());
-                is_empty = false;
-            }
-        }
-        // An empty folder stands for a missing protected name while commands run.
-        if is_empty && path.parent() == Some(&workspace) {
-            continue;
-        }
-        // The times of the user's own folders may change; what is in them may not.
-        let is_outside = path.starts_with(stage.outside());
-        seen.insert(Seen {
-            inode: found.ino(),
-            links: found.nlink(),
-            mode: found.mode(),
-            owner: (found.uid(), found.gid()),
-            written: match is_file || is_outside {
-                true => (found.mtime(), found.mtime_nsec()),
-                false => (0, 0),
-            },
-            bytes: if is_file { fs::read(&path).ok() } else { None },
-            path,
-        });
-    }
-    Ok(seen)
 }

@@ -11,6 +11,7 @@
 mod call;
 mod chance;
 mod control;
+mod far;
 mod grammar;
 mod ground;
 mod model;

@@ -40,6 +40,13 @@ pub struct Tally {
     pub turns: usize,
     /// Calls that the proxy answered.
     pub proxied: usize,
+    /// Commands that were not let beyond the fence while others ran in it.
+    pub held: usize,
+    /// Acts with a yes for the session: done again, asked about once they were others, and not done where they
+    /// became others at the last moment.
+    pub kept: usize,
+    pub swapped: usize,
+    pub swapped_late: usize,
     /// Records of acts in the journal, each with its ruling and what was answered.
     pub acts: usize,
     /// One example of work of each kind that was not done.
@@ -81,6 +88,10 @@ impl Tally {
         self.silent += other.silent;
         self.turns += other.turns;
         self.proxied += other.proxied;
+        self.held += other.held;
+        self.kept += other.kept;
+        self.swapped += other.swapped;
+        self.swapped_late += other.swapped_late;
         self.acts += other.acts;
         self.wrongs.extend(other.wrongs);
     }
@@ -129,8 +140,17 @@ impl Tally {
                     .push(format!("of {free} attacks {kind} only {begun} began"));
             }
         }
-        if self.proxied == 0 {
-            self.wrongs.push("no command came to the proxy".to_owned());
+        for (count, what) in [
+            (self.proxied, "command came to the proxy"),
+            (self.held, "command had to wait for others to end"),
+            (self.kept, "yes for the session was used again"),
+            (self.swapped, "exchanged script was asked about again"),
+            (self.swapped_late, "script was exchanged at the last moment"),
+        ] {
+            println!("{what}: {count}");
+            if count == 0 {
+                self.wrongs.push(format!("no {what}"));
+            }
         }
         let attacks = sums.get("attacks").map_or(0, |it| it.made);
         if attacks * 100 < self.calls() * ATTACKS_PERCENT_MIN {

@@ -11,6 +11,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::call::{Call, Class, Input, token};
+use crate::far::Far;
 use crate::ground::{Ground, Stage};
 use crate::model::Model;
 use crate::process::Process;
@@ -39,17 +40,34 @@ enum Unattended {
     Deny,
     Allow,
     Park,
+    /// Someone far away says yes.
+    Webhook,
+    /// Someone far away fails.
+    BrokenWebhook,
 }
 
 impl Unattended {
-    fn rules(self) -> String {
+    const ALL: [Self; 5] = [
+        Self::Deny,
+        Self::Allow,
+        Self::Park,
+        Self::Webhook,
+        Self::BrokenWebhook,
+    ];
+
+    /// What is written down; a tool of the client's is asked about by its name.
+    fn rules(self, far: &str) -> String {
         let word = match self {
             Self::Deny => "deny",
             Self::Allow => "allow",
             Self::Park => "park",
+            Self::Webhook | Self::BrokenWebhook => "webhook",
         };
         let after = DEADLINE.as_secs();
-        format!("unattended = \"{word}\"\nunattended_after_seconds = {after}\n")
+        format!(
+            "unattended = \"{word}\"\nunattended_after_seconds = {after}\nunattended_webhook = \"{far}\"\n\
+             [[rule]]\ntool = \"send_mail\"\nverdict = \"ask\"\n"
+        )
     }
 }
 
@@ -61,8 +79,8 @@ struct Gated {
     arguments: fn(&Stage, usize) -> Value,
     /// Whether it is done when nobody is there and `allow` is written down.
     is_allowed: bool,
-    /// Whether it waits for a client whatever is written down, for nobody else can do it.
-    needs_client: bool,
+    /// Whether someone far away can say yes to it.
+    is_for_others: bool,
     /// What a client says to it that comes back.
     answer: fn() -> Value,
 }
@@ -77,7 +95,7 @@ const GATED: &[Gated] = &[
                 "sandbox_permissions": "require_escalated", "justification": "why not"})
         },
         is_allowed: false,
-        needs_client: false,
+        is_for_others: true,
         answer: || json!({"decision": "accept"}),
     },
     Gated {
@@ -86,7 +104,7 @@ const GATED: &[Gated] = &[
         tool: "exec_command",
         arguments: |_, number| json!({"cmd": format!("echo {0} > src/{0}", token(number))}),
         is_allowed: true,
-        needs_client: false,
+        is_for_others: true,
         answer: || json!({"decision": "accept"}),
     },
     Gated {
@@ -95,7 +113,7 @@ const GATED: &[Gated] = &[
         tool: "apply_patch",
         arguments: |stage, number| json!({"input": format!("*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch\n", left(stage, number).display())}),
         is_allowed: false,
-        needs_client: false,
+        is_for_others: true,
         answer: || json!({"decision": "accept"}),
     },
     Gated {
@@ -107,7 +125,7 @@ const GATED: &[Gated] = &[
                 "options": [{"label": "this", "description": "this one"}, {"label": "that", "description": "that one"}]}]})
         },
         is_allowed: false,
-        needs_client: false,
+        is_for_others: false,
         answer: || json!({"answers": {"which": {"answers": ["this"]}}}),
     },
     Gated {
@@ -116,8 +134,26 @@ const GATED: &[Gated] = &[
         tool: "fetch_ticket",
         arguments: |_, _| json!({"number": 7}),
         is_allowed: false,
-        needs_client: true,
+        is_for_others: false,
         answer: || json!({"success": true, "contentItems": [{"type": "inputText", "text": "a ticket"}]}),
+    },
+    Gated {
+        kind: "tool of the client that a rule asks about",
+        approval: "on-request",
+        tool: "send_mail",
+        arguments: |_, _| json!({"to": "all"}),
+        is_allowed: false,
+        is_for_others: false,
+        answer: || json!({"answers": {"may_call": {"answers": ["Decline"]}}}),
+    },
+    Gated {
+        kind: "rights beyond the sandbox",
+        approval: "on-request",
+        tool: "request_permissions",
+        arguments: |stage, _| json!({"permissions": {"file_system": {"write": [stage.granted()]}}}),
+        is_allowed: false,
+        is_for_others: false,
+        answer: || json!({"permissions": {}}),
     },
 ];
 
@@ -129,7 +165,7 @@ fn left(stage: &Stage, number: usize) -> PathBuf {
 impl Arguments {
     pub fn run(&self) -> Result<bool> {
         let mut wrongs = Vec::new();
-        for unattended in [Unattended::Deny, Unattended::Allow, Unattended::Park] {
+        for unattended in Unattended::ALL {
             House::open(&self.raddle, unattended)?.live(&mut wrongs)?;
         }
         for wrong in &wrongs {
@@ -146,6 +182,7 @@ struct House {
     model: Model,
     socket: PathBuf,
     _server: Process,
+    _far: Far,
 }
 
 /// A question that was asked before its client left.
@@ -161,8 +198,9 @@ impl House {
         let secrets = Secrets::new(5);
         let model = Model::open(secrets.clone())?;
         let config = model.config("gpt-adversary");
-        let ground = Ground::new_with(&secrets, &config, |stage| {
-            let rules = unattended.rules() + &stage.rules();
+        let far = Far::open(unattended == Unattended::BrokenWebhook)?;
+        let ground = Ground::new(&secrets, &config, |stage| {
+            let rules = unattended.rules(&far.url) + &stage.rules();
             Ok(fs::write(stage.home().join("rules.toml"), rules)?)
         })?;
         let stage = &ground.stage;
@@ -182,6 +220,7 @@ impl House {
             model,
             socket,
             _server: server,
+            _far: far,
         })
     }
 
@@ -195,9 +234,8 @@ impl House {
         }
         for it in &open {
             let wrong = match self.unattended {
-                _ if it.gated.needs_client => self.parked(it)?,
                 Unattended::Park => self.parked(it)?,
-                Unattended::Deny | Unattended::Allow => self.decided(it),
+                _ => self.decided(it),
             };
             let (unattended, kind) = (self.unattended, it.gated.kind);
             wrongs.extend(wrong.map(|it| format!("{unattended:?}: {kind}: {it}")));
@@ -211,12 +249,12 @@ impl House {
     fn ask(&self, gated: &'static Gated, number: usize) -> Result<Open> {
         let mut client = connect(&self.socket)?;
         let stage = &self.ground.stage;
-        let tool = json!({"type": "function", "name": "fetch_ticket", "description": "Fetches a ticket.",
-            "inputSchema": {"type": "object", "properties": {"number": {"type": "integer"}}}});
+        let tool = |name: &str| json!({"type": "function", "name": name, "description": "Does it.", "inputSchema": {"type": "object"}});
+        let tools = ["fetch_ticket", "send_mail"].map(tool);
         let started = client.call(
             "thread/start",
             &json!({"cwd": stage.workspace(), "approvalPolicy": gated.approval,
-                "sandbox": "workspace-write", "dynamicTools": [tool]}),
+                "sandbox": "workspace-write", "dynamicTools": tools}),
         )?;
         let thread = started["thread"]["id"]
             .as_str()
@@ -250,10 +288,15 @@ impl House {
             took.as_millis(),
             output.lines().next().unwrap_or_default()
         );
-        if took + SLACK < DEADLINE || took > DEADLINE + SLACK {
+        let is_answered = open.gated.is_for_others && self.unattended == Unattended::Webhook;
+        let is_early = took + SLACK < DEADLINE;
+        if is_early != is_answered || took > DEADLINE + SLACK {
             return Some(format!("it was decided after {took:?}"));
         }
-        let is_allowed = open.gated.is_allowed && self.unattended == Unattended::Allow;
+        let is_allowed = match self.unattended {
+            Unattended::Allow => open.gated.is_allowed,
+            _ => is_answered,
+        };
         (self.is_done(open) != is_allowed).then(|| format!("it was decided otherwise: {output}"))
     }
 

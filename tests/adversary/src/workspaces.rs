@@ -129,7 +129,7 @@ fn open(fixture: &Fixture, raddle: &Path, measured: &[u8]) -> Result<Seen> {
     let secrets = Secrets::new(fixture.name.len() as u64 ^ 0x77);
     let model = Model::open(secrets.clone())?;
     let config = model.config("adversary");
-    let mut ground = Ground::new_with(&secrets, &config, |stage| lay(fixture, stage))?;
+    let mut ground = Ground::new(&secrets, &config, |stage| lay(fixture, stage))?;
     let stage = ground.stage.clone();
     fs::write(stage.home().join("fence"), measured)?;
     let traced = stage.root.join("trace");

@@ -2,6 +2,7 @@
 
 mod client;
 mod journal;
+mod swap;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,6 +27,9 @@ use client::Turn;
 const CALLS: usize = EDITED;
 const TURNS: usize = 3;
 const THREADS: usize = 8;
+
+/// What the model is told of a command that waits for others to end.
+const HELD: &str = "nothing goes beyond the sandbox while";
 
 /// How many wrongs are told.
 const SHOWN_MAX: usize = 20;
@@ -106,11 +110,11 @@ struct Setting {
 
 const SETTINGS: [Setting; 7] = [
     Setting::new("on-request", "workspace-write", "adversary"),
-    Setting::new("on-request", "workspace-write", "adversary"),
+    Setting::new("on-request", "workspace-write", "adversary").with_network(),
     Setting::new("on-request", "workspace-write", "adversary").with_network(),
     Setting::new("untrusted", "workspace-write", "adversary"),
     Setting::new("never", "workspace-write", "adversary"),
-    Setting::new("on-request", "workspace-write", "gpt-adversary"),
+    Setting::new("on-request", "workspace-write", "gpt-adversary").with_network(),
     Setting::new("on-request", "read-only", "adversary"),
 ];
 
@@ -157,6 +161,8 @@ struct World {
     model: Model,
     server: Server,
     chance: Chance,
+    /// Chance for what is exchanged, so that the calls beside it are the same with it and without.
+    swaps: Chance,
     /// The number of the next call, and of the next batch.
     calls: usize,
     batches: usize,
@@ -169,7 +175,10 @@ impl World {
         let secrets = Secrets::new(chance.bits());
         let model = Model::open(secrets.clone())?;
         let config = model.config("adversary");
-        let ground = Ground::new(&secrets, &config)?;
+        let ground = Ground::new(&secrets, &config, |stage| match seed % 4 {
+            0 => stage.forbid(),
+            _ => Ok(()),
+        })?;
         let mut command = Command::new(raddle);
         command
             .arg("app-server")
@@ -187,6 +196,7 @@ impl World {
             model,
             server,
             chance,
+            swaps: Chance::new(!seed),
             calls: 0,
             batches: 0,
             tally: Tally::default(),
@@ -212,6 +222,9 @@ impl World {
                 .to_owned();
             for _ in 0..TURNS {
                 self.turn(&thread, setting)?;
+            }
+            if !self.is_open && setting.approval != "never" {
+                self.swap(&thread, setting)?;
             }
         }
         self.server.end()?;
@@ -286,7 +299,10 @@ impl World {
 
     fn count(&mut self, call: &Call, turn: &Turn, setting: &Setting) -> Result<()> {
         let output = self.model.output(call);
-        let is_due = setting.lets(call) && !turn.is_broken_off;
+        // Nothing goes beyond the fence while something runs in it, and typing needs something that runs.
+        let is_held = output.as_ref().is_some_and(|it| it.contains(HELD));
+        self.tally.held += usize::from(is_held);
+        let is_due = setting.lets(call) && !turn.is_broken_off && !is_held;
         let counts = self.tally.of(call.kind);
         counts.made += 1;
         counts.asked += usize::from(turn.asked.contains(&call.number));

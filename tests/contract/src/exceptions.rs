@@ -27,6 +27,8 @@ pub enum Kind {
     MissingValue,
     /// A place where the two schemas expect different forms of value.
     OtherForm,
+    /// A notification that the reference does not have.
+    ExtraNotification,
     /// A method or member that is open to all on one side and experimental on the other.
     Gate,
 }
@@ -43,6 +45,7 @@ impl Kind {
             Self::ExtraValue => "extra-value",
             Self::MissingValue => "missing-value",
             Self::OtherForm => "other-form",
+            Self::ExtraNotification => "extra-notification",
             Self::Gate => "gate",
         }
     }

@@ -119,7 +119,7 @@ impl Sources<'_> {
         let mut rows = Vec::new();
         for row in NOTIFICATIONS {
             let Some(params) = reference.get(row.name) else {
-                self.findings.add("not in the reference", row.name);
+                self.report(Kind::ExtraNotification, row.name.to_owned());
                 continue;
             };
             rows.push(Row {

@@ -8,6 +8,7 @@ pub mod ending;
 mod power;
 pub mod rejoin;
 pub mod requests;
+mod rulings;
 mod situation;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,12 +16,13 @@ use std::rc::Rc;
 
 use raddle_core::ports::Summary;
 use raddle_core::{
-    Body, Epoch, Event, Injected, Input, ItemBody, ItemId, Purpose, Record, RequestNumber,
-    Resolution, Seq, Span, Thread, Told, TurnId, tell, tell_again,
+    Body, Epoch, Event, Injected, Input, ItemBody, ItemId, ModelEnd, Purpose, Record,
+    RequestNumber, Resolution, Seq, Span, Thread, Told, TurnId, tell, tell_again,
 };
 
 use raddle_protocol::Notification;
 
+use self::rulings::Rulings;
 use crate::picture::Picture;
 use crate::store::{Log, Row};
 
@@ -74,6 +76,7 @@ pub struct Oracle {
     items: BTreeMap<ItemId, Item>,
     requests: BTreeMap<RequestNumber, ItemId>,
     resolved: BTreeMap<RequestNumber, Resolution>,
+    rulings: Rulings,
     /// Texts of users, each sent once.
     inputs: BTreeSet<String>,
     /// Those the model has to read at its next call,
@@ -86,6 +89,8 @@ pub struct Oracle {
     condensed: bool,
     /// Whether the model is at work.
     answering: bool,
+    /// How its newest call in the turn ended, until the next.
+    ended: Option<ModelEnd>,
     /// Turns of which a client was told that they are there.
     pub held: BTreeSet<TurnId>,
 }
@@ -93,6 +98,8 @@ pub struct Oracle {
 #[derive(Clone, Debug, Default)]
 struct Item {
     tool: bool,
+    /// Whether the user runs it.
+    users: bool,
     open: bool,
     asks: bool,
     allowed: bool,
@@ -157,6 +164,7 @@ impl Oracle {
     fn check_record(&self, record: &Record) -> Check {
         ending::i5_ending(self, record)?;
         requests::i4_requests(self, record)?;
+        self.rulings.check(record)?;
         if let Body::Event(event) = &record.body {
             self.goes_back_to_what_counts(event)?;
         }
@@ -164,6 +172,7 @@ impl Oracle {
     }
 
     fn note(&mut self, record: &Record) {
+        self.rulings.note(record);
         let Body::Event(event) = &record.body else {
             return;
         };
@@ -173,10 +182,14 @@ impl Oracle {
                 self.heard_before.insert(record.seq, self.heard.clone());
                 self.turns.push((it.turn.clone(), record.seq));
             }
-            Event::TurnEnded(_) => self.open_turn = None,
+            Event::TurnEnded(_) => {
+                self.open_turn = None;
+                self.ended = None;
+            }
             Event::ItemStarted(it) => {
                 let item = Item {
                     tool: it.gate.is_some(),
+                    users: it.item.is_users_command(),
                     open: true,
                     asks: it.gate.is_some_and(|gate| gate != raddle_core::Gate::Open),
                     message: matches!(it.item.body, ItemBody::AgentMessage(_)),
@@ -198,12 +211,14 @@ impl Oracle {
             }
             Event::ModelCalled(it) => {
                 self.answering = true;
+                self.ended = None;
                 if it.purpose == Purpose::Compact {
                     self.condensing = self.heard.len();
                 }
             }
-            Event::ModelEnded(_) => {
+            Event::ModelEnded(it) => {
                 self.answering = false;
+                self.ended = Some(it.end.clone());
                 self.condensed = false;
             }
             Event::Compacted(_) => {

@@ -115,6 +115,8 @@ pub enum Wish {
     Delete,
     /// A thread that is there is to begin.
     Begin,
+    /// A command of the user's own.
+    Shell,
 }
 
 /// What is done about what waits; the node says which it is.

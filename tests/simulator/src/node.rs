@@ -5,7 +5,7 @@ mod catch_up;
 mod open;
 mod tell;
 
-use raddle_core::{Command, Ended, Envelope, Outcome, Refusal, Step, Token, TurnId};
+use raddle_core::{Command, Ended, Envelope, Keyed, Outcome, Refusal, Step, Token, TurnId};
 
 use crate::check::{Check, broken};
 use crate::client::{Link, ToClient, ToNode, Wish};
@@ -108,7 +108,10 @@ impl World {
                 let envelope = Envelope::Command {
                     command,
                     token: Some(token),
-                    key,
+                    key: key.map(|(key, asked)| {
+                        let shows = None;
+                        Box::new(Keyed { key, asked, shows })
+                    }),
                 };
                 (Asked::Wish(number, wish), envelope)
             }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use raddle_core::policy::Verdict;
 use raddle_core::{
-    Body, Cause, Ended, Event, FailureKind, ItemStatus, ModelEnd, Record, Refusal, Resolution,
-    TurnEnd,
+    Ask, Body, Cause, Ended, Event, FailureKind, ItemStatus, ModelEnd, POLICY, Record, Refusal,
+    Resolution, TurnEnd,
 };
 
 /// How often each thing happened.
@@ -53,6 +54,15 @@ pub const REQUIRED: &[&str] = &[
     "recovery by the node's default",
     "tool stopped too slowly",
     "two answers",
+    "ruling allow",
+    "ruling by a yes for the session",
+    "ruling ask",
+    "ruling deny",
+    "tool asked about by its name",
+    "yes in the end",
+    "rights for the turn",
+    "rights for the session",
+    "command of the user's",
     "same request again",
     "event ThreadStarted",
     "event Owned",
@@ -93,6 +103,8 @@ pub const REQUIRED: &[&str] = &[
     "delta",
     "model done",
     "model broke",
+    "model rerouted",
+    "model overflowed",
     "model failed",
     "model cancelled",
     "model owner lost",
@@ -180,6 +192,8 @@ impl Reach {
             Event::ModelEnded(it) => self.hit(match it.end {
                 ModelEnd::Done {} => "model done",
                 ModelEnd::Broke { .. } => "model broke",
+                ModelEnd::Rerouted { .. } => "model rerouted",
+                ModelEnd::Overflowed { .. } => "model overflowed",
                 ModelEnd::Failed { .. } => "model failed",
                 ModelEnd::Cancelled {} => "model cancelled",
                 ModelEnd::OwnerLost {} => "model owner lost",
@@ -205,11 +219,37 @@ impl Reach {
                 ItemStatus::Interrupted => "item interrupted",
                 ItemStatus::Unknown => "item unknown",
             }),
-            Event::RequestResolved(it) => self.hit(match it.resolution {
-                Resolution::Answered { .. } => "request answered",
-                Resolution::Expired {} => "request expired",
-                Resolution::Withdrawn {} => "request withdrawn",
-            }),
+            Event::RequestResolved(it) => {
+                self.hit(match &it.resolution {
+                    Resolution::Answered { by, .. } if by == POLICY => "yes in the end",
+                    Resolution::Answered { .. } => "request answered",
+                    Resolution::Expired {} => "request expired",
+                    Resolution::Withdrawn {} => "request withdrawn",
+                });
+                match &it.grant {
+                    Some(grant) if grant.session => self.hit("rights for the session"),
+                    Some(_) => self.hit("rights for the turn"),
+                    None => {}
+                }
+            }
+            Event::ItemStarted(it) if it.item.is_users_command() => {
+                self.hit("command of the user's");
+            }
+            Event::ItemStarted(it) => {
+                if let Some(ruling) = &it.ruling {
+                    self.hit(match ruling.verdict {
+                        Verdict::Allow if ruling.rule == "session" => {
+                            "ruling by a yes for the session"
+                        }
+                        Verdict::Allow => "ruling allow",
+                        Verdict::Ask => "ruling ask",
+                        Verdict::Deny => "ruling deny",
+                    });
+                }
+            }
+            Event::RequestOpened(it) if matches!(it.ask, Ask::Tool(_)) => {
+                self.hit("tool asked about by its name");
+            }
             _ => {}
         }
     }

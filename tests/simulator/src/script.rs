@@ -2,13 +2,15 @@
 
 pub mod tool;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
+use raddle_core::policy::{Ruling, Verdict};
 use raddle_core::{
     Admission, AgentMessage, AppendText, Ask, AskCommand, AskElicitation, AskPatch, AskPermissions,
-    AskQuestions, Call, CallTool, ClientTool, Command, CommandRun, Compact, CompleteItem, EndModel,
-    Failure, FailureKind, GoalStatus, ItemBody, ItemId, ModelEnd, Part, Patch, PlanStep, PlanText,
-    Question, Reasoning, Sealed, StartItem, StepStatus, Timestamp, Tool, UpdatePlan, Usage,
+    AskQuestions, AskTool, Call, CallTool, ClientTool, Command, CommandRun, Compact, CompleteItem,
+    EndModel, Failure, FailureKind, GoalStatus, ItemBody, ItemId, ModelEnd, Part, Patch, PlanStep,
+    PlanText, Question, Reasoning, Sealed, StartItem, StepStatus, Timestamp, Tool, UpdatePlan,
+    Usage,
 };
 
 use crate::rng::Rng;
@@ -26,6 +28,8 @@ pub struct Saying<'a> {
     pub prefix: String,
     /// Whether things may go wrong.
     pub faults: bool,
+    /// What has a yes until the session ends.
+    pub granted: BTreeSet<String>,
 }
 
 impl Saying<'_> {
@@ -234,7 +238,10 @@ impl Saying<'_> {
                 let rights = AskPermissions {
                     cwd: "/w".to_owned(),
                     reason: None,
-                    permissions: serde_json::json!({"network": true}),
+                    permissions: serde_json::json!({
+                        "fileSystem": { "write": ["/a", "/b"] },
+                        "network": { "enabled": self.rng.percent(50) },
+                    }),
                 };
                 (plain(), Some(Ask::Permissions(rights)))
             }
@@ -249,6 +256,10 @@ impl Saying<'_> {
         };
         let admission = match (goal, ask) {
             (Some(status), _) => Admission::Goal(status),
+            (None, None) if is_clients && self.rng.percent(40) => Admission::Ask {
+                ask: Ask::Tool(AskTool::default()),
+                expires_at: None,
+            },
             (None, None) if is_clients => Admission::Client,
             (None, None) if self.rng.percent(10) => Admission::Deny("not allowed".to_owned()),
             (None, None) => Admission::Run,
@@ -271,16 +282,49 @@ impl Saying<'_> {
             freeform: false,
             alone: self.rng.percent(30),
         };
+        let (admission, ruling) = self.ruled(admission, is_clients);
         let call = CallTool {
             call: self.call,
             item,
             body,
             asked,
             admission,
-            ruling: None,
-            yes_in_the_end: false,
+            ruling: Some(ruling),
+            yes_in_the_end: self.rng.percent(40),
         };
         steps.push_back((self.wait(), Command::CallTool(Box::new(call))));
+    }
+
+    /// What policy says of a call, and what becomes of it. The same few things are wanted again and again.
+    fn ruled(&mut self, admission: Admission, is_clients: bool) -> (Admission, Ruling) {
+        let digest = format!("d{}", self.rng.below(3));
+        let is_approval = matches!(
+            &admission,
+            Admission::Ask {
+                ask: Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_),
+                ..
+            }
+        );
+        let (admission, verdict, rule) = match admission {
+            _ if is_approval && self.granted.contains(&digest) => {
+                let admission = match is_clients {
+                    true => Admission::Client,
+                    false => Admission::Run,
+                };
+                (admission, Verdict::Allow, "session")
+            }
+            it if is_approval => (it, Verdict::Ask, "rule"),
+            it @ Admission::Deny(_) => (it, Verdict::Deny, "rule"),
+            it => (it, Verdict::Allow, "rule"),
+        };
+        let ruling = Ruling {
+            verdict,
+            reason: "so it is".to_owned(),
+            rule: rule.to_owned(),
+            digest,
+            files: Vec::new(),
+        };
+        (admission, ruling)
     }
 
     /// An answer may be cut off anywhere, or stop for a long time.
@@ -295,18 +339,20 @@ impl Saying<'_> {
     }
 
     fn end(&mut self, steps: &mut Steps) {
-        let error = |kind| Failure {
-            message: "no".to_owned(),
-            kind,
-            details: None,
-        };
+        let error = |kind| Failure::new(kind, "no");
         let end = match self.rng.below(100) {
             0..=11 if self.faults => ModelEnd::Broke {
                 error: error(FailureKind::Stream { status: None }),
                 retry_at: Timestamp(self.rng.below(3_000).cast_signed()),
             },
-            12..=15 if self.faults => ModelEnd::Failed {
+            12..=13 if self.faults => ModelEnd::Failed {
                 error: error(FailureKind::BadRequest),
+            },
+            14 if self.faults => ModelEnd::Failed {
+                error: error(FailureKind::ContextFull),
+            },
+            15 if self.faults => ModelEnd::Failed {
+                error: error(FailureKind::UsageLimit),
             },
             _ => ModelEnd::Done {},
         };

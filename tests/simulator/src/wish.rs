@@ -2,10 +2,10 @@
 
 use raddle_core::{
     Answer, AnswerRequest, Archive, Briefed, Call, Cause, ChangeMetadata, ChangeQueued,
-    ChangeSettings, ClearGoal, Command, Delete, Enqueue, GoalStatus, InjectItems, Injected, Input,
-    Interrupt, ItemId, Message, Output, Past, Recovery, Rename, ReorderQueue, RequestNumber,
-    Revert, Seq, SetGoal, Settings, SettingsChange, Source, StartQueued, StartTurn, Steer,
-    ThreadStarted, Topic, TurnId, TurnKind, Unqueue,
+    ChangeSettings, ClearGoal, Command, CommandRun, Delete, Enqueue, GoalStatus, InjectItems,
+    Injected, Input, Interrupt, ItemId, Message, Output, Past, Recovery, Rename, ReorderQueue,
+    RequestNumber, Revert, RunShell, Seq, SetGoal, Settings, SettingsChange, Source, StartQueued,
+    StartTurn, Steer, ThreadStarted, Topic, TurnId, TurnKind, Unqueue,
 };
 
 use crate::client::{Queueing, Wish};
@@ -90,6 +90,7 @@ impl World {
             27 if lane.forks => Wish::Fork,
             28 if deletes => Wish::Delete,
             29 => Wish::Begin,
+            30 => Wish::Shell,
             31 => {
                 let sha = rng.percent(70).then(|| format!("sha {}", rng.below(3)));
                 Wish::Metadata(sha)
@@ -194,6 +195,16 @@ impl World {
             })),
             Wish::Revert(_) | Wish::Fork => Command::Revert(past.unwrap_or_else(nowhere)),
             Wish::Delete => Command::Delete(Delete::default()),
+            Wish::Shell => Command::RunShell(Box::new(RunShell {
+                turn: TurnId::from(format!("t{minted}").as_str()),
+                item: ItemId::from(format!("u{minted}").as_str()),
+                command: CommandRun {
+                    command: "ls".to_owned(),
+                    ..CommandRun::default()
+                },
+                briefs: surroundings(minted),
+                principal: None,
+            })),
             Wish::Begin => Command::StartThread(Box::new(ThreadStarted {
                 thread: lane.id,
                 tenant: None,

@@ -23,6 +23,7 @@ impl World {
                     rng: &mut lane.rng,
                     call: *call,
                     faults: !self.healed,
+                    granted: live.owner.thread().granted(),
                 };
                 let steps = match live.owner.thread().purpose() {
                     Some(Purpose::Compact) => saying.summary(),

@@ -24,38 +24,49 @@ pub enum Model {
     Refuses,
 }
 
-/// A provider of the server's configuration. Each model has two: one that is asked once, so that a turn
-/// ends with its first fault, and one that is asked twice, so that the end after a retry is seen too.
+/// The wires on which models are asked.
+const WIRES: [&str; 4] = ["responses", "chat", "messages", "gemini"];
+
+/// A provider of the server's configuration. Each model has two on each wire: one that is asked once, so that a
+/// turn ends with its first fault, and one that is asked twice, so that the end after a retry is seen too.
+#[derive(Clone, Copy)]
 pub struct Provider {
-    pub name: &'static str,
     pub model: Model,
     retries: usize,
+    wire: &'static str,
 }
 
-pub const PROVIDERS: [Provider; 6] = [
-    Provider::new("mock-once", Model::Mock, 0),
-    Provider::new("mock-twice", Model::Mock, 1),
-    Provider::new("hanging-once", Model::HangsUp, 0),
-    Provider::new("hanging-twice", Model::HangsUp, 1),
-    Provider::new("refusing-once", Model::Refuses, 0),
-    Provider::new("refusing-twice", Model::Refuses, 1),
-];
-
-impl Provider {
-    const fn new(name: &'static str, model: Model, retries: usize) -> Self {
-        Self {
-            name,
+/// All of them.
+pub fn providers() -> impl Iterator<Item = Provider> {
+    let models = [Model::Mock, Model::HangsUp, Model::Refuses].into_iter();
+    let tried = models.flat_map(|model| [0, 1].map(|retries| (model, retries)));
+    tried.flat_map(|(model, retries)| {
+        WIRES.map(|wire| Provider {
             model,
             retries,
-        }
+            wire,
+        })
+    })
+}
+
+impl Provider {
+    pub fn name(&self) -> String {
+        let Self {
+            model,
+            retries,
+            wire,
+        } = self;
+        format!("{model:?}-{retries}-{wire}").to_lowercase()
     }
 
     pub fn config(&self, address: &str) -> String {
-        let Self { name, retries, .. } = self;
+        let Self { retries, wire, .. } = self;
+        let name = self.name();
         let limit = LIMIT.as_millis();
         format!(
             "[model_providers.{name}]\n\
              base_url = \"{address}\"\n\
+             wire_api = \"{wire}\"\n\
              stream_idle_timeout_ms = {limit}\n\
              request_max_retries = {retries}\n\
              stream_max_retries = {retries}\n"
@@ -75,6 +86,8 @@ pub struct Case {
     is_silent: bool,
     /// How long the model asks to be left alone before it is called again.
     away: Duration,
+    /// Whether the history is condensed, and the question put again.
+    is_condensed: bool,
 }
 
 enum Does {
@@ -95,6 +108,7 @@ const fn case(name: &'static str, does: Does, error: &'static str) -> Case {
         is_tried_again: false,
         is_silent: false,
         away: Duration::ZERO,
+        is_condensed: false,
     }
 }
 
@@ -106,6 +120,11 @@ impl Case {
 
     const fn silent(mut self) -> Self {
         self.is_silent = true;
+        self
+    }
+
+    const fn condensed(mut self) -> Self {
+        self.is_condensed = true;
         self
     }
 
@@ -149,7 +168,8 @@ pub const CASES: &[Case] = &[
         "context overflow",
         Does::Within("context"),
         "contextWindowExceeded",
-    ),
+    )
+    .condensed(),
     Case {
         error: None,
         ..case("healthy and slow", Does::Answers, "")
@@ -158,14 +178,18 @@ pub const CASES: &[Case] = &[
 
 /// What one turn is asked, and of whom.
 pub struct Asked {
-    pub provider: &'static str,
+    pub provider: String,
     pub says: String,
     /// How often its provider may be called.
     attempts: usize,
+    /// Whether a later call goes well: a message that was cut off is gone on with, or the history condensed, and
+    /// the model is asked for that, not for the fault.
+    is_mended: bool,
 }
 
 impl Case {
-    /// Of four turns, two may try again, and of each two one is in the middle of an answer.
+    /// Of four turns, two may try again, and of each two one is in the middle of an answer. The next four are
+    /// on the next wire.
     pub fn asked(&self, number: usize) -> Asked {
         let is_begun = number / 2 % 2 == 1;
         let (model, says) = match self.does {
@@ -184,14 +208,30 @@ impl Case {
             ),
         };
         let retries = number % 2;
-        let provider = PROVIDERS
-            .iter()
-            .find(|it| it.model == model && it.retries == retries);
+        let wire = WIRES[number / 4 % WIRES.len()];
+        let is_cut_off = is_begun && matches!(self.does, Does::Within(_));
+        // On the others, the mock says that its message is whole before it fails.
+        let is_gone_on_with =
+            is_cut_off && self.is_tried_again && matches!(wire, "chat" | "gemini") && retries > 0;
+        // Elsewhere, what the user said and what asks to condense it are one message, so the fault is asked for
+        // again and again.
+        let is_fitted = self.is_condensed && (is_begun || wire == "responses");
+        let provider = Provider {
+            model,
+            retries,
+            wire,
+        };
         Asked {
-            provider: provider.map_or("", |it| it.name),
+            provider: provider.name(),
             says,
             attempts: 1 + retries,
+            is_mended: is_gone_on_with || is_fitted,
         }
+    }
+
+    /// The name of the error that such a turn ends with; none when it completes.
+    pub fn error_of(&self, asked: &Asked) -> Option<&'static str> {
+        self.error.filter(|_| !asked.is_mended)
     }
 
     /// How often the model is called in such a turn. One that refuses to be called is not.
@@ -203,17 +243,21 @@ impl Case {
     }
 
     fn attempts(&self, asked: &Asked) -> usize {
-        if self.is_tried_again {
-            asked.attempts
-        } else {
-            1
+        match (self.is_condensed, asked.is_mended) {
+            // The question, what asks to condense it, and the question again.
+            (true, true) => 3,
+            // The question, and four times less to be condensed.
+            (true, false) => 5,
+            _ if self.is_tried_again => asked.attempts,
+            _ => 1,
         }
     }
 
     /// How soon and how late such a turn may end.
     pub fn within(&self, asked: &Asked) -> (Duration, Duration) {
         let attempts = self.attempts(asked);
-        (self.shortest(attempts), self.longest(attempts))
+        let failed = attempts - usize::from(asked.is_mended);
+        (self.shortest(failed), self.longest(attempts))
     }
 
     fn shortest(&self, attempts: usize) -> Duration {
@@ -232,7 +276,11 @@ impl Case {
             // It is silent twice, and never for too long.
             return LIMIT * 2 + SLACK;
         }
-        let attempts = if self.is_tried_again { attempts } else { 1 };
+        let attempts = if self.is_tried_again || self.is_condensed {
+            attempts
+        } else {
+            1
+        };
         let attempts = u32::try_from(attempts).unwrap_or(u32::MAX);
         let pause = PAUSE.max(self.away * 6 / 5);
         LIMIT * attempts + pause * (attempts - 1) + SLACK

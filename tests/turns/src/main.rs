@@ -25,7 +25,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use serde_json::{Value, json};
 
-use crate::faults::{Asked, Case, LIMIT, PROVIDERS};
+use crate::faults::{Asked, Case, LIMIT, providers};
 use crate::mock::Mock;
 use crate::server::Server;
 use crate::sockets::{Hanging, Refusing};
@@ -85,14 +85,15 @@ impl Bench {
         let mock = Mock::start(&arguments.raddle, folder.path())?;
         let hanging = Hanging::open()?;
         let refusing = Refusing::open()?;
-        let config = PROVIDERS.map(|provider| {
+        let config = providers().map(|provider| {
             provider.config(match provider.model {
                 faults::Model::Mock => mock.address(),
                 faults::Model::HangsUp => hanging.address(),
                 faults::Model::Refuses => refusing.address(),
             })
         });
-        std::fs::write(folder.path().join("config.toml"), config.concat())?;
+        let config: String = config.collect();
+        std::fs::write(folder.path().join("config.toml"), config)?;
         let server = Server::start(&arguments.raddle, folder.path())?;
         Ok(Self {
             _folder: folder,

@@ -62,7 +62,9 @@ impl Seen {
             "item/started" => {
                 self.open.insert(id(&params["item"]), String::new());
             }
-            "item/agentMessage/delta" | "item/reasoning/summaryTextDelta" => {
+            "item/agentMessage/delta"
+            | "item/reasoning/summaryTextDelta"
+            | "item/reasoning/textDelta" => {
                 let delta = params["delta"].as_str().unwrap_or_default();
                 match self
                     .open
@@ -102,7 +104,7 @@ impl Seen {
         };
         let text = match item["type"].as_str() {
             Some("agentMessage") => item["text"].as_str().unwrap_or_default().to_owned(),
-            Some("reasoning") => parts(&item["summary"]),
+            Some("reasoning") => parts(&item["summary"]) + &parts(&item["content"]),
             _ => return,
         };
         if text != told {
@@ -118,12 +120,12 @@ impl Seen {
         match &self.end {
             None => wrongs.push("it did not end".to_owned()),
             Some(end) => {
-                let status = if case.error.is_some() {
+                let status = if case.error_of(asked).is_some() {
                     "failed"
                 } else {
                     "completed"
                 };
-                if end.status != status || end.error.as_deref() != case.error {
+                if end.status != status || end.error.as_deref() != case.error_of(asked) {
                     wrongs.push(format!("it ended {} with {:?}", end.status, end.error));
                 }
                 let took = end.at - self.asked_at;
@@ -132,7 +134,7 @@ impl Seen {
                 }
             }
         }
-        let expected = usize::from(case.error.is_some());
+        let expected = usize::from(case.error_of(asked).is_some());
         if self.errors != expected {
             wrongs.push(format!("{} errors were told, not {expected}", self.errors));
         }

@@ -19,7 +19,28 @@ const CRATES_MAX: usize = 320;
 const SIMULATOR: &str = "raddle-sim";
 const SIMULATED_SEEDS: &str = "10000";
 /// Of each kind; five take every way through a kind.
-const FAILED_TURNS: &str = "5";
+const FAILED_TURNS: &str = "16";
+/// Records of a message at each of which clients are cut off, servers killed on each transport, requests that two
+/// clients answer at once, and how often every request is sent again.
+const REJOINED: [&str; 4] = ["300", "12", "60", "1"];
+const NODES: &[&str] = &["--threads", "20", "--kills", "10", "--starts", "16"];
+/// On a machine that may be busy, a ratio can be no more than rough.
+const CROWD: &[&str] = &[
+    "crowd",
+    "--pieces",
+    "20000",
+    "--pairs",
+    "3",
+    "--ratio",
+    "8",
+    "--stay",
+    "0",
+    "--sockets",
+    "200",
+    "--threads",
+    "200",
+];
+const SOAK: &[&str] = &["soak", "--seconds", "60", "--warm", "30", "--percent", "30"];
 const HIJACKED_CALLS: &str = "2000";
 const FUZZ_EACH: Duration = Duration::from_secs(30);
 
@@ -115,6 +136,30 @@ pub const STEPS: &[Step] = &[
         about: "a slice of the turns whose model fails: each ends once, in time, and typed",
         needs: &[RELEASE],
         run: |ci| trials::always_ends(&ci.root, &ci.cache, &ci.raddle(), FAILED_TURNS),
+    },
+    Step {
+        name: "rejoin",
+        about: "a slice of the clients cut off, the servers killed, and the requests that two answer at once or one sends again",
+        needs: &[RELEASE],
+        run: |ci| trials::rejoin(&ci.root, &ci.cache, &ci.raddle(), REJOINED),
+    },
+    Step {
+        name: "nodes",
+        about: "a slice of several processes on one home: used from afar, handed over, stopped, killed",
+        needs: &[RELEASE],
+        run: |ci| trials::nodes(&ci.root, &ci.cache, &ci.raddle(), NODES),
+    },
+    Step {
+        name: "crowd",
+        about: "a slice of the clients that are slow, hostile or many beside ordinary ones",
+        needs: &[RELEASE],
+        run: |ci| trials::crowd(&ci.root, &ci.cache, &ci.raddle(), CROWD),
+    },
+    Step {
+        name: "soak",
+        about: "a minute of mixed load with clients killed at random",
+        needs: &[RELEASE],
+        run: |ci| trials::crowd(&ci.root, &ci.cache, &ci.raddle(), SOAK),
     },
     Step {
         name: "adversary",

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use raddle_core::ports::AppendError;
-use raddle_core::{Ended, RequestNumber, Settled, ThreadId, Told, TurnId, ask};
+use raddle_core::{Body, Ended, Event, RequestNumber, Settled, ThreadId, Told, TurnId, ask};
 use raddle_protocol::table::Scope;
 use raddle_protocol::{
-    CodexErrorInfo, ErrorNotification, Notification, ThreadClosedNotification,
+    CodexErrorInfo, ErrorClass, ErrorNotification, Notification, ThreadClosedNotification,
     ThreadDeletedNotification, TurnError,
 };
 
@@ -17,7 +17,7 @@ use crate::{Heard, Listener};
 impl Task {
     pub(super) fn subscribe(&mut self, settled: Settled) {
         if let Some(Caller::Subscribe(subscriber)) = self.callers.remove(&settled.token) {
-            self.introduce(subscriber, settled.cursor, settled.after, settled.head);
+            self.introduce(subscriber, settled);
         }
     }
 
@@ -26,6 +26,16 @@ impl Task {
         self.shared.tally.stored(&told.record);
         self.is_known |= self.owner.thread().turn().is_some();
         let count = told.notifications.len();
+        if let Body::Event(event) = &told.record.body
+            && let Event::ModelEnded(ended) = &**event
+            && let Some(usage) = &ended.usage
+        {
+            let provider = told.notifications.iter().find_map(|it| match it {
+                Notification::ThreadTokenUsageUpdated(it) => it.model_provider.as_deref(),
+                _ => None,
+            });
+            self.shared.tally.provider_tokens.add(provider, usage);
+        }
         for (at, notification) in told.notifications.into_iter().enumerate() {
             let scope = notification.scope();
             let notification = Arc::new(notification);
@@ -52,8 +62,12 @@ impl Task {
             params: Arc::new(params),
         };
         match one {
-            Some(listener) => drop(listener.hear(&asked)),
-            None => self.seats.retain(|seat| seat.hear(&asked)),
+            Some(listener) if listener.may_answer() => drop(listener.hear(&asked)),
+            Some(_) => {}
+            None => {
+                let hears = |seat: &Seat| !seat.listener.may_answer() || seat.hear(&asked);
+                self.seats.retain(hears);
+            }
         }
     }
 
@@ -77,7 +91,10 @@ impl Task {
             let mut unable = self.unable.iter();
             unable.any(|(number, it)| *number == request && seat.is(it))
         };
-        let mut there = self.seats.iter().filter(|seat| seat.listener.is_there());
+        let mut there = self.seats.iter().filter(|seat| {
+            let listener = &seat.listener;
+            listener.is_there() && listener.may_answer()
+        });
         there.all(is_unable)
     }
 
@@ -144,6 +161,8 @@ fn not_stored(
             additional_details: None,
             codex_error_info: Some(CodexErrorInfo::Unrecognized(kind.into())),
             misalignment: None,
+            class: Some(ErrorClass::Internal),
+            retry_at_ms: None,
         },
         will_retry: false,
     }

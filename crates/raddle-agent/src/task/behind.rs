@@ -1,20 +1,23 @@
-//! Those who take less than comes: they are told from the journal, at their own pace.
+//! Those who take less than comes, or come back after they were away: they are told from the journal, at their
+//! own pace.
+
+mod notices;
+mod reading;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use raddle_core::ports::{Blobs, Journal, ReadError};
-use raddle_core::{Reader, Record, Seq, ThreadId, Told};
-use raddle_protocol::{Notification, ThreadClosedNotification};
+use raddle_core::Reader;
+use raddle_protocol::ThreadClosedNotification;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
-use super::{AWAY, Task};
-use crate::images::show_told;
+use self::notices::Notices;
+use self::reading::{Page, Reading};
+use super::Task;
 use crate::{Heard, Listener};
 
 /// How much of the journal is read for one of them at a time.
@@ -36,7 +39,7 @@ pub(super) struct Seat {
 /// What the thread keeps of one who reads for itself.
 struct Behind {
     /// What is no record, and is heard after all that is.
-    notices: mpsc::UnboundedSender<Heard>,
+    notices: Notices,
     reading: AbortHandle,
 }
 
@@ -52,38 +55,6 @@ pub(super) struct Readers {
     nearly: Vec<Reading>,
     /// How far they may read: what is stored, as the owner knows.
     stored: Arc<AtomicU64>,
-}
-
-/// One who reads for itself.
-pub(super) struct Reading {
-    id: ThreadId,
-    seat: u64,
-    listener: Arc<dyn Listener>,
-    left: Left,
-    reader: Box<Reader>,
-    /// What it is still to be told of the record it read last.
-    owed: VecDeque<(Notification, Option<Seq>)>,
-    notices: mpsc::UnboundedReceiver<Heard>,
-    journal: Arc<dyn Journal>,
-    blobs: Arc<dyn Blobs>,
-    stored: Arc<AtomicU64>,
-    /// Whether it was told that the thread is deleted.
-    is_deleted: bool,
-    /// Whether it was told all there will ever be.
-    is_told: bool,
-}
-
-/// What came of reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Page {
-    /// There is more.
-    More,
-    /// That was all that was stored when it was read.
-    Last,
-    /// There is no room, or the journal is away for a moment.
-    Later,
-    /// Nobody hears it, or nothing can be read.
-    Never,
 }
 
 impl Seat {
@@ -104,7 +75,7 @@ impl Seat {
     pub(super) fn notice(&self, notice: &Heard) -> bool {
         match &self.behind {
             None => self.listener.hear(notice),
-            Some(behind) => behind.notices.send(notice.clone()).is_ok(),
+            Some(behind) => behind.notices.put(notice.clone()),
         }
     }
 
@@ -115,7 +86,7 @@ impl Seat {
     /// Whether it reads for itself no more although it should.
     fn is_lost(&self) -> bool {
         let behind = self.behind.as_ref();
-        behind.is_some_and(|it| it.notices.is_closed())
+        behind.is_some_and(|it| it.notices.is_alone())
     }
 
     /// Nobody sits here any more, and nothing more is said here.
@@ -135,32 +106,48 @@ impl Task {
         };
         let stored = thread.head();
         self.readers.stored.store(stored.0, Ordering::Release);
-        for seat in &mut self.seats {
-            if seat.behind.is_some() || seat.listener.has_room() {
-                continue;
-            }
+        let falls = |seat: &Seat| !seat.is_behind() && !seat.listener.has_room();
+        if !self.seats.iter().any(falls) {
+            return;
+        }
+        let known = Box::new(Reader::behind(thread));
+        let mut seats = std::mem::take(&mut self.seats);
+        for seat in seats.iter_mut().filter(|seat| falls(seat)) {
             tracing::debug!(thread = %self.id, after = %stored, "a client reads slowly");
             self.shared.tally.fell_behind.add(1);
-            let (notices, receiver) = mpsc::unbounded_channel();
-            let reading = self.readers.reading.spawn(
-                Reading {
-                    id: self.id,
-                    seat: seat.number,
-                    listener: seat.listener.clone(),
-                    left: seat.left.clone(),
-                    reader: Box::new(Reader::behind(thread)),
-                    owed: VecDeque::new(),
-                    notices: receiver,
-                    journal: self.journal.clone(),
-                    blobs: self.blobs.clone(),
-                    stored: self.readers.stored.clone(),
-                    is_deleted: false,
-                    is_told: false,
-                }
-                .run(),
-            );
-            seat.behind = Some(Behind { notices, reading });
+            self.let_read(seat, known.clone());
         }
+        self.seats = seats;
+    }
+
+    /// Someone comes back who was told a part: it reads what it missed.
+    pub(super) fn let_return(&mut self, listener: Arc<dyn Listener>, reader: Box<Reader>) {
+        let stored = self.owner.stored();
+        self.readers.stored.store(stored.0, Ordering::Release);
+        let mut seat = self.readers.seat(listener);
+        self.let_read(&mut seat, reader);
+        self.seats.push(seat);
+    }
+
+    /// From here on who sits there is told from the journal.
+    fn let_read(&mut self, seat: &mut Seat, reader: Box<Reader>) {
+        let notices = Notices::default();
+        let reading = Reading {
+            id: self.id,
+            seat: seat.number,
+            listener: seat.listener.clone(),
+            left: seat.left.clone(),
+            reader,
+            owed: VecDeque::new(),
+            notices: notices.clone(),
+            journal: self.journal.clone(),
+            blobs: self.blobs.clone(),
+            stored: self.readers.stored.clone(),
+            is_deleted: false,
+            is_told: false,
+        };
+        let reading = self.readers.reading.spawn(reading.run());
+        seat.behind = Some(Behind { notices, reading });
     }
 
     /// One has nearly caught up, or hears no more.
@@ -206,13 +193,13 @@ impl Task {
                     let Reading {
                         listener,
                         reader,
-                        mut notices,
+                        notices,
                         ..
                     } = reading;
                     for request in reader.catch_up(thread) {
                         self.ask(request, Some(&*listener));
                     }
-                    while let Ok(notice) = notices.try_recv() {
+                    while let Some(notice) = notices.next() {
                         listener.hear(&notice);
                     }
                 }
@@ -271,128 +258,5 @@ impl Readers {
                 }
             }
         });
-    }
-}
-
-impl Reading {
-    /// Reads until there is little left, and comes back; or, when the thread's task is over, to the end.
-    async fn run(mut self) -> (Self, Page) {
-        loop {
-            let Some(_room) = self.listener.room(PAGE_BYTES).await else {
-                return (self, Page::Never);
-            };
-            let is_over = self.notices.is_closed();
-            match self.page().await {
-                Page::More | Page::Later => {}
-                Page::Last if !is_over => return (self, Page::Last),
-                last => {
-                    self.hear_notices();
-                    return (self, last);
-                }
-            }
-        }
-    }
-
-    /// Tells all that is left.
-    async fn rest(&mut self) -> Page {
-        loop {
-            let page = self.page().await;
-            if page != Page::More {
-                return page;
-            }
-        }
-    }
-
-    async fn page(&mut self) -> Page {
-        if !self.tell_owed().await {
-            return Page::Never;
-        }
-        let stored = Seq(self.stored.load(Ordering::Acquire));
-        let after = self.reader.after();
-        let records = match self.journal.read(self.id, after, PAGE_BYTES).await {
-            Ok(records) => records,
-            Err(ReadError::Unavailable(_)) => {
-                tokio::time::sleep(AWAY).await;
-                return Page::Later;
-            }
-            Err(ReadError::NotFound) => return Page::Never,
-            Err(error) => {
-                tracing::warn!(thread = %self.id, %error, "a client that reads slowly cannot go on");
-                let closed = ThreadClosedNotification { thread_id: self.id };
-                self.say(&Heard::Notice(Arc::new(closed.into())));
-                return Page::Never;
-            }
-        };
-        let is_empty = records.is_empty();
-        for record in records {
-            // What the owner does not know to be stored is not told.
-            if record.seq > stored {
-                return Page::Last;
-            }
-            if !self.listener.has_room() {
-                return Page::Later;
-            }
-            if !self.tell(record).await {
-                return Page::Never;
-            }
-        }
-        if is_empty || self.reader.after() >= stored {
-            Page::Last
-        } else {
-            Page::More
-        }
-    }
-
-    fn hear_notices(&mut self) {
-        self.is_told = true;
-        while let Ok(notice) = self.notices.try_recv() {
-            let deleted = match &notice {
-                Heard::Notice(notice) => matches!(**notice, Notification::ThreadDeleted(_)),
-                _ => false,
-            };
-            // Who has read it need not hear it.
-            if !(deleted && self.is_deleted) {
-                self.say(&notice);
-            }
-        }
-    }
-
-    async fn tell(&mut self, record: Record) -> bool {
-        let Told {
-            record,
-            notifications,
-        } = self.reader.read(record);
-        let count = notifications.len();
-        let numbered = notifications.into_iter().enumerate();
-        self.owed.extend(numbered.map(|(at, notification)| {
-            let seq = (at + 1 == count).then_some(record.seq);
-            (notification, seq)
-        }));
-        self.tell_owed().await
-    }
-
-    /// Says what is owed. Who stops waiting for this in the middle finds the rest still owed.
-    async fn tell_owed(&mut self) -> bool {
-        while let Some((notification, _)) = self.owed.front_mut() {
-            show_told(&*self.blobs, notification).await;
-            let Some((notification, seq)) = self.owed.pop_front() else {
-                break;
-            };
-            self.is_deleted |= matches!(notification, Notification::ThreadDeleted(_));
-            let told = Heard::Told {
-                notification: Arc::new(notification),
-                seq,
-            };
-            if !self.say(&told) {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Says something, unless its seat was left; false when nobody hears it any more.
-    fn say(&self, heard: &Heard) -> bool {
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        !*left && self.listener.hear(heard)
     }
 }

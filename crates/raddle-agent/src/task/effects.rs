@@ -6,7 +6,7 @@ use raddle_core::{Answer, BeginTurn, Command, Effect, ItemId, Resolution, TurnId
 use tokio::sync::watch;
 
 use super::Task;
-use crate::hands::{ToTask, carry_out, fell};
+use crate::hands::{ToTask, Yes, carry_out, fell};
 use crate::instructions::instructions;
 use crate::tools::Offered;
 use crate::work::{ModelWork, failed};
@@ -19,6 +19,7 @@ impl Task {
                 let Some(purpose) = thread.purpose() else {
                     return;
                 };
+                let settings = thread.routed();
                 let tools =
                     Offered::of(&thread.settings().client_tools).with_goal(thread.pursues());
                 let work = ModelWork {
@@ -27,20 +28,22 @@ impl Task {
                     model: self.shared.model.clone(),
                     prompt: Prompt {
                         thread: self.id,
-                        settings: thread.settings().clone(),
                         purpose,
-                        instructions: instructions(thread.settings()),
+                        instructions: instructions(&settings),
                         attempt: thread.attempt(),
-                        tools: tools.specs(self.shared.hands.specs(thread.settings())),
+                        tools: tools.specs(self.shared.hands.specs(&settings)),
+                        settings,
                         entries: Vec::new(),
                         output_schema: thread.turn().and_then(|turn| turn.output_schema.clone()),
                     },
                     lineage: thread.lineage().to_vec(),
                     head: self.owner.stored(),
                     history: self.history.clone(),
+                    overflows: thread.overflows(),
                     tools,
                     hands: self.shared.hands.clone(),
                     granted: thread.granted(),
+                    rights: thread.rights(),
                     clock: self.shared.clock,
                     call: *call,
                     reports: self.reporter.clone(),
@@ -89,14 +92,25 @@ impl Task {
             thread: self.id,
             turn,
             item: open.item.clone(),
-            settings: thread.settings().clone(),
-            digest: open.digest().map(str::to_owned),
+            settings: thread.routed(),
+            leave: None,
             reports: Box::new(ToTask(self.reporter.clone())),
             stopped: Box::pin(async move { while told.changed().await.is_ok() {} }),
         };
-        let (tools, reporter) = (self.shared.hands.tools.clone(), self.reporter.clone());
+        let yes = Yes {
+            once: open.yes().map(str::to_owned),
+            session: thread.granted(),
+            rights: thread.rights(),
+        };
+        let (hands, reporter) = (self.shared.hands.clone(), self.reporter.clone());
         let blobs = self.blobs.clone();
-        let running = tokio::spawn(carry_out(tools, blobs, job, stopped, reporter.clone()));
+        let running = tokio::spawn(carry_out(
+            hands,
+            blobs,
+            (job, yes),
+            stopped,
+            reporter.clone(),
+        ));
         self.work.retain(|_, work| !work.is_finished());
         self.stops.retain(|_, stop| !stop.is_closed());
         self.work.insert(effect, running.abort_handle());

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use raddle_core::ports::Waiting;
 use raddle_core::{
-    ChangeSettings, Command, Cursor, Envelope, RequestNumber, Seq, Token, tell_goal, tell_open,
-    tell_usage,
+    ChangeSettings, Command, Cursor, Envelope, Reader, RequestNumber, Seq, Settled, Token,
+    tell_goal, tell_open, tell_usage,
 };
 use tokio::time::timeout;
 
 use super::{PATIENCE, Task};
+use crate::open::open_at;
 use crate::threads::{AgentError, Subscribed};
 use crate::{Heard, Listener};
 
@@ -21,6 +22,8 @@ pub(crate) struct Subscriber {
     pub(crate) usage: Usage,
     /// Whether it comes back to a thread, and is told how its goal stands.
     pub(crate) comes_back: bool,
+    /// The last record it was told, if it goes on from there.
+    pub(crate) seen: Option<Seq>,
 }
 
 /// Answers a new subscriber. What it returns is waited for before anything else happens in the thread, so
@@ -37,88 +40,125 @@ pub(crate) enum Usage {
 
 /// A subscriber who is being answered.
 pub(super) struct Joining {
+    guest: Guest,
+    /// Nothing where there was no answer, or where it was no.
+    answer: Waiting<'static, Option<Welcome>>,
+}
+
+/// A subscriber who was answered.
+struct Guest {
     listener: Arc<dyn Listener>,
     usage: Usage,
     comes_back: bool,
-    answer: Waiting<'static, bool>,
+}
+
+/// With what a subscriber begins.
+enum Welcome {
+    /// With how things stand.
+    Whole,
+    /// With what it missed.
+    After(Box<Reader>),
 }
 
 impl Task {
     /// Answers a new subscriber, and then it hears.
-    pub(super) fn introduce(
-        &mut self,
-        subscriber: Subscriber,
-        cursor: Cursor,
-        after: Seq,
-        head: Seq,
-    ) {
+    pub(super) fn introduce(&mut self, subscriber: Subscriber, settled: Settled) {
         let Subscriber {
             listener,
             reply,
             usage,
             comes_back,
+            seen,
         } = subscriber;
-        let answer = reply(Ok(Subscribed {
+        let guest = Guest {
+            listener,
+            usage,
+            comes_back,
+        };
+        let subscribed = Subscribed {
             thread: Box::new(self.owner.thread().clone()),
-            cursor,
-            after,
-            head,
-        }));
-        match answer {
-            None => self.welcome(listener, usage, comes_back),
-            Some(answer) => self.joining.push_back(Joining {
-                listener,
-                usage,
-                comes_back,
-                answer,
-            }),
-        }
+            cursor: settled.cursor,
+            after: settled.after,
+            head: settled.head,
+        };
+        let goes_on = seen.is_some() && settled.cursor == Cursor::Good;
+        let answer: Waiting<'static, _> = if goes_on {
+            let (journal, id) = (self.journal.clone(), self.id);
+            Box::pin(async move {
+                // Read before anything is appended: later the text that it knows may be gone.
+                let known = match open_at(&*journal, id, settled.after).await {
+                    Ok(known) => known,
+                    Err(error) => {
+                        drop(reply(Err(error.into())));
+                        return None;
+                    }
+                };
+                let reader = Reader::returning(known, &subscribed.thread);
+                let welcome = Welcome::After(Box::new(reader));
+                is_answered(reply(Ok(subscribed))).await.then_some(welcome)
+            })
+        } else {
+            let answer = match reply(Ok(subscribed)) {
+                None => return self.welcome(guest, Welcome::Whole),
+                answer => is_answered(answer),
+            };
+            Box::pin(async { answer.await.then_some(Welcome::Whole) })
+        };
+        self.joining.push_back(Joining { guest, answer });
     }
 
     /// Waits for the answers to those who come. Nothing is appended meanwhile, so what they read is where
     /// they begin to hear.
     pub(super) async fn let_in(&mut self) {
         while let Some(joining) = self.joining.pop_front() {
-            let Joining {
-                listener,
-                usage,
-                comes_back,
-                answer,
-            } = joining;
+            let Joining { guest, answer } = joining;
             let mut answer = pin!(timeout(PATIENCE, answer));
-            let answered = loop {
+            let welcome = loop {
+                let is_wanted = self.is_progress_wanted();
                 tokio::select! {
                     biased;
-                    answered = &mut answer => break answered.unwrap_or(false),
+                    welcome = &mut answer => break welcome.unwrap_or_default(),
                     message = self.inbox.recv(), if !self.forsaken => {
                         self.came(message);
                         self.show_to_lookers();
                     }
+                    () = self.progress.due(), if is_wanted => self.say_progress(),
                 }
             };
-            if answered {
-                self.welcome(listener, usage, comes_back);
+            if let Some(welcome) = welcome {
+                self.welcome(guest, welcome);
             }
         }
         let held = std::mem::take(&mut self.held);
         self.act(held);
     }
 
-    /// From here on it hears: first how things stand and what is open, then what is still asked, then what
-    /// happens.
-    fn welcome(&mut self, listener: Arc<dyn Listener>, usage: Usage, comes_back: bool) {
+    /// From here on it hears: first how things stand and what is open, or what it missed; then what is still
+    /// asked, then what happens.
+    fn welcome(&mut self, guest: Guest, welcome: Welcome) {
+        let Guest {
+            listener,
+            usage,
+            comes_back,
+        } = guest;
         self.unseat(&listener);
-        self.seats.push(self.readers.seat(listener.clone()));
         self.is_known = true;
+        if let Welcome::After(reader) = welcome {
+            return self.let_return(listener, reader);
+        }
+        self.seats.push(self.readers.seat(listener.clone()));
         let thread = self.owner.thread();
         let used = tell_usage(thread).filter(|_| usage == Usage::Told);
         let goal = tell_goal(thread).filter(|_| comes_back);
         let open = tell_open(thread);
         let asked: Vec<RequestNumber> = thread.requests().map(|(number, _)| number).collect();
-        for notification in used.into_iter().chain(goal).chain(open) {
+        let told: Vec<_> = used.into_iter().chain(goal).chain(open).collect();
+        // Who has heard all of it has heard what all records up to here say.
+        let (count, stored) = (told.len(), self.owner.stored());
+        for (at, notification) in told.into_iter().enumerate() {
             listener.hear(&Heard::Told {
                 notification: Arc::new(notification),
-                seq: None,
+                seq: (at + 1 == count).then_some(stored),
             });
         }
         for request in asked {
@@ -147,5 +187,13 @@ impl Task {
         let _ = self
             .owner
             .offer(Envelope::order(Token(self.tokens), change));
+    }
+}
+
+/// Whether there was an answer.
+async fn is_answered(answer: Option<Waiting<'static, bool>>) -> bool {
+    match answer {
+        Some(answer) => answer.await,
+        None => true,
     }
 }

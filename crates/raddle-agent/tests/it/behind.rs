@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use raddle_agent::{Heard, Listener, Room, Threads};
-use raddle_core::ThreadId;
 use raddle_core::ports::Waiting;
+use raddle_core::{Cursor, ThreadId};
 use raddle_protocol::Notification;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::script::Line;
 use super::{begin, client, journal, order, rename, subscribe, threads, turn, until};
@@ -179,4 +179,31 @@ async fn whoever_unsubscribes_while_it_is_behind_hears_nothing_more() {
     order(&thread, turn("t1", "hi")).await.expect("a turn");
     until(&mut sees, "turn/completed").await;
     assert_eq!(there(&mut hears), [""; 0]);
+}
+
+#[tokio::test]
+async fn whoever_comes_back_after_a_record_reads_the_rest_at_its_own_pace() {
+    let (_threads, thread, (slow, mut hears), mut sees) = with_one_who_is_full(&[]).await;
+    assert_eq!(thread.unsubscribe(slow.clone()).await, Ok(true));
+    let (other, _) = client();
+    let seen = subscribe(&thread, other).await.head;
+    for name in ["b", "c"] {
+        order(&thread, rename(Some(name))).await.expect("a name");
+        until(&mut sees, "thread/name/updated").await;
+    }
+    let (reply, answer) = oneshot::channel();
+    let reply = |subscribed| drop(reply.send(subscribed));
+    thread.subscribe(Some(seen), slow.clone(), reply).await;
+    let subscribed = answer.await.expect("an answer").expect("subscribed");
+    assert_eq!((subscribed.cursor, subscribed.after), (Cursor::Good, seen));
+    order(&thread, rename(Some("d"))).await.expect("a name");
+    until(&mut sees, "thread/name/updated").await;
+    assert_eq!(there(&mut hears), [""; 0]);
+
+    slow.empty();
+    for _ in 0..3 {
+        assert_eq!(hears.recv().await.as_deref(), Some("thread/name/updated"));
+    }
+    let numbers = slow.numbers.lock().expect("numbers").clone();
+    assert_eq!(numbers, [1, 2, 3].map(|after| seen.0 + after));
 }

@@ -1,33 +1,62 @@
 //! Tools of the agent's: asked about, run, stopped, and lost with their owner.
 
+mod last_word;
+mod many;
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use raddle_agent::{FixedRules, Handle, Threads};
-use raddle_core::policy::{Act, ActKind, Amendment, Policy, Script as Line_, Unattended};
+use raddle_core::policy::{
+    Act, ActKind, Amendment, Layer, Policy, Rule, Script as Line_, Subject, Unattended, Verdict,
+};
 use raddle_core::ports::{
-    AmendError, Job, Journal, Meant, Ran, Rulebook, Terminal, ToolSpec, Tools, Waiting,
+    AmendError, Job, Journal, Leave, Meant, Ran, Rulebook, Terminal, ToolSpec, Tools, Waiting,
 };
 use raddle_core::{
     Answer, AnswerRequest, AppendText, Ask, AskQuestions, Body, Call, Command, CommandRun,
-    CommandSource, Event, ItemBody, ItemStatus, Output, Part, RequestNumber, Resolution, RunShell,
-    Seq, Settings, ThreadId, TurnId,
+    CommandSource, Entry, Event, ItemBody, ItemStatus, Output, Part, RequestNumber, Resolution,
+    RunShell, Seq, Settings, ThreadId, TurnId,
 };
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Barrier, Notify, mpsc};
 
 use crate::script::{Line, Script};
 use crate::{begin, client, interrupt, journal, order, subscribe, threads_with, turn, until};
 
-/// What a tool in a test does when it is run: `prints`, `hangs` until it is stopped, `ignores` that too, or
-/// `falls`. With `beyond` before it, it goes beyond the sandbox; a tool `type` types it, and `ask` asks the user.
+/// What a tool in a test does when it is run: `prints`, `waits` for the test, `gathers` with seven others,
+/// `hangs` until it is stopped, `ignores` that too, or `falls`; what begins with `writes` writes. With `beyond`
+/// before it, it goes beyond the sandbox; a tool `type` types it, and `ask` asks the user.
 #[derive(Default)]
-struct Bench {
+pub struct Bench {
     ran: Mutex<Vec<String>>,
     begun: Arc<Notify>,
+    go: Arc<Notify>,
     ended: Mutex<Vec<TurnId>>,
+    /// How often a tool wrote: what another one would write is then something else.
+    written: AtomicUsize,
+    gathered: Arc<Gathered>,
+}
+
+/// Calls that run at once.
+struct Gathered {
+    barrier: Barrier,
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Default for Gathered {
+    fn default() -> Self {
+        Self {
+            barrier: Barrier::new(8),
+            now: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+        }
+    }
 }
 
 impl Bench {
-    fn ran(&self) -> Vec<String> {
+    pub fn ran(&self) -> Vec<String> {
         self.ran.lock().expect("ran").clone()
     }
 }
@@ -65,18 +94,28 @@ impl Tools for Bench {
             command.source = CommandSource::Typed;
         }
         let body = ItemBody::Command(command);
-        let act = Act {
-            digest: format!("digest of {line}"),
-            why: None,
-            kind: ActKind::Command {
-                script: Line_ {
-                    line: line.to_owned(),
-                    commands: vec![vec![line.to_owned()]],
-                    plain: true,
-                },
-                cwd: "/w".to_owned(),
-                beyond,
+        let command = ActKind::Command {
+            script: Line_ {
+                line: line.to_owned(),
+                commands: vec![vec![line.to_owned()]],
+                plain: true,
             },
+            cwd: "/w".to_owned(),
+            beyond,
+        };
+        let written = self.written.load(Relaxed);
+        let paths = vec!["/w/a".to_owned()];
+        let (digest, kind) = match line.starts_with("writes") {
+            true => (
+                format!("digest of {line} after {written}"),
+                ActKind::Write { paths, beyond },
+            ),
+            false => (format!("digest of {line}"), command),
+        };
+        let act = Act {
+            digest,
+            why: None,
+            kind,
         };
         let is_known = matches!(call.tool.as_str(), "do" | "type");
         let known = is_known.then_some((body, Meant::Act(act)));
@@ -94,13 +133,21 @@ impl Tools for Bench {
         let ItemBody::Command(it) = job.item.body.clone() else {
             panic!("no command");
         };
-        let digest = job.digest.clone().unwrap_or_default();
         let what = it.command.clone();
+        let digest = match &job.leave {
+            Some(Leave::Exactly(digest)) => digest.clone(),
+            Some(Leave::Kind(_)) => "by policy".to_owned(),
+            None => "by nobody".to_owned(),
+        };
+        if what.starts_with("writes") {
+            self.written.fetch_add(1, Relaxed);
+        }
         self.ran
             .lock()
             .expect("ran")
             .push(format!("{what}: {digest}"));
-        let begun = self.begun.clone();
+        let (begun, go) = (self.begun.clone(), self.go.clone());
+        let gathered = self.gathered.clone();
         Box::pin(async move {
             let printed = AppendText {
                 item: job.item.id.clone(),
@@ -113,6 +160,17 @@ impl Tools for Bench {
                 "hangs" => {
                     job.stopped.await;
                     ItemStatus::Interrupted
+                }
+                "waits" => {
+                    go.notified().await;
+                    ItemStatus::Completed
+                }
+                "gathers" => {
+                    let now = gathered.now.fetch_add(1, Relaxed) + 1;
+                    gathered.most.fetch_max(now, Relaxed);
+                    gathered.barrier.wait().await;
+                    gathered.now.fetch_sub(1, Relaxed);
+                    ItemStatus::Completed
                 }
                 "ignores" => std::future::pending().await,
                 "falls" => panic!("a tool that falls"),
@@ -137,14 +195,14 @@ impl Tools for Bench {
     }
 }
 
-struct Stage {
-    bench: Arc<Bench>,
-    threads: Threads,
-    script: Arc<Script>,
-    thread: Handle,
-    id: ThreadId,
-    hears: mpsc::UnboundedReceiver<String>,
-    journal: Arc<dyn Journal>,
+pub struct Stage {
+    pub bench: Arc<Bench>,
+    pub threads: Threads,
+    pub script: Arc<Script>,
+    pub thread: Handle,
+    pub id: ThreadId,
+    pub hears: mpsc::UnboundedReceiver<String>,
+    pub journal: Arc<dyn Journal>,
 }
 
 async fn stage(script: &[&[Line]]) -> Stage {
@@ -170,7 +228,7 @@ async fn stage_with(script: &[&[Line]], rules: Arc<dyn Rulebook>) -> Stage {
 }
 
 impl Stage {
-    async fn answer(&self, request: u64, answer: Answer) {
+    pub async fn answer(&self, request: u64, answer: Answer) {
         let answer = AnswerRequest {
             request: RequestNumber(request),
             by: "ann".to_owned(),
@@ -180,7 +238,7 @@ impl Stage {
         order(&self.thread, command).await.expect("an answer");
     }
 
-    async fn events(&self) -> Vec<Event> {
+    pub async fn events(&self) -> Vec<Event> {
         let records = self.journal.read(self.id, Seq::ZERO, usize::MAX).await;
         let events = records
             .expect("records")
@@ -221,7 +279,7 @@ async fn what_stays_in_the_sandbox_runs_at_once_and_is_recorded_with_its_rule() 
         .await
         .expect("a turn");
     until(&mut stage.hears, "turn/completed").await;
-    assert_eq!(stage.bench.ran(), ["prints: digest of prints"]);
+    assert_eq!(stage.bench.ran(), ["prints: by policy"]);
     let out = Some("out\n".to_owned());
     let wanted = (ItemStatus::Completed, out, "did prints".to_owned());
     assert_eq!(stage.ends().await, [wanted]);
@@ -265,11 +323,10 @@ async fn an_answer_decides_what_becomes_of_a_call() {
             .expect("a turn");
         let heard = until(&mut stage.hears, "ask").await;
         assert_eq!(
-            heard[heard.len() - 4..],
+            heard[heard.len() - 3..],
             [
                 "thread/status/changed",
                 "item/started #",
-                "thread/tokenUsage/updated #",
                 "ask item/commandExecution/requestApproval",
             ]
         );
@@ -458,6 +515,60 @@ async fn silence_is_settled_by_the_rules() {
     }
 }
 
+/// Rules about tools by their names hold for ours too, and the strictest decides.
+#[tokio::test]
+async fn a_rule_about_a_tool_holds_whatever_it_would_do() {
+    for (name, verdict, tool, wanted) in [
+        ("d?", Verdict::Deny, "do", "turn/completed"),
+        (
+            "do",
+            Verdict::Ask,
+            "do",
+            "ask item/commandExecution/requestApproval",
+        ),
+        ("ask", Verdict::Deny, "ask", "turn/completed"),
+        // A question is not asked about first.
+        ("ask", Verdict::Ask, "ask", "ask item/tool/requestUserInput"),
+        (
+            "type",
+            Verdict::Deny,
+            "do",
+            "item/commandExecution/outputDelta",
+        ),
+    ] {
+        let rule = Rule {
+            layer: Layer::User,
+            subject: Subject::Tool(name.to_owned()),
+            verdict,
+            beyond: false,
+            reason: None,
+        };
+        let policy = Policy {
+            rules: vec![rule],
+            ..Policy::default()
+        };
+        let rules = Arc::new(FixedRules(Arc::new(policy)));
+        let call: &[Line] = match tool {
+            "do" => &[Line::Calls("do", "prints")],
+            _ => &[Line::Calls("ask", "{}")],
+        };
+        let mut stage = stage_with(&[call, DONE], rules).await;
+        order(&stage.thread, turn("t1", "hi"))
+            .await
+            .expect("a turn");
+        let heard = until(&mut stage.hears, wanted).await;
+        assert_eq!(
+            heard.iter().any(|it| it.starts_with("ask")),
+            wanted.starts_with("ask")
+        );
+        if wanted == "turn/completed" {
+            assert!(stage.bench.ran().is_empty());
+            let read = &stage.script.prompts()[1];
+            assert!(read.contains("because a rule forbids it (tool "), "{read}");
+        }
+    }
+}
+
 /// Rules that write down what they are given.
 #[derive(Default)]
 struct Notebook(Mutex<Vec<Vec<String>>>);
@@ -501,6 +612,7 @@ async fn a_command_of_the_users_has_its_turn_and_the_model_reads_of_it_later() {
         turn: "t1".into(),
         item: "u1".into(),
         command: stage.bench.users(&Settings::default(), "prints"),
+        briefs: Vec::new(),
         principal: None,
     };
     let shell = Command::RunShell(Box::new(shell));

@@ -45,6 +45,7 @@ fn newcomer(listener: Arc<dyn Listener>, model: Option<&str>) -> Newcomer {
             principal: None,
         },
         with_usage: false,
+        seen: None,
     }
 }
 
@@ -96,7 +97,7 @@ async fn what_is_open_is_told_after_the_answer() {
         [
             "thread/goal/cleared",
             "item/started",
-            "item/agentMessage/delta",
+            "item/agentMessage/delta #",
             "thread/name/updated #"
         ]
     );
@@ -139,7 +140,7 @@ async fn a_newcomer_to_an_empty_thread_may_change_it() {
     // It was told with the answer, and is not told again.
     assert_eq!(
         until(&mut hears, "thread/name").await,
-        ["thread/goal/cleared", "thread/name/updated #"]
+        ["thread/goal/cleared #", "thread/name/updated #"]
     );
 }
 

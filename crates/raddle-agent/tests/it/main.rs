@@ -2,19 +2,22 @@
 
 mod away;
 mod behind;
+mod client_tools;
 mod hands;
 mod injected;
 mod joining;
 mod leaving;
 mod owners;
 mod peek;
+mod progress;
 mod script;
 mod waiting;
+mod webhook;
 
 use std::sync::Arc;
 
 use raddle_agent::{AgentError, Alone, Handle, Heard, Listener, Options, Subscribed, Threads};
-use raddle_core::ports::{Journal, ReadError, Rulebook, Tools};
+use raddle_core::ports::{Journal, ReadError, Rulebook, Tools, Webhook};
 use raddle_core::{
     Body, Command, Cursor, Event, Input, Interrupt, Message, Outcome, Recovery, Refusal, Rename,
     Settings, Source, StartTurn, Status, ThreadId, ThreadStarted, Timestamp, TurnKind,
@@ -90,6 +93,23 @@ fn threads_with(
     tools: Arc<dyn Tools>,
     rules: Arc<dyn Rulebook>,
 ) -> (Threads, Arc<Script>) {
+    threads_asking(
+        journal,
+        script,
+        tools,
+        rules,
+        Arc::new(raddle_agent::NoWebhook),
+    )
+}
+
+/// The same with someone far away.
+fn threads_asking(
+    journal: &Arc<dyn Journal>,
+    script: &[&[Line]],
+    tools: Arc<dyn Tools>,
+    rules: Arc<dyn Rulebook>,
+    webhook: Arc<dyn Webhook>,
+) -> (Threads, Arc<Script>) {
     let script = Arc::new(Script::new(script));
     let threads = Threads::new(Options {
         journal: journal.clone(),
@@ -101,6 +121,7 @@ fn threads_with(
         model: script.clone(),
         tools,
         rules,
+        webhook,
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),
         nodes: Arc::new(Alone),

@@ -39,6 +39,7 @@ pub fn node(folder: &Path, name: &str) -> (Threads, NodeLock) {
         model: Arc::new(Script::new(&[])),
         tools: Arc::new(raddle_agent::NoTools),
         rules: Arc::new(raddle_agent::FixedRules::default()),
+        webhook: Arc::new(raddle_agent::NoWebhook),
         clock: || Timestamp(1_000_000),
         node: name.to_owned(),
         nodes: Arc::new(Locks(folder.to_owned())),

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
 use raddle_core::{
-    AgentMessage, Call, Entry, Input, ItemBody, ItemId, ModelEnd, Part, Piece, Sealed, Usage,
+    AgentMessage, Call, Entry, Failure, FailureKind, Input, ItemBody, ItemId, ModelEnd, Part,
+    Piece, Sealed, Timestamp, Usage,
 };
 use serde_json::json;
 use tokio::sync::Notify;
@@ -22,6 +23,8 @@ pub enum Line {
     Begins(&'static str),
     /// A call of a tool with these arguments.
     Calls(&'static str, &'static str),
+    /// An end that is tried again, in a minute.
+    Breaks,
     /// Nothing more, ever.
     Hangs,
 }
@@ -82,6 +85,7 @@ impl Model for Script {
         let lines = self.calls.lock().expect("calls").pop_front();
         let mut said = VecDeque::new();
         let mut hangs = false;
+        let mut end = ModelEnd::Done {};
         for line in lines.unwrap_or_default() {
             let id = ItemId::mint();
             let open = ItemBody::AgentMessage(AgentMessage::default());
@@ -118,11 +122,17 @@ impl Model for Script {
                     };
                     said.push_back(Said::Tool(id, call));
                 }
+                Line::Breaks => {
+                    end = ModelEnd::Broke {
+                        error: Failure::new(FailureKind::VendorFailed, "not now"),
+                        retry_at: Timestamp(1_060_000),
+                    };
+                }
                 Line::Hangs => hangs = true,
             }
         }
         if !hangs {
-            said.push_back(Said::Ended(ModelEnd::Done {}, Some(Usage::default())));
+            said.push_back(Said::Ended(end, Some(Usage::default())));
         }
         Box::new(Lines {
             said,

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{ApprovalPolicy, Recovery, Reviewer, Sandbox, Settings};
+use crate::{ApprovalPolicy, Recovery, Reviewer, Route, Sandbox, Settings};
 
 /// Change how turns run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,6 +52,7 @@ settings_change! {
     roots: Vec<String>,
     model: Option<String>,
     provider: Option<String>,
+    fallback: Vec<Route>,
     effort: Option<String>,
     summary: Option<String>,
     tier: Option<String>,

@@ -2,8 +2,8 @@
 
 use super::{Owner, Token, Told, reserve};
 use crate::{
-    Body, Class, Command, Delta, Event, ItemId, Key, Outcome, Record, Refusal, Remembered,
-    RequestNumber, Reserved, Resolution, Seq, Timestamp, tell,
+    Body, Class, Command, Delta, Event, ItemId, Outcome, Record, Refusal, RequestNumber, Reserved,
+    Resolution, Seq, Timestamp, tell,
 };
 
 /// A round that holds this much takes no more reports of work.
@@ -79,31 +79,6 @@ impl Batch {
 }
 
 impl Owner {
-    /// Decides a command that may come twice: the second time it is answered as the first time.
-    pub(super) fn keyed(
-        &mut self,
-        batch: &mut Batch,
-        command: Command,
-        (key, asked): &(Key, String),
-        now: Timestamp,
-    ) -> Result<Outcome, Refusal> {
-        if let Some(before) = self.thread.remembered(key, now) {
-            if before.asked != *asked {
-                return Err(Refusal::KeyReused);
-            }
-            return serde_json::from_value(before.outcome.clone()).map_err(|_| Refusal::KeyReused);
-        }
-        let outcome = self.command(batch, command, now)?;
-        let remembered = Remembered {
-            key: key.clone(),
-            asked: asked.clone(),
-            outcome: serde_json::to_value(&outcome).unwrap_or_default(),
-        };
-        let body = Event::Remembered(remembered).into();
-        self.push(batch, vec![body], now);
-        Ok(outcome)
-    }
-
     /// Decides a command and takes what it means into the batch.
     pub(super) fn command(
         &mut self,

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::{Command, Key, Seq};
+use super::Keyed;
+use crate::{Command, Seq};
 
 /// How many commands of clients may wait.
 fn clients_max() -> usize {
@@ -27,8 +28,8 @@ pub enum Envelope {
         command: Command,
         /// Who waits for its outcome; nobody for reports of work.
         token: Option<Token>,
-        /// Makes it safe to send again: the key, and a hash of what is asked under it.
-        key: Option<(Key, String)>,
+        /// Makes it safe to send again.
+        key: Option<Box<Keyed>>,
     },
     /// A client wants to hear of the thread.
     Subscribe {

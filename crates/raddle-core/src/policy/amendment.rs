@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::command::{base_name, is_option, is_unknown};
-use super::wrapper::{is_shell, through};
+use super::options::has;
+use super::shells::is_shell;
+use super::wrapper::{is_wrapper, through};
 use super::{Layer, Rule, Script, Subject, Verdict, harmless};
 
 /// The most words that a rule made of an answer has.
@@ -40,61 +42,32 @@ pub enum AmendmentError {
     TooWide(String),
 }
 
-/// Programs whose names alone say too little: most of them run whatever they are given.
-const WIDE: &[&str] = &[
-    "awk",
-    "bun",
-    "bunx",
-    "cmd",
-    "deno",
-    "docker",
-    "emacs",
-    "eval",
-    "find",
-    "gawk",
-    "gdb",
-    "git",
-    "kubectl",
-    "lua",
-    "make",
-    "mawk",
-    "node",
-    "npm",
-    "npx",
-    "osascript",
-    "perl",
-    "php",
-    "pip",
-    "pnpm",
-    "podman",
-    "powershell",
-    "pwsh",
-    "pypy",
-    "python",
-    "python2",
-    "python3",
-    "rm",
-    "ruby",
-    "script",
-    "source",
-    "ssh",
-    "su",
-    "tclsh",
-    "uv",
-    "uvx",
-    "vi",
-    "vim",
-    "yarn",
-    ".",
-];
+/// Programs that run or write whatever they are given, by their words or by what they read.
+const ANYTHING: &str = "\
+    . at awk batch bunx cmd crontab curl ed emacs eval ex expect fd fdfind find gawk gdb lldb mawk nawk nc \
+    ncat nix-shell nvim pipx npx rsync rvim scp screen script sed sftp socat source ssh sshpass su tar telnet tmux \
+    uvx vi view vim vimdiff wget xterm";
 
-/// Of these only the program alone is too wide; with a subcommand they are fit for a rule.
-const WITH_SUBCOMMAND: &[&str] = &[
-    "docker", "git", "kubectl", "make", "npm", "pip", "pnpm", "podman", "rm", "uv", "yarn",
-];
+/// Programs that run a script: one of one's own by its name is fine, code in the command line is not.
+const INTERPRETERS: &str = "\
+    Rscript bun clisp deno elixir erl escript ghci groovy guile iex irb jshell julia lua luajit node nodejs ocaml \
+    osascript perl php pypy python racket ruby runghc runhaskell sbcl scala swipl tclsh ts-node tsx wish";
 
-/// Subcommands that run whatever they are given.
-const RUNNERS: &[&str] = &["dlx", "exec", "run", "shell", "x"];
+/// Programs that do too many things: a rule for one must say what is done.
+const BY_SUBCOMMAND: &str = "\
+    ansible apt apt-get asdf aws az bazel brew bundle cabal cargo composer conda dnf docker dotnet dune gcloud gem gh \
+    git go gradle hatch helm just kubectl lein make mamba mise mix mvn nerdctl ninja nix npm opam pacman pdm pip pip3 \
+    pipenv pixi pnpm podman poetry rake rm rustup rye sbt stack swift systemctl task terraform uv yarn yum";
+
+/// What they do that runs what follows.
+const RUNNERS: &str = "dlx exec run shell x";
+
+/// Those of them in whose runs anything can happen, whatever follows.
+const CONTAINERS: &str = "docker kubectl nerdctl podman";
+
+/// What git does that runs what it is told to, or sets what it will run.
+const GIT_RUNNERS: &str = "\
+    bisect config credential difftool filter-branch for-each-repo hook mergetool rebase submodule";
 
 impl Amendment {
     /// Checks the words of a rule.
@@ -158,27 +131,29 @@ pub fn proposed(script: &Script) -> Vec<String> {
 
 fn is_too_wide(words: &[String]) -> bool {
     let name = base_name(&words[0]);
-    if is_shell(words) || is_wrapper(words) || words.iter().any(|it| is_unknown(it)) {
+    if is_shell(words) || is_wrapper(&words[0]) || words.iter().any(|it| is_unknown(it)) {
         return true;
     }
     // `python3.12` is python too.
     let stem = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
-    let is_in = |list: &[&str]| list.contains(&name) || !stem.is_empty() && list.contains(&stem);
-    if !is_in(WIDE) {
+    let is_in = |list: &str| has(list, name) || !stem.is_empty() && has(list, stem);
+    if is_in(ANYTHING) {
+        return true;
+    }
+    let second = words.get(1).map(String::as_str);
+    if is_in(INTERPRETERS) {
+        return second.is_none_or(|it| is_option(it) || !it.contains(['.', '/']));
+    }
+    if !is_in(BY_SUBCOMMAND) {
         return false;
     }
-    match words.get(1) {
-        Some(second) if is_in(WITH_SUBCOMMAND) => {
-            is_option(second) || RUNNERS.contains(&second.as_str()) && words.len() == 2
-        }
-        // A script of one's own by its name is fine, code in the command line is not.
-        Some(second) => is_option(second) || !second.contains(['.', '/']),
+    match second {
         None => true,
+        Some(it) if is_option(it) => true,
+        Some(it) if name == "git" => has(GIT_RUNNERS, it),
+        Some(it) if has(RUNNERS, it) => {
+            words.len() == 2 || is_in(CONTAINERS) || is_too_wide(&words[2..])
+        }
+        Some(_) => false,
     }
-}
-
-/// Whether the program runs another, whatever else is said.
-fn is_wrapper(words: &[String]) -> bool {
-    let probe = [words[0].clone(), "x".to_owned(), "x".to_owned()];
-    through(&probe).is_some()
 }

@@ -4,7 +4,9 @@
 //! can be made to run another or to write, nor the abbreviations that it takes.
 
 use super::command::{is_option, program_name};
-use super::wrapper::{is_shell, through};
+use super::options::{Value, has, is_signed_number, option};
+use super::shells::is_shell;
+use super::wrapper::through;
 
 /// A program, with the words that must follow it, and the options that it may have.
 struct Known {
@@ -194,55 +196,6 @@ impl Known {
         }
         true
     }
-}
-
-fn has(list: &str, word: &str) -> bool {
-    list.split(' ').any(|it| it == word)
-}
-
-/// Where an option's value is.
-enum Value {
-    /// In the same word, or there is none.
-    Here,
-    Next,
-}
-
-/// Whether a word consists of options that are listed.
-fn option(list: &str, word: &str) -> Option<Value> {
-    let flag = |name: &str| has(list, name);
-    let valued = |name: &str| list.split(' ').any(|it| it.strip_suffix(':') == Some(name));
-    if word.starts_with("--") {
-        let (name, has_value) = match word.split_once('=') {
-            Some((name, _)) => (name, true),
-            None => (word, false),
-        };
-        return match has_value {
-            true => (flag(name) || valued(name)).then_some(Value::Here),
-            false if flag(name) => Some(Value::Here),
-            false => valued(name).then_some(Value::Next),
-        };
-    }
-    if is_signed_number(word) {
-        return has(list, "-n:").then_some(Value::Here);
-    }
-    let letters = &word[1..];
-    for (at, letter) in letters.char_indices() {
-        let name = format!("-{letter}");
-        if valued(&name) {
-            let is_last = at + letter.len_utf8() == letters.len();
-            return Some(if is_last { Value::Next } else { Value::Here });
-        }
-        if !flag(&name) {
-            return None;
-        }
-    }
-    Some(Value::Here)
-}
-
-/// `-7`, and for `find` also `-10k`.
-fn is_signed_number(word: &str) -> bool {
-    let digits = word[1..].trim_end_matches(|it: char| "ckMGw".contains(it));
-    !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit())
 }
 
 /// A shell whose script was taken out, because it is judged by itself.

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::json;
+
 use super::command::Fit;
 use super::harmless::{is_bare_shell, is_harmless};
 use super::pins::network;
 use super::wrapper::through;
-use super::{Act, ActKind, Layer, Policy, Rule, Ruling, Script, Verdict};
-use crate::{ApprovalPolicy, Settings};
+use super::{Act, ActKind, Layer, PathPattern, Policy, Rule, Ruling, Script, Subject, Verdict};
+use crate::{ApprovalPolicy, Grant, Settings};
 
 /// What a ruling names if only the approval policy wants someone to be asked.
 pub(super) const APPROVAL_POLICY: &str = "approvalPolicy";
@@ -29,8 +31,8 @@ struct Said {
 }
 
 impl Policy {
-    /// What is said of an act in a thread with these settings, in which these digests have a yes for the
-    /// session.
+    /// What is said of an act in a thread with these settings, in which these digests and files have a yes for
+    /// the session.
     pub fn judge(&self, act: &Act, settings: &Settings, granted: &BTreeSet<String>) -> Ruling {
         let said = self.said(act, settings, granted);
         let Said {
@@ -43,7 +45,53 @@ impl Policy {
             reason,
             rule,
             digest: act.digest.clone(),
+            files: match verdict {
+                Verdict::Ask => files(&act.kind, settings),
+                Verdict::Allow | Verdict::Deny => Vec::new(),
+            },
         }
+    }
+
+    /// What is said of a wish for rights beyond the sandbox. Nothing but somebody's answer gives them.
+    pub fn judge_rights(&self, wanted: &Grant, settings: &Settings, digest: String) -> Ruling {
+        let Said {
+            verdict,
+            reason,
+            rule,
+        } = self.said_of_rights(wanted, settings);
+        Ruling {
+            verdict,
+            reason,
+            rule,
+            digest,
+            files: Vec::new(),
+        }
+    }
+
+    fn said_of_rights(&self, wanted: &Grant, settings: &Settings) -> Said {
+        if let Some(objection) = self.pins.objection(settings) {
+            let why = format!("It may not be: {objection}.");
+            return said(Verdict::Deny, &why, MANAGED);
+        }
+        if self.pins.always_fenced() {
+            let why = "The operator allows nothing beyond the sandbox.";
+            return said(Verdict::Deny, why, MANAGED);
+        }
+        if wanted.network && self.pins.network_off {
+            let why = "The operator keeps the network off.";
+            return said(Verdict::Deny, why, MANAGED);
+        }
+        let act = ActKind::Write {
+            paths: wanted.write.clone(),
+            beyond: true,
+        };
+        if let Some((rule, Fit::Yes)) = self.restraint(&act)
+            && rule.verdict == Verdict::Deny
+        {
+            return by_rule(rule, Verdict::Deny, "A rule forbids it.");
+        }
+        let ask = said(Verdict::Ask, "It goes beyond the sandbox.", SANDBOX);
+        asked(ask, settings, "request_permissions")
     }
 
     fn said(&self, act: &Act, settings: &Settings, granted: &BTreeSet<String>) -> Said {
@@ -60,7 +108,15 @@ impl Policy {
         {
             return by_rule(rule, Verdict::Deny, "A rule forbids it.");
         }
-        if granted.contains(&act.digest) {
+        let goes_beyond = goes_beyond(&act.kind, settings);
+        let mut beyond = goes_beyond.then(|| self.beyond(&act.kind, settings));
+        // No yes leads where the operator lets nobody go.
+        if let Some(it) = beyond.take_if(|it| it.rule == MANAGED) {
+            return it;
+        }
+        let files = files(&act.kind, settings);
+        let has_files = !files.is_empty() && files.iter().all(|it| granted.contains(it));
+        if granted.contains(&act.digest) || has_files {
             return said(Verdict::Allow, "It was allowed for this session.", SESSION);
         }
         let by_restraint = restraint.map(|(rule, fit)| {
@@ -70,15 +126,26 @@ impl Policy {
             };
             asked(by_rule(rule, Verdict::Ask, why), settings, "rules")
         });
-        let within = match settings.approval {
-            _ if goes_beyond(&act.kind, settings) => self.beyond(&act.kind, settings),
-            ApprovalPolicy::Untrusted => self.untrusted(&act.kind),
-            _ => said(Verdict::Allow, "It stays in the sandbox.", APPROVAL_POLICY),
+        let within = match (beyond, &settings.approval) {
+            (Some(it), _) => it,
+            (None, ApprovalPolicy::Untrusted) => self.untrusted(&act.kind),
+            (None, _) => said(Verdict::Allow, "It stays in the sandbox.", APPROVAL_POLICY),
         };
         match by_restraint {
             Some(it) if it.verdict >= within.verdict => it,
             _ => within,
         }
+    }
+
+    /// What rules close to reading below a folder, of those that are not about the folder itself: whoever may
+    /// read that has been asked about it.
+    pub fn closed_below(&self, folder: &str) -> Vec<PathPattern> {
+        let restraining = self.rules.iter().filter(|it| it.verdict != Verdict::Allow);
+        let patterns = restraining.filter_map(|it| match &it.subject {
+            Subject::Read(pattern) if !pattern.fits(folder) => Some(pattern.clone()),
+            _ => None,
+        });
+        patterns.collect()
     }
 
     /// What is said of an act beyond the sandbox.
@@ -89,12 +156,17 @@ impl Policy {
         if let Some(rule) = self.permission(act, is_open, |_| false) {
             return by_rule(rule, Verdict::Allow, "A rule allows it beyond the sandbox.");
         }
-        if self.pins.always_fenced() {
+        if self.is_held(act, settings) {
             let why = "It goes beyond the sandbox, and the operator allows nothing beyond it.";
             return said(Verdict::Deny, why, MANAGED);
         }
         let ask = said(Verdict::Ask, "It goes beyond the sandbox.", SANDBOX);
         asked(ask, settings, "sandbox_approval")
+    }
+
+    /// Whether the operator lets nobody say yes to it.
+    fn is_held(&self, act: &ActKind, settings: &Settings) -> bool {
+        self.pins.always_fenced() && goes_beyond(act, settings)
     }
 
     /// What is said of an act within the sandbox where only what is known is trusted.
@@ -187,8 +259,9 @@ fn is_known(act: &ActKind) -> bool {
             let commands = &script.commands;
             script.plain && !commands.is_empty() && commands.iter().all(|it| is_harmless(it))
         }
-        ActKind::Read { .. } => true,
-        ActKind::Write { .. } | ActKind::Connect { .. } | ActKind::Tool { .. } => false,
+        // Whoever runs a tool sees the call before it does.
+        ActKind::Read { .. } | ActKind::Tool { .. } => true,
+        ActKind::Write { .. } | ActKind::Connect { .. } => false,
     }
 }
 
@@ -201,6 +274,22 @@ fn fit(rule: &Rule, act: &ActKind) -> Fit {
         ActKind::Tool { name } => rule.is_about_tool(name),
     };
     if is_about { Fit::Yes } else { Fit::No }
+}
+
+/// What a yes for the session to a change of files is good for: the words on the screen are about files, and not
+/// about what is written there. It ends with the sandbox it was given in.
+fn files(act: &ActKind, settings: &Settings) -> Vec<String> {
+    let ActKind::Write { paths, .. } = act else {
+        return Vec::new();
+    };
+    let Settings {
+        sandbox,
+        cwd,
+        roots,
+        ..
+    } = settings;
+    let of_path = |path: &String| json!(["files", path, sandbox, cwd, roots]).to_string();
+    paths.iter().map(of_path).collect()
 }
 
 fn goes_beyond(act: &ActKind, settings: &Settings) -> bool {

@@ -1,7 +1,7 @@
 //! What whoever runs the machine holds fast, whatever users and clients want.
 
 use super::Unattended;
-use crate::{ApprovalPolicy, Sandbox, Settings};
+use crate::{ApprovalPolicy, Grant, Sandbox, Settings};
 
 /// What is held fast. Nothing by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,7 +97,6 @@ impl Pins {
     /// What is wrong with a thread's settings, and what to do; nothing if they may be.
     pub fn objection(&self, settings: &Settings) -> Option<String> {
         let approval = ApprovalKind::of(&settings.approval);
-        let sandbox = SandboxKind::of(&settings.sandbox);
         if let Some(list) = &self.approvals
             && !list.contains(&approval)
         {
@@ -108,17 +107,39 @@ impl Pins {
                 list,
             ));
         }
+        self.against(&settings.sandbox)
+    }
+
+    /// What is wrong with a sandbox, and what to do; nothing if it may be.
+    pub(super) fn against(&self, sandbox: &Sandbox) -> Option<String> {
+        let kind = SandboxKind::of(sandbox);
         if let Some(list) = &self.sandboxes
-            && !list.contains(&sandbox)
+            && !list.contains(&kind)
         {
-            return Some(not_listed("sandbox", &SandboxKind::ALL, sandbox, list));
+            return Some(not_listed("sandbox", &SandboxKind::ALL, kind, list));
         }
-        if self.network_off && network(&settings.sandbox) {
+        if self.network_off && network(sandbox) {
             return Some(
                 "the managed policy keeps the network off; choose a sandbox without it".to_owned(),
             );
         }
         None
+    }
+
+    /// These settings with the fence as wide as rights make it that were given. Whoever runs the machine may
+    /// have become stricter since: what they would not let anyone give now is not there any more.
+    pub fn widened(&self, settings: &Settings, rights: &Grant) -> Settings {
+        let mut settings = settings.clone();
+        let (write, network) = match &mut settings.sandbox {
+            Sandbox::ReadOnly { roots, network }
+            | Sandbox::WorkspaceWrite { roots, network, .. } => (roots, network),
+            Sandbox::FullAccess | Sandbox::External { .. } => return settings,
+        };
+        if !self.always_fenced() {
+            write.extend(rights.write.iter().cloned());
+            *network |= rights.network && !self.network_off;
+        }
+        settings
     }
 
     /// Whether the operator wants a sandbox in every case.
@@ -134,7 +155,7 @@ impl Pins {
 pub(super) fn network(sandbox: &Sandbox) -> bool {
     match sandbox {
         Sandbox::FullAccess => true,
-        Sandbox::ReadOnly { network }
+        Sandbox::ReadOnly { network, .. }
         | Sandbox::WorkspaceWrite { network, .. }
         | Sandbox::External { network } => *network,
     }

@@ -19,12 +19,14 @@ pub enum Unattended {
     /// It waits until somebody answers.
     #[default]
     Park,
-    /// It is posted to an address after so many milliseconds, and waits.
+    /// It is put to an address while nobody is attached, and after so many milliseconds it is a no.
     Webhook {
         /// How long somebody may take.
         after_ms: u64,
         /// Where to: https, or http to this machine.
         url: String,
+        /// Names the environment variable that holds what is said as a bearer token.
+        token_env: Option<String>,
     },
 }
 
@@ -37,8 +39,6 @@ pub enum AtDeadline {
     Decline,
     /// It waits on.
     Wait,
-    /// It is posted, and waits on.
-    Post,
 }
 
 impl Unattended {
@@ -61,9 +61,8 @@ impl Unattended {
             {
                 AtDeadline::Accept
             }
-            Self::Deny { .. } | Self::Allow { .. } => AtDeadline::Decline,
+            Self::Deny { .. } | Self::Allow { .. } | Self::Webhook { .. } => AtDeadline::Decline,
             Self::Park => AtDeadline::Wait,
-            Self::Webhook { .. } => AtDeadline::Post,
         }
     }
 

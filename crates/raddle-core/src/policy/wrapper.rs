@@ -1,6 +1,10 @@
 //! Commands that run another command: what they run is judged too.
 
-use super::command::{base_name, is_unknown, program_name};
+use super::command::{base_name, is_option, is_unknown, program_name};
+use super::options::{Value, option};
+
+/// The most places that are looked at where the options do not tell which one it is.
+const STARTS_MAX: usize = 16;
 
 /// What a command that runs another one runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,38 +16,36 @@ pub struct Through {
     pub neutral: bool,
     /// Whether it is given further words that are not here.
     pub fed: bool,
+    /// Whether an option is not known, so that anything may be run.
+    pub unsure: bool,
 }
 
+/// Options are between spaces. A colon at the end of one says that it has a value.
 struct Wrapper {
     name: &'static str,
-    /// Options without a value.
-    flags: &'static [&'static str],
-    /// Options with a value.
-    valued: &'static [&'static str],
+    /// Options with which it adds nothing to what it runs; nothing if it always does.
+    neutral: Option<&'static str>,
+    /// Further ones.
+    options: &'static str,
     /// How many words stand before the command, apart from options.
     operands: usize,
-    /// Whether, with known options only, it adds nothing to what it runs.
-    neutral: bool,
 }
 
-const fn wrapper(
-    name: &'static str,
-    flags: &'static [&'static str],
-    valued: &'static [&'static str],
-) -> Wrapper {
+const fn wrapper(name: &'static str, options: &'static str) -> Wrapper {
     Wrapper {
         name,
-        flags,
-        valued,
+        neutral: None,
+        options,
         operands: 0,
-        neutral: false,
     }
 }
 
-const fn neutral(it: Wrapper) -> Wrapper {
+const fn neutral(name: &'static str, neutral: &'static str, options: &'static str) -> Wrapper {
     Wrapper {
-        neutral: true,
-        ..it
+        name,
+        neutral: Some(neutral),
+        options,
+        operands: 0,
     }
 }
 
@@ -52,175 +54,231 @@ const fn after(operands: usize, it: Wrapper) -> Wrapper {
 }
 
 const WRAPPERS: &[Wrapper] = &[
-    neutral(wrapper("nohup", &[], &[])),
-    neutral(wrapper("nice", &[], &["-n", "--adjustment"])),
-    neutral(wrapper("time", &["-p"], &[])),
-    neutral(wrapper("command", &["-p"], &[])),
-    neutral(wrapper("builtin", &[], &[])),
-    neutral(wrapper("env", &["-0", "--null"], &[])),
-    neutral(wrapper("setsid", &["-w", "--wait"], &[])),
-    neutral(wrapper(
-        "stdbuf",
-        &[],
-        &["-i", "-o", "-e", "--input", "--output", "--error"],
-    )),
-    neutral(after(
-        1,
-        wrapper(
-            "timeout",
-            &["--preserve-status", "--foreground", "-v", "--verbose"],
-            &["-k", "--kill-after", "-s", "--signal"],
-        ),
-    )),
-    neutral(wrapper("exec", &[], &[])),
-    wrapper("ionice", &["-t"], &["-c", "-n", "--class", "--classdata"]),
-    wrapper("chrt", &["-b", "-f", "-i", "-o", "-r"], &[]),
-    after(1, wrapper("taskset", &[], &[])),
+    neutral("nohup", "", ""),
+    neutral("nice", "-n: --adjustment:", ""),
+    neutral(
+        "time",
+        "-p",
+        "-a -f: -o: -q -v --append --format: --output: --quiet --verbose",
+    ),
+    neutral("command", "-p", "-v -V"),
+    neutral("builtin", "", ""),
+    neutral("env", "-0 --null", ENV),
+    neutral("setsid", "-w --wait", "-c -f --ctty --fork"),
+    neutral("stdbuf", "-i: -o: -e: --input: --output: --error:", ""),
     after(
         1,
-        wrapper("flock", &["-s", "-x", "-n", "-u", "-o"], &["-w", "-E"]),
+        neutral(
+            "timeout",
+            "-k: --kill-after: -s: --signal: -v --verbose --preserve-status --foreground",
+            "-f -p",
+        ),
     ),
-    after(1, wrapper("chroot", &[], &[])),
-    wrapper("unshare", &["-r", "-n", "-m", "-U", "-p", "-f"], &[]),
-    wrapper("nsenter", &[], &["-t", "--target"]),
-    wrapper("setpriv", &[], &[]),
-    wrapper("strace", &["-f", "-q", "-c"], &["-o", "-e", "-p", "-s"]),
-    wrapper("ltrace", &["-f"], &["-o", "-e", "-p"]),
+    neutral("exec", "", "-a: -c -l"),
+    wrapper("noglob", ""),
+    wrapper("nocorrect", ""),
+    after(1, wrapper("repeat", "")),
+    wrapper("ionice", "-c: -n: -t --class: --classdata: --ignore"),
+    after(1, wrapper("chrt", CHRT)),
+    after(1, wrapper("taskset", "-a -c --all-tasks --cpu-list")),
+    after(1, wrapper("flock", FLOCK)),
+    after(1, wrapper("chroot", "--groups: --userspec: --skip-chdir")),
+    after(1, wrapper("setarch", SETARCH)),
+    wrapper("linux32", SETARCH),
+    wrapper("linux64", SETARCH),
+    wrapper("unshare", UNSHARE),
+    wrapper("nsenter", NSENTER),
+    wrapper("setpriv", SETPRIV),
+    wrapper("prlimit", ""),
+    wrapper("numactl", ""),
+    wrapper("strace", STRACE),
     wrapper(
-        "watch",
-        &["-d", "-t", "-b", "-e", "-g", "-x"],
-        &["-n", "--interval"],
+        "ltrace",
+        "-C -S -c -f -i -r -t -T -a: -e: -l: -n: -o: -p: -s: -u: -x:",
     ),
-    wrapper("busybox", &[], &[]),
-    wrapper("toybox", &[], &[]),
-    wrapper("coproc", &[], &[]),
+    wrapper("valgrind", ""),
+    wrapper("watch", WATCH),
+    wrapper("busybox", ""),
+    wrapper("toybox", ""),
+    wrapper("coproc", ""),
+    wrapper("ld.so", LOADER),
+    wrapper("sudo", SUDO),
+    wrapper("doas", "-n -s -L -u: -C:"),
+    wrapper("pkexec", "--disable-internal-agent --keep-cwd --user:"),
     wrapper(
-        "sudo",
-        &["-E", "-H", "-n", "-S", "-b", "-i", "-s", "-k", "-A", "-P"],
-        &[
-            "-u", "--user", "-g", "--group", "-h", "--host", "-p", "--prompt", "-C", "-T", "-D",
-            "-R", "-r", "-t", "-U",
-        ],
+        "runuser",
+        "-m -p --preserve-environment -u: --user: -g: --group: -G: --supp-group:",
     ),
-    wrapper("doas", &["-n", "-s", "-L"], &["-u", "-C"]),
-    wrapper("pkexec", &[], &["--user"]),
+    after(1, wrapper("setuidgid", "")),
+    after(1, wrapper("gosu", "")),
+    after(1, wrapper("su-exec", "")),
+    wrapper("systemd-run", SYSTEMD_RUN),
+    wrapper("systemd-inhibit", "--what: --who: --why: --mode:"),
+    wrapper("dbus-run-session", ""),
     wrapper(
-        "xargs",
-        &["-0", "--null", "-r", "--no-run-if-empty", "-t", "-x", "-p"],
-        &[
-            "-I",
-            "-n",
-            "-P",
-            "-L",
-            "-d",
-            "-E",
-            "-s",
-            "-a",
-            "--max-args",
-            "--max-procs",
-            "--max-lines",
-            "--delimiter",
-            "--arg-file",
-        ],
+        "fakeroot",
+        "-u -l: -f: -i: -s: -b: --unknown-is-real --lib: --faked:",
     ),
-    wrapper("parallel", &["-k", "-0"], &["-j", "-a", "--jobs"]),
+    wrapper("firejail", ""),
+    wrapper("bwrap", ""),
+    wrapper("proot", ""),
+    wrapper("eatmydata", ""),
+    wrapper("proxychains", "-q -f:"),
+    wrapper("proxychains4", "-q -f:"),
+    wrapper("torsocks", ""),
+    wrapper("unbuffer", "-p"),
+    wrapper("rlwrap", ""),
+    wrapper("chronic", "-v -e"),
+    wrapper("ifne", "-n"),
+    wrapper("tini", "-s -g -v -w -p:"),
+    wrapper("dumb-init", "-c -v"),
+    wrapper(
+        "xvfb-run",
+        "-a -e: -f: -n: -p: -s: -w: -l --auto-servernum --server-args:",
+    ),
+    wrapper("ssh-agent", "-c -s -D -d -a: -E: -t:"),
+    wrapper(
+        "hyperfine",
+        "-w: -r: -m: -M: -p: -c: -s: -i -N -S: --warmup: --runs:",
+    ),
+    wrapper("entr", "-a -c -d -n -p -r -s -z"),
+    wrapper("xargs", XARGS),
+    wrapper("parallel", "-k -0 -j: -a: --jobs:"),
 ];
 
+const ENV: &str =
+    "- -i -u: -C: -S: -v --ignore-environment --unset: --chdir: --split-string: --debug";
+
+const CHRT: &str =
+    "-a -b -d -f -i -m -o -r -v --batch --deadline --fifo --idle --other --rr -T: -P: -D:";
+
+const FLOCK: &str = "\
+    -s -x -e -n -u -o -F -w: -E: -c: --shared --exclusive --nb --nonblock --unlock --close --no-fork \
+    --verbose --wait: --timeout: --conflict-exit-code: --command:";
+
+const SETARCH: &str = "-3 -B -F -I -L -R -S -T -X -Z -v --32bit --addr-no-randomize --verbose";
+
+const UNSHARE: &str = "\
+    -C -T -U -c -f -i -m -n -p -r -u --cgroup --fork --ipc --keep-caps --map-auto --map-current-user \
+    --map-root-user --mount --net --pid --time --user --uts -R: -w: -S: -G: --root: --wd:";
+
+const NSENTER: &str = "\
+    -C -F -T -U -Z -a -i -m -n -p -r -u -w --all --cgroup --ipc --mount --net --no-fork --pid \
+    --preserve-credentials --root --user --uts --wd -t: -S: -G: --target:";
+
+const SETPRIV: &str = "\
+    --clear-groups --init-groups --keep-groups --nnp --no-new-privs --reset-env --ambient-caps: \
+    --bounding-set: --groups: --inh-caps: --pdeathsig: --regid: --reuid: --rgid: --ruid: --egid: --euid: \
+    --securebits:";
+
+const STRACE: &str = "\
+    -C -D -F -T -c -d -f -i -k -q -r -t -v -w -x -y -z -Z -E: -I: -O: -P: -S: -U: -X: -a: -b: -e: -o: -p: \
+    -s: -u:";
+
+const WATCH: &str = "\
+    -b -c -d -e -g -p -t -w -x -n: -q: --beep --chgexit --color --differences --errexit --exec \
+    --interval: --no-title --no-wrap --precise";
+
+const LOADER: &str =
+    "--inhibit-cache --inhibit-rpath: --library-path: --preload: --argv0: --audit:";
+
+const SUDO: &str = "\
+    -A -B -E -H -K -N -P -S -b -i -k -n -s -u: -g: -h: -p: -C: -T: -D: -R: -r: -t: -U: --askpass --background \
+    --bell --login --non-interactive --no-update --preserve-env --preserve-groups --reset-timestamp \
+    --set-home --shell --stdin --chdir: --chroot: --close-from: --command-timeout: --group: --host: \
+    --other-user: --prompt: --role: --type: --user:";
+
+const SYSTEMD_RUN: &str = "\
+    -G -P -S -d -q -r -t --collect --no-ask-password --no-block --pipe --pty --quiet --same-dir --scope \
+    --shell --user --wait -E: -H: -M: -p: -u: --description: --gid: --nice: --on-active: --property: \
+    --setenv: --slice: --uid: --unit: --working-directory:";
+
+const XARGS: &str = "\
+    -0 -e -i -l -o -p -r -t -x --eof --exit --interactive --max-lines --no-run-if-empty --null \
+    --open-tty --replace --verbose -I: -n: -P: -L: -d: -E: -s: -a: --arg-file: --delimiter: --max-args: \
+    --max-chars: --max-procs: --process-slot-var:";
+
 /// Wrappers that give what they run words of their own.
-const FEEDERS: [&str; 2] = ["xargs", "parallel"];
-
-/// Shells that take a script after `-c`.
-const SHELLS: [&str; 8] = ["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"];
-
-/// Programs that hand such a script to a shell.
-const LENDERS: [&str; 4] = ["flock", "runuser", "script", "su"];
+const FEEDERS: [&str; 3] = ["entr", "parallel", "xargs"];
 
 /// What these words run, if they run another command.
 pub fn through(words: &[String]) -> Option<Through> {
     let name = base_name(words.first()?);
-    let wrapper = WRAPPERS.iter().find(|it| it.name == name)?;
-    if name == "command" && words.iter().skip(1).any(|it| it == "-v" || it == "-V") {
-        return None;
-    }
-    let mut neutral = wrapper.neutral && program_name(&words[0]) == name;
-    let mut operands = wrapper.operands;
+    let wrapper = WRAPPERS.iter().find(|it| it.name == known_name(name))?;
+    let mut neutral = wrapper.neutral.is_some() && program_name(&words[0]) == name;
+    let mut unsure = false;
+    // The fewest and the most words that may still stand before the command.
+    let (mut fewest, mut most) = (wrapper.operands, wrapper.operands);
+    let (mut may_be_value, mut options_over) = (false, false);
     let mut starts = Vec::new();
     let mut at = 1;
     while let Some(word) = words.get(at) {
-        let option = word.split('=').next().unwrap_or(word);
-        if word == "--" {
-            at += 1;
+        let is_option = !options_over && (is_option(word) || word == "-");
+        // A word that is not known may turn out to be several.
+        unsure |= is_unknown(word) && (is_option || most > 0);
+        if is_option {
+            may_be_value = false;
+        }
+        if is_option && word == "--" {
+            options_over = true;
             // What stands before the command follows.
-            neutral &= operands == 0;
-        } else if wrapper.valued.contains(&word.as_str()) {
-            at += 2;
-        } else if wrapper.flags.contains(&word.as_str())
-            || wrapper.valued.contains(&option) && option != word
-            || is_number(word) && name == "nice"
-        {
-            at += 1;
-        } else if word.starts_with('-') {
-            // It may have a value or not.
-            neutral = false;
-            at += 1;
-            if operands == 0 {
-                starts.push(at + 1);
+            neutral &= most == 0;
+        } else if is_option {
+            if name == "command" && word.contains(['v', 'V']) {
+                return None;
+            }
+            let as_neutral = wrapper.neutral.and_then(|list| option(list, word));
+            let known = as_neutral.or_else(|| option(wrapper.options, word));
+            neutral &= as_neutral.is_some();
+            match known {
+                Some(Value::Here) => {}
+                Some(Value::Next) => {
+                    at += 1;
+                    unsure |= words.get(at).is_some_and(|it| is_unknown(it));
+                }
+                None => {
+                    unsure = true;
+                    may_be_value = !word.contains('=');
+                }
             }
         } else if is_assignment(word) {
             neutral = false;
-            at += 1;
-        } else if operands > 0 {
-            // Without options before it, surely one of the words that stand before the command.
-            if !neutral {
+            may_be_value = false;
+        } else {
+            if fewest == 0 {
                 starts.push(at);
             }
-            operands -= 1;
-            at += 1;
-        } else {
-            break;
+            if starts.len() == STARTS_MAX || most == 0 && !may_be_value {
+                break;
+            }
+            fewest = fewest.saturating_sub(1);
+            if !may_be_value {
+                most -= 1;
+            }
+            may_be_value = false;
         }
-        if is_unknown(word) {
-            neutral = false;
-        }
+        at += 1;
     }
-    starts.insert(0, at);
-    starts.retain(|start| *start < words.len());
-    starts.dedup();
     (!starts.is_empty()).then(|| Through {
-        neutral: neutral && starts.len() == 1,
+        neutral: neutral && !unsure && starts.len() == 1,
         fed: FEEDERS.contains(&name),
+        unsure,
         starts,
     })
 }
 
-/// Where the script of a shell stands in these words, if they give one to a shell with `-c`.
-pub fn shell_script(words: &[String]) -> Option<usize> {
-    if !is_shell(words) && !LENDERS.contains(&base_name(words.first()?)) {
-        return None;
+/// Whether the program runs another, whatever else is said.
+pub(super) fn is_wrapper(word: &str) -> bool {
+    let name = known_name(base_name(word));
+    WRAPPERS.iter().any(|it| it.name == name)
+}
+
+/// The loader of programs has a name of its own on each kind of machine.
+fn known_name(name: &str) -> &str {
+    match name.starts_with("ld-") && name.contains(".so") {
+        true => "ld.so",
+        false => name,
     }
-    let is_c = |word: &String| {
-        word.starts_with('-') && !word.starts_with("--") && word.contains('c')
-            || word == "--command"
-    };
-    let option = words.iter().skip(1).position(is_c)? + 1;
-    // Further options may stand between.
-    let script = words
-        .iter()
-        .skip(option + 1)
-        .position(|word| !word.starts_with(['-', '+']));
-    script.map(|at| option + 1 + at)
-}
-
-/// Whether the program is a shell.
-pub fn is_shell(words: &[String]) -> bool {
-    words
-        .first()
-        .is_some_and(|it| SHELLS.contains(&base_name(it)))
-}
-
-fn is_number(word: &str) -> bool {
-    word.strip_prefix('-')
-        .is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn is_assignment(word: &str) -> bool {

@@ -47,6 +47,17 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of its arguments.
     pub schema: serde_json::Value,
+    /// How it is called with a text instead, for models that can and on wires that know that.
+    pub freeform: Option<Freeform>,
+}
+
+/// A tool that is given a text and no JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Freeform {
+    /// What it is for, in place of the other description.
+    pub description: String,
+    /// What the text may say, as a grammar that Lark reads.
+    pub grammar: String,
 }
 
 /// What a model says.

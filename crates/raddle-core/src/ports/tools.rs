@@ -1,7 +1,7 @@
 //! The agent's own tools, as it sees them.
 
 use super::{ToolSpec, Waiting};
-use crate::policy::Act;
+use crate::policy::{Act, ActKind, Script};
 use crate::{
     Ask, Call, Command, CommandRun, Item, ItemBody, ItemId, ItemStatus, Output, PlanStep, Settings,
     ThreadId, TurnId,
@@ -22,6 +22,21 @@ pub trait Tools: Send + Sync {
 
     /// A command that the user wants to run, as it is shown. It is run as a job without a call.
     fn users(&self, settings: &Settings, line: &str) -> CommandRun;
+
+    /// A command that is run by its words, taken apart. Whoever knows no language of shells knows the words.
+    fn script(&self, words: &[String]) -> Script {
+        Script {
+            line: words.join(" "),
+            commands: vec![words.to_vec()],
+            plain: false,
+        }
+    }
+
+    /// The names by which rules about tools know a call: its own, and those of the tools that it comes to.
+    fn names(&self, settings: &Settings, call: &Call) -> Vec<String> {
+        let _ = settings;
+        vec![call.tool.clone()]
+    }
 
     /// Carries out a call that may be. Once its `stopped` is over it comes to its end soon. What it started
     /// and left running belongs to the turn.
@@ -82,13 +97,33 @@ pub struct Job {
     pub item: Item,
     /// How turns run.
     pub settings: Settings,
-    /// The digest of the act that may be, where there is one. If the act would be another by now, nothing
-    /// of it happens.
-    pub digest: Option<String>,
+    /// What it may do, where that needs anyone's leave. If it would do something else by now, nothing of it
+    /// happens.
+    pub leave: Option<Leave>,
     /// Takes what is said on the way.
     pub reports: Box<dyn Reports>,
     /// Over once the tool is to stop.
     pub stopped: Waiting<'static, ()>,
+}
+
+impl Job {
+    /// Whether it may do this. The digest is only asked for where it counts.
+    pub fn may(&self, kind: &ActKind, digest: impl FnOnce() -> String) -> bool {
+        match &self.leave {
+            Some(Leave::Kind(allowed)) => allowed == kind,
+            Some(Leave::Exactly(allowed)) => *allowed == digest(),
+            None => false,
+        }
+    }
+}
+
+/// What a call may do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Leave {
+    /// This, whatever else it is made of: policy was asked just now, and policy is about nothing else.
+    Kind(ActKind),
+    /// What has this digest and nothing else: someone said yes to it.
+    Exactly(String),
 }
 
 /// Takes what a tool says on its way.

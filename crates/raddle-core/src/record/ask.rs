@@ -40,6 +40,9 @@ pub struct RequestOpened {
     /// The digest of the act that is asked about: a yes is good for this and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// If it is about files: what a yes for the session is good for besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
     /// Whether policy says yes in the end, if nobody answers.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub yes_in_the_end: bool,
@@ -53,6 +56,8 @@ pub enum Ask {
     Command(AskCommand),
     /// May these files change? The changes are in the item.
     Patch(AskPatch),
+    /// May this tool be called? The call is in the item.
+    Tool(AskTool),
     /// May the turn have these rights?
     Permissions(AskPermissions),
     /// What does the user say?
@@ -64,11 +69,19 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// Whether the answer is a yes or no to something that would happen.
+    /// Whether clients are shown something to approve.
     pub fn is_approval(&self) -> bool {
         matches!(
             self,
             Self::Command(_) | Self::Patch(_) | Self::Permissions(_)
+        )
+    }
+
+    /// Whether clients are shown questions to answer.
+    pub fn is_input(&self) -> bool {
+        matches!(
+            self,
+            Self::Tool(_) | Self::Questions(_) | Self::Elicitation(_)
         )
     }
 }
@@ -102,6 +115,17 @@ pub struct AskPatch {
     /// A folder to be written to until the session ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
+}
+
+/// May this tool be called?
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AskTool {
+    /// Its name, with that of its group.
+    pub tool: String,
+    /// Why approval is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// May the turn have these rights?
@@ -174,6 +198,24 @@ pub struct RequestResolved {
     pub request: RequestNumber,
     /// How.
     pub resolution: Resolution,
+    /// The rights that were given with it: what was asked for at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<Grant>,
+}
+
+/// Rights beyond the fence.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Grant {
+    /// Where files may be written, with all below it; absolute.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<String>,
+    /// Whether the network may be used.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub network: bool,
+    /// Whether until the session ends, and not only the turn.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub session: bool,
 }
 
 /// How a request was settled.

@@ -21,6 +21,9 @@ pub struct Settings {
     /// Its provider, as the configuration names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
+    /// Who is asked in a turn instead once it fails, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<Route>,
     /// How hard it should think.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
@@ -65,6 +68,34 @@ pub struct Settings {
     pub recovery: Option<Recovery>,
 }
 
+/// A model, and who provides it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Route {
+    /// The provider, as the configuration names it.
+    pub provider: String,
+    /// The model, as the provider names it.
+    pub model: String,
+}
+
+impl Route {
+    /// Reads `provider/model`. What a provider calls its models may have further strokes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (provider, model) = text.split_once('/')?;
+        let is_whole = !provider.is_empty() && !model.is_empty();
+        is_whole.then(|| Self {
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+        })
+    }
+}
+
+impl std::fmt::Display for Route {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
 /// When to ask.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -99,6 +130,9 @@ pub enum Sandbox {
     FullAccess,
     /// Nothing; they may read.
     ReadOnly {
+        /// Places that may be written all the same.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        roots: Vec<String>,
         /// Whether they may use the network.
         #[serde(default, skip_serializing_if = "is_false")]
         network: bool,
@@ -128,7 +162,10 @@ pub enum Sandbox {
 
 impl Default for Sandbox {
     fn default() -> Self {
-        Self::ReadOnly { network: false }
+        Self::ReadOnly {
+            roots: Vec::new(),
+            network: false,
+        }
     }
 }
 

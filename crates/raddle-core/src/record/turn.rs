@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Blob, Item};
+use super::{Blob, Failure, Item, Route};
 use crate::{Timestamp, TurnId};
 
 /// A turn began.
@@ -110,6 +110,18 @@ pub enum ModelEnd {
         /// When to try again.
         retry_at: Timestamp,
     },
+    /// It failed for good, and someone else is asked the same.
+    Rerouted {
+        /// Why.
+        error: Failure,
+        /// Who is asked now.
+        to: Route,
+    },
+    /// The history does not fit the model, and is made shorter before the same is asked again.
+    Overflowed {
+        /// What the vendor said.
+        error: Failure,
+    },
     /// It failed for good.
     Failed {
         /// Why.
@@ -119,69 +131,6 @@ pub enum ModelEnd {
     Cancelled {},
     /// Its owner died.
     OwnerLost {},
-}
-
-/// What went wrong, in words and as a kind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Failure {
-    /// For the user, in a sentence.
-    pub message: String,
-    /// For programs.
-    pub kind: FailureKind,
-    /// More, such as what the vendor answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<String>,
-}
-
-/// Kinds of failure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum FailureKind {
-    /// The history no longer fits the model.
-    ContextFull,
-    /// A budget is spent.
-    BudgetSpent,
-    /// The account's allowance is used up.
-    UsageLimit,
-    /// Too many calls in too short a time.
-    RateLimit,
-    /// The vendor has too much to do.
-    Overloaded,
-    /// The vendor does not know the model.
-    ModelNotFound,
-    /// The vendor failed inside.
-    VendorFailed,
-    /// The vendor did not take the credentials.
-    Unauthorized,
-    /// The vendor found the request malformed.
-    BadRequest,
-    /// The vendor's policy stopped it.
-    Policy,
-    /// No connection to the vendor, or it broke.
-    Connection {
-        /// The HTTP status, if one came.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        status: Option<u16>,
-    },
-    /// The answer broke off before its end.
-    Stream {
-        /// The HTTP status, if one came.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        status: Option<u16>,
-    },
-    /// It was tried as often as it may be.
-    TooManyAttempts,
-    /// The sandbox could not be set up.
-    Sandbox,
-    /// Owners died too often in one turn.
-    RecoveryLimit,
-    /// Nothing more can be stored.
-    StorageFull,
-    /// A fault of our own.
-    Internal,
-    /// None of the others.
-    Other,
 }
 
 /// Tokens of one call of the model, or of many.

@@ -5,7 +5,43 @@ use raddle_protocol::table::ServerMethod;
 use serde_json::Value;
 
 use super::item::actions;
-use crate::{Ask, AskCommand, Call, CommandSource, ItemBody, RequestNumber, Thread};
+use crate::{
+    Answer, Ask, AskCommand, AskTool, Call, CommandSource, ItemBody, RequestNumber,
+    RequestResolved, Resolution, Thread, ThreadId,
+};
+
+/// What everyone is told once a request is settled.
+pub(super) fn resolved(
+    thread_id: ThreadId,
+    it: &RequestResolved,
+) -> wire::ServerRequestResolvedNotification {
+    use wire::RequestDecision as Decision;
+    let (resolved_by, decision) = match &it.resolution {
+        Resolution::Answered { by, answer } => {
+            let decision = match &**answer {
+                Answer::Accept {} => Decision::Accept,
+                Answer::AcceptForSession {} => Decision::AcceptForSession,
+                Answer::AcceptWithRule { .. } => Decision::AcceptWithRule,
+                Answer::Decline {} => Decision::Decline,
+                Answer::Cancel {} => Decision::Cancel,
+                Answer::Failed { .. } => Decision::Failed,
+                Answer::Permissions { .. }
+                | Answer::Answers { .. }
+                | Answer::Tool { .. }
+                | Answer::Elicitation { .. } => Decision::Answered,
+            };
+            (Some(by.clone()), decision)
+        }
+        Resolution::Expired {} => (None, Decision::Expired),
+        Resolution::Withdrawn {} => (None, Decision::Withdrawn),
+    };
+    wire::ServerRequestResolvedNotification {
+        thread_id,
+        request_id: super::request_id(thread_id, it.request),
+        decision: Some(decision),
+        resolved_by,
+    }
+}
 
 /// A request as the wire asks it: its id, its method and its params.
 ///
@@ -56,6 +92,16 @@ pub fn ask(
                 started_at_ms,
                 grant_root: it.root.clone(),
                 reason: it.reason.clone(),
+            })
+        }
+        Ask::Tool(it) => {
+            asked::<wire::ItemToolRequestUserInput>(&wire::ToolRequestUserInputParams {
+                thread_id,
+                turn_id,
+                item_id,
+                is_blocking: true,
+                questions: vec![may_call(it, call)],
+                auto_resolution_ms: None,
             })
         }
         Ask::Permissions(it) => {
@@ -111,6 +157,60 @@ pub fn ask(
     // Our own types always become JSON.
     let params = params.ok()?;
     Some((super::request_id(thread_id, request), method, params))
+}
+
+/// How much of a call's arguments the question shows whether it may be.
+const ARGUMENTS_CHARS_MAX: usize = 2000;
+
+/// What stands for whether a tool may be called, and what a client may answer. The contract has no request of its
+/// own for that, so it is a question to the user.
+const MAY_CALL: &str = "may_call";
+const ALLOW: &str = "Allow";
+const ALLOW_FOR_SESSION: &str = "Allow for this session";
+const DECLINE: &str = "Decline";
+
+fn may_call(it: &AskTool, call: Option<&Call>) -> wire::ToolRequestUserInputQuestion {
+    let arguments = call.map(|call| call.arguments.as_str()).unwrap_or_default();
+    let mut shown: String = arguments.chars().take(ARGUMENTS_CHARS_MAX).collect();
+    if shown.len() < arguments.len() {
+        shown.push('…');
+    }
+    let reason = it.reason.as_deref().unwrap_or_default();
+    let option = |label: &str, description: &str| wire::ToolRequestUserInputOption {
+        label: label.to_owned(),
+        description: description.to_owned(),
+    };
+    wire::ToolRequestUserInputQuestion {
+        id: MAY_CALL.to_owned(),
+        header: "Tool call".to_owned(),
+        question: format!("May the tool {} be called with {shown}? {reason}", it.tool)
+            .trim_end()
+            .to_owned(),
+        is_other: false,
+        is_secret: false,
+        options: Some(vec![
+            option(ALLOW, "It is called this once."),
+            option(
+                ALLOW_FOR_SESSION,
+                "It is called, and exactly this call is not asked about again.",
+            ),
+            option(DECLINE, "It is not called."),
+        ]),
+    }
+}
+
+/// What the answers to the question mean whether a tool may be called. Everything that is not a yes in its own words
+/// is a no.
+pub fn may_call_answer(answers: &wire::ToolRequestUserInputResponse) -> Answer {
+    let said = answers
+        .answers
+        .get(MAY_CALL)
+        .map(|it| it.answers.as_slice());
+    match said {
+        Some([said]) if said == ALLOW => Answer::Accept {},
+        Some([said]) if said == ALLOW_FOR_SESSION => Answer::AcceptForSession {},
+        _ => Answer::Decline {},
+    }
 }
 
 /// What a client may answer a question about a command.

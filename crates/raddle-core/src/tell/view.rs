@@ -186,7 +186,7 @@ pub(super) fn reviewer(reviewer: Reviewer) -> wire::ApprovalsReviewer {
 pub(super) fn sandbox(sandbox: &Sandbox) -> wire::SandboxPolicy {
     match sandbox {
         Sandbox::FullAccess => wire::SandboxPolicy::DangerFullAccess,
-        Sandbox::ReadOnly { network } => {
+        Sandbox::ReadOnly { network, .. } => {
             wire::SandboxPolicy::ReadOnly(wire::ReadOnlySandboxPolicy {
                 network_access: *network,
             })

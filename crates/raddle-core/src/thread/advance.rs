@@ -3,12 +3,15 @@
 use super::closing::{self, Which};
 use super::{OpenItem, OpenTurn, Thread, answer_request};
 use crate::{
-    Answer, Ask, Body, Event, Gate, ItemBody, ItemSaved, ModelCalled, PartText, Purpose,
-    RequestOpened, Resolution, Timestamp, ToolStarted, TurnEnd, TurnKind,
+    Answer, Ask, Body, Event, Gate, ItemSaved, ModelCalled, PartText, Purpose, RequestOpened,
+    Resolution, Timestamp, ToolStarted, TurnEnd, TurnKind,
 };
 
 /// Who answers where nobody does.
-const POLICY: &str = "policy";
+pub const POLICY: &str = "policy";
+
+/// How many calls of the model run at once; the others wait for them.
+const RUNNING_MAX: usize = 8;
 
 /// An open item with this much unsaved text, and with as much of it as is saved, is saved whole, so that
 /// its deltas can go. All it costs to store an item is then a small multiple of its last size.
@@ -79,6 +82,7 @@ impl Thread {
                 ask: Ask::ClientTool {},
                 expires_at: None,
                 digest: None,
+                files: Vec::new(),
                 yes_in_the_end: false,
             };
             return vec![Event::RequestOpened(opened).into()];
@@ -96,8 +100,8 @@ impl Thread {
     /// The next tool that a client is to run and has not been asked for.
     fn next_for_client<'a>(&self, turn: &'a OpenTurn) -> Option<&'a OpenItem> {
         turn.items.iter().find(|open| {
-            let is_clients = matches!(open.item.body, ItemBody::ClientTool(_));
-            is_clients && open.gate == Some(Gate::Answer) && !self.is_asked(&open.item.id)
+            let may = open.ready || open.gate == Some(Gate::Answer);
+            open.is_clients() && may && !self.is_with_client(&open.item.id)
         })
     }
 
@@ -122,9 +126,8 @@ impl Thread {
         if retry.is_some_and(|at| !now.is_over(turn.broke_at, at)) {
             return Vec::new();
         }
-        let to_condense = turn.kind == TurnKind::Compaction && !turn.compacted;
         let is_begun = turn.calls > 0 || turn.kind == TurnKind::Shell;
-        if !turn.unread && !to_condense && is_begun {
+        if !turn.is_to_ask() && is_begun {
             if !turn.items.is_empty() {
                 return Vec::new();
             }
@@ -137,18 +140,22 @@ impl Thread {
             .settings
             .compact_above
             .is_some_and(|above| self.context_tokens > above);
-        let purpose = if to_condense || full {
+        let purpose = if turn.is_to_condense() || full || turn.is_too_long() {
             Purpose::Compact
         } else {
             Purpose::Answer
+        };
+        let (model, provider) = match self.route() {
+            Some(route) => (Some(route.model.clone()), Some(route.provider.clone())),
+            None => (self.settings.model.clone(), self.settings.provider.clone()),
         };
         let called = ModelCalled {
             turn: turn.id.clone(),
             call: self.calls + 1,
             attempt: turn.attempts + 1,
             purpose,
-            model: self.settings.model.clone(),
-            provider: self.settings.provider.clone(),
+            model,
+            provider,
         };
         vec![Event::ModelCalled(called).into()]
     }
@@ -166,9 +173,8 @@ fn started(turn: &OpenTurn, open: &OpenItem) -> Body {
 fn next_tool(turn: &OpenTurn) -> Option<&OpenItem> {
     let alone = |open: &OpenItem| open.item.call.as_ref().is_some_and(|call| call.alone);
     let tools = || turn.items.iter().filter(|open| open.is_tool());
-    let mut running = tools().filter(|open| open.started).peekable();
-    let next = tools().find(|open| open.ready && !open.started)?;
-    let nothing_runs = running.peek().is_none();
-    let only_company = !running.any(alone) && !alone(next);
-    (nothing_runs || only_company).then_some(next)
+    let running: Vec<&OpenItem> = tools().filter(|open| open.started).collect();
+    let next = tools().find(|open| open.ready && !open.started && !open.is_clients())?;
+    let has_room = running.len() < RUNNING_MAX && !running.iter().any(|open| alone(open));
+    (running.is_empty() || has_room && !alone(next)).then_some(next)
 }

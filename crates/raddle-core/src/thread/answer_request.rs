@@ -3,9 +3,13 @@
 use super::state::OpenRequest;
 use super::{Decision, OpenItem, OpenTurn, Thread, closing};
 use crate::{
-    Answer, AnswerRequest, Ask, Body, Cause, Event, Gate, ItemBody, ItemStatus, Output, Refusal,
-    RequestNumber, RequestResolved, Resolution, Timestamp,
+    Answer, AnswerRequest, Ask, Body, Cause, Event, Gate, Grant, ItemBody, ItemStatus, Output,
+    Refusal, RequestNumber, RequestResolved, Resolution, Timestamp,
 };
+
+/// What the model is told where it asked for rights and got none.
+const NOTHING_GIVEN: &str =
+    "The user granted none of these permissions. Find another way, or ask the user.";
 
 pub(super) fn decide(
     thread: &Thread,
@@ -35,7 +39,7 @@ fn again(thread: &Thread, it: AnswerRequest) -> Result<Decision, Refusal> {
             by: it.by,
             answer: Box::new(it.answer),
         };
-        return Ok(vec![resolved(it.request, resolution)].into());
+        return Ok(vec![resolved(it.request, resolution, None)].into());
     }
     Err(Refusal::AlreadyResolved {
         how: settled.map(|old| old.how.clone()),
@@ -50,7 +54,8 @@ pub(super) fn settle(
     resolution: Resolution,
     now: Timestamp,
 ) -> Vec<Body> {
-    let mut bodies = vec![resolved(request, resolution.clone())];
+    let grant = given(open, &resolution);
+    let mut bodies = vec![resolved(request, resolution.clone(), grant.clone())];
     let Some(turn) = &thread.turn else {
         return bodies;
     };
@@ -60,8 +65,13 @@ pub(super) fn settle(
     match item.gate {
         // A tool that runs takes the answer itself.
         _ if item.started => {}
-        Some(Gate::Approval) => bodies.extend(decline(turn, item, &resolution, now)),
-        Some(Gate::Answer) => bodies.push(answered(turn, item, open, &resolution, now)),
+        // A client that runs a tool was asked to after someone's yes.
+        Some(Gate::Approval) if open.ask != (Ask::ClientTool {}) => {
+            bodies.extend(decline(turn, item, &resolution, now));
+        }
+        Some(Gate::Approval | Gate::Answer) => {
+            bodies.push(answered(turn, item, open, &resolution, now));
+        }
         Some(Gate::Open) | None => {}
     }
     let cancelled_by = match resolution {
@@ -127,9 +137,11 @@ fn answered(
             Answer::Tool { output, .. } if output.failed => (ItemStatus::Failed, output.clone()),
             Answer::Tool { output, .. } => (ItemStatus::Completed, output.clone()),
             Answer::Answers { answers } => (ItemStatus::Completed, Output::text(as_json(answers))),
-            Answer::Permissions { granted } | Answer::Elicitation { body: granted } => {
-                (ItemStatus::Completed, Output::text(granted.to_string()))
-            }
+            Answer::Permissions { .. } => match given(open, resolution) {
+                Some(grant) => (ItemStatus::Completed, Output::text(in_words(&grant))),
+                None => (ItemStatus::Declined, Output::failure(NOTHING_GIVEN)),
+            },
+            Answer::Elicitation { body } => (ItemStatus::Completed, Output::text(body.to_string())),
             Answer::Failed { message: why } => (
                 ItemStatus::Failed,
                 Output::failure(format!("No answer could be had: {why}")),
@@ -160,6 +172,25 @@ fn answered(
     closing::completed(turn, last)
 }
 
+/// The rights that an answer gives, if it gives any of those that were asked for.
+fn given(open: &OpenRequest, resolution: &Resolution) -> Option<Grant> {
+    let (Ask::Permissions(asked), Resolution::Answered { answer, .. }) = (&open.ask, resolution)
+    else {
+        return None;
+    };
+    let Answer::Permissions { granted } = &**answer else {
+        return None;
+    };
+    let grant = Grant::given(&asked.permissions, granted);
+    (!grant.is_empty()).then_some(grant)
+}
+
+/// The form in which models were taught to read what they were given.
+fn in_words(grant: &Grant) -> String {
+    let scope = if grant.session { "session" } else { "turn" };
+    serde_json::json!({ "permissions": grant.to_wire(), "scope": scope }).to_string()
+}
+
 /// The form in which models were taught to read answers.
 fn as_json(answers: &std::collections::BTreeMap<String, Vec<String>>) -> String {
     let answers = answers.iter().map(|(question, answers)| {
@@ -170,10 +201,11 @@ fn as_json(answers: &std::collections::BTreeMap<String, Vec<String>>) -> String 
     serde_json::json!({ "answers": answers }).to_string()
 }
 
-fn resolved(request: RequestNumber, resolution: Resolution) -> Body {
+fn resolved(request: RequestNumber, resolution: Resolution, grant: Option<Grant>) -> Body {
     Event::RequestResolved(RequestResolved {
         request,
         resolution,
+        grant,
     })
     .into()
 }
@@ -183,7 +215,7 @@ fn fits(ask: &Ask, answer: &Answer) -> bool {
     match answer {
         Answer::Decline {} | Answer::Cancel {} | Answer::Failed { .. } => true,
         Answer::Accept {} | Answer::AcceptForSession {} => {
-            matches!(ask, Ask::Command(_) | Ask::Patch(_))
+            matches!(ask, Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_))
         }
         Answer::AcceptWithRule { .. } => matches!(ask, Ask::Command(_)),
         Answer::Permissions { .. } => matches!(ask, Ask::Permissions(_)),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::brief::digest;
 use super::state::{
-    Brief, Gap, Identity, KEYS_MAX, LastTurn, ModelCall, OpenItem, OpenRequest, OpenTurn, Owner,
-    Remembered, SETTLED_MAX, Settled, Stopping, Thread, cuts_max, gaps_max, granted_max,
+    Asked, Brief, Gap, Identity, LastTurn, ModelCall, OpenItem, OpenRequest, OpenTurn, Owner,
+    SETTLED_MAX, Settled, Stopping, Thread, cuts_max, gaps_max, granted_max,
 };
 use super::{Goal, Queued};
 use crate::ports::preview;
@@ -60,6 +60,8 @@ impl Thread {
                     identity.ephemeral = it.ephemeral;
                     identity.created_at = at;
                 }
+                // What came before was told of another thread.
+                self.judged_from = seq;
                 self.recency_at = Some(at);
                 self.go_on_from(it.lineage.clone());
                 self.turns = it.turns;
@@ -67,6 +69,7 @@ impl Thread {
                 // These are the other thread's.
                 self.keys.clear();
                 self.granted.clear();
+                self.rights = crate::Grant::default();
                 self.goal = None;
                 self.queue.clear();
                 self.queue_rests = false;
@@ -80,7 +83,18 @@ impl Thread {
                 self.context_tokens = it.context_tokens;
                 self.cut(it.at, seq);
             }
-            Event::SettingsChanged(it) => self.settings = it.settings.clone(),
+            Event::SettingsChanged(it) => {
+                // Rights were given beside this sandbox and these folders, and go with them.
+                let before = &self.settings;
+                let is_same = before.sandbox == it.settings.sandbox
+                    && before.cwd == it.settings.cwd
+                    && before.roots == it.settings.roots;
+                if !is_same {
+                    self.rights = crate::Grant::default();
+                    self.with_turn(|turn| turn.rights = crate::Grant::default());
+                }
+                self.settings = it.settings.clone();
+            }
             Event::Renamed(it) => self.name.clone_from(&it.name),
             Event::MetadataChanged(it) => {
                 if let Some(identity) = &mut self.identity {
@@ -152,6 +166,7 @@ impl Thread {
                     opened_at: at,
                     expires_at: it.expires_at,
                     digest: it.digest.clone(),
+                    files: it.files.clone(),
                     yes_in_the_end: it.yes_in_the_end,
                 };
                 self.requests.insert(it.request, open);
@@ -190,17 +205,7 @@ impl Thread {
                     turn.unread = turn.kind != crate::TurnKind::Compaction;
                 });
             }
-            Event::Remembered(it) => {
-                self.keys.push_back(Remembered {
-                    key: it.key.clone(),
-                    asked: it.asked.clone(),
-                    outcome: it.outcome.clone(),
-                    at,
-                });
-                if self.keys.len() > KEYS_MAX {
-                    self.keys.pop_front();
-                }
-            }
+            Event::Remembered(it) => self.keep(it, at),
         }
     }
 
@@ -292,6 +297,9 @@ impl Thread {
             model: None,
             calls: 0,
             attempts: 0,
+            retries: 0,
+            fallen: 0,
+            overflows: 0,
             unread: false,
             retry_at: None,
             broke_at: at,
@@ -301,11 +309,16 @@ impl Thread {
             compacted: false,
             answer: None,
             reviewing: false,
+            rights: crate::Grant::default(),
         });
     }
 
     fn call_model(&mut self, it: &ModelCalled, seq: Seq) {
         self.calls = it.call;
+        self.asked = Asked {
+            model: it.model.clone(),
+            provider: it.provider.clone(),
+        };
         self.with_turn(|turn| {
             turn.model = Some(ModelCall {
                 call: it.call,
@@ -335,15 +348,35 @@ impl Thread {
             }
         }
         self.with_turn(|turn| {
-            let condensed = turn
-                .model
-                .take()
-                .is_some_and(|model| model.purpose == crate::Purpose::Compact && turn.compacted);
+            let purpose = turn.model.take().map(|model| model.purpose);
+            let condensed = purpose == Some(crate::Purpose::Compact) && turn.compacted;
             match &it.end {
-                ModelEnd::Done {} => turn.attempts = 0,
+                ModelEnd::Done {} => {
+                    turn.attempts = 0;
+                    if purpose == Some(crate::Purpose::Answer) {
+                        turn.overflows = 0;
+                    }
+                }
+                ModelEnd::Rerouted { .. } => {
+                    turn.attempts = 0;
+                    turn.fallen += 1;
+                    turn.unread |= !condensed;
+                }
+                ModelEnd::Overflowed { .. } => {
+                    turn.attempts = 0;
+                    // Whoever was to condense it must be given less of it.
+                    let least = match purpose {
+                        Some(crate::Purpose::Compact) => 2,
+                        _ => 1,
+                    };
+                    turn.overflows = (turn.overflows + 1).max(least);
+                    turn.compacted = false;
+                    turn.unread = true;
+                }
                 ModelEnd::Broke { retry_at, .. } => {
                     turn.retry_at = Some(*retry_at);
                     turn.broke_at = at;
+                    turn.retries += 1;
                     turn.unread |= !condensed;
                 }
                 ModelEnd::Failed { error } => turn.failed = Some(error.clone()),
@@ -423,12 +456,24 @@ impl Thread {
             Resolution::Answered { answer, .. } => **answer == Answer::AcceptForSession {},
             Resolution::Expired {} | Resolution::Withdrawn {} => false,
         };
-        if let Some(digest) = open.digest.filter(|_| session) {
-            self.grant(digest);
+        if session {
+            open.digest.into_iter().for_each(|it| self.grant(it));
+            open.files.into_iter().for_each(|it| self.grant(it));
+        }
+        if let Some(grant) = &it.grant {
+            // Whoever may write around a folder could put a link in its place, so its own right goes.
+            self.rights.leave_to(grant);
+            match grant.session {
+                true => self.rights.add(grant),
+                false => self.with_turn(|turn| turn.rights.add(grant)),
+            }
         }
         if yes {
-            self.with_item(&open.item, |item| {
-                if item.gate == Some(Gate::Approval) {
+            let any = crate::bugs::planted(crate::bugs::Bug::YesForAll);
+            self.with_turn(|turn| {
+                let meant = turn.items.iter_mut();
+                let meant = meant.filter(|it| any || it.item.id == open.item);
+                for item in meant.filter(|it| it.gate == Some(Gate::Approval)) {
                     item.ready = true;
                 }
             });

@@ -16,6 +16,7 @@ pub(super) fn decide(thread: &Thread, it: AskForTool) -> Result<Decision, Refusa
         ask: it.ask,
         expires_at: it.expires_at,
         digest: None,
+        files: Vec::new(),
         yes_in_the_end: false,
     };
     Ok(vec![Event::RequestOpened(opened).into()].into())

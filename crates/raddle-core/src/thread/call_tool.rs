@@ -31,13 +31,18 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
     match it.admission {
         Admission::Run | Admission::Client => {}
         Admission::Ask { ask, expires_at } => {
+            let (digest, files) = match it.ruling {
+                Some(ruling) => (Some(ruling.digest), ruling.files),
+                None => (None, Vec::new()),
+            };
             let opened = RequestOpened {
                 request: thread.next_request,
                 turn: turn.id.clone(),
                 item: item.id,
                 ask,
                 expires_at,
-                digest: it.ruling.map(|ruling| ruling.digest),
+                digest,
+                files,
                 yes_in_the_end: it.yes_in_the_end,
             };
             bodies.push(Event::RequestOpened(opened).into());
@@ -65,6 +70,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
             bodies.extend(set);
             bodies.push(closing::completed(turn, item));
         }
+        Admission::Deny(_) if crate::bugs::planted(crate::bugs::Bug::DeniedRuns) => {}
         Admission::Deny(reason) => {
             item.status = ItemStatus::Declined;
             item.completed_at = Some(now);
@@ -78,7 +84,7 @@ pub(super) fn decide(thread: &Thread, it: CallTool, now: Timestamp) -> Result<De
 /// A yes lets a tool start; other answers are all there is to the tool.
 fn gate_of(ask: &Ask) -> Gate {
     match ask {
-        Ask::Command(_) | Ask::Patch(_) => Gate::Approval,
+        Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) => Gate::Approval,
         Ask::Permissions(_) | Ask::Questions(_) | Ask::ClientTool {} | Ask::Elicitation(_) => {
             Gate::Answer
         }

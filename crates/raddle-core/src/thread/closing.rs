@@ -87,8 +87,7 @@ pub(super) fn tool_ended(
 
 /// A tool's item whose turn ends, and which runs nowhere here.
 fn stopped(thread: &Thread, turn: &OpenTurn, open: &OpenItem, now: Timestamp) -> Body {
-    let is_clients = matches!(open.item.body, ItemBody::ClientTool(_));
-    if is_clients && thread.is_asked(&open.item.id) {
+    if thread.is_with_client(&open.item.id) {
         let unknown = Output::failure(UNANSWERED);
         return tool_ended(turn, open, ItemStatus::Unknown, unknown, now);
     }
@@ -106,6 +105,7 @@ pub(super) fn withdraw(thread: &Thread, item: &ItemId, bodies: &mut Vec<Body>) {
         Body::from(Event::RequestResolved(RequestResolved {
             request: *request,
             resolution: Resolution::Withdrawn {},
+            grant: None,
         }))
     }));
 }
@@ -239,11 +239,8 @@ pub(super) fn recover(
     };
     if lost >= super::own::OWNERS_LOST_MAX {
         rest(&mut bodies);
-        let failure = Failure {
-            message: format!("{lost} owners of this turn died; it is not taken up again"),
-            kind: crate::FailureKind::RecoveryLimit,
-            details: None,
-        };
+        let message = format!("{lost} owners of this turn died; it is not taken up again");
+        let failure = Failure::new(crate::FailureKind::RecoveryLimit, message);
         bodies.extend(turn_ended(turn, TurnEnd::Failed(failure), now));
     } else if turn.stopping.is_some() {
         rest(&mut bodies);
@@ -262,6 +259,7 @@ pub(super) fn recover(
                 Event::RequestResolved(RequestResolved {
                     request: *request,
                     resolution: Resolution::Withdrawn {},
+                    grant: None,
                 })
                 .into(),
             );

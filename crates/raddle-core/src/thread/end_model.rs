@@ -1,13 +1,24 @@
 //! A call of the model ended, well or not.
 
 use super::closing::Which;
-use super::{Decision, Thread, closing, item_text};
+use super::{Decision, OpenTurn, Thread, closing, item_text};
 use crate::{
     Body, EndModel, Event, Failure, FailureKind, ModelEnd, ModelEnded, Purpose, Refusal, Timestamp,
 };
 
 /// How often one question is put to the model before the turn fails.
 pub(super) const ATTEMPTS_MAX: u32 = 10;
+
+/// How often in a row a history that does not fit is made shorter. Each time, less of it is condensed.
+const OVERFLOWS_MAX: u32 = 4;
+
+/// How long a vendor is waited for while there is someone else to ask.
+const PATIENCE_MS: i64 = 30_000;
+
+/// How often calls of one turn are made again, whatever they ask.
+fn retries_max() -> u32 {
+    crate::bugs::bound(100, 8)
+}
 
 /// How long a call that broke off may wait to be tried again, whatever its vendor or a clock says.
 fn retry_ms_max() -> i64 {
@@ -18,28 +29,31 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
     let turn = item_text::of_call(thread, it.call)?;
     let purpose = turn.model.map(|model| model.purpose);
     let end = match it.end {
-        ModelEnd::Broke { error, .. } if turn.attempts >= ATTEMPTS_MAX => ModelEnd::Failed {
-            error: Failure {
-                message: format!("gave up after {ATTEMPTS_MAX} attempts: {}", error.message),
-                kind: FailureKind::TooManyAttempts,
-                details: error.details,
-            },
-        },
+        ModelEnd::Broke { error, .. } if !error.kind.class().may_pass() => {
+            ModelEnd::Failed { error }
+        }
+        ModelEnd::Broke { error, .. } if turn.attempts >= ATTEMPTS_MAX => {
+            gave_up(&format!("after {ATTEMPTS_MAX} attempts"), error)
+        }
+        ModelEnd::Broke { error, .. } if turn.retries >= retries_max() => {
+            let retries = turn.retries;
+            gave_up(&format!("after {retries} retries in this turn"), error)
+        }
         ModelEnd::Broke { error, retry_at } => ModelEnd::Broke {
             error,
             retry_at: retry_at.min(now.plus_ms(retry_ms_max())),
         },
         ModelEnd::Done {} if purpose == Some(Purpose::Compact) && !turn.compacted => {
             ModelEnd::Failed {
-                error: Failure {
-                    message: "the model gave no summary of the history".to_owned(),
-                    kind: FailureKind::Other,
-                    details: None,
-                },
+                error: Failure::new(
+                    FailureKind::Other,
+                    "the model gave no summary of the history",
+                ),
             }
         }
         end => end,
     };
+    let end = mended(thread, turn, end, now);
     let mut bodies = Vec::new();
     if matches!(end, ModelEnd::Done {}) {
         // Tools it asked for come next; texts it left open are as long as they will get.
@@ -58,4 +72,37 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
         usage: it.usage,
     })));
     Ok(bodies.into())
+}
+
+/// What can still be done in place of a failure: to make the history shorter, or to ask someone else.
+fn mended(thread: &Thread, turn: &OpenTurn, end: ModelEnd, now: Timestamp) -> ModelEnd {
+    let next = thread.settings.fallback.get(turn.fallen);
+    match (end, next) {
+        (ModelEnd::Failed { error }, _)
+            if error.kind == FailureKind::ContextFull && turn.overflows < OVERFLOWS_MAX =>
+        {
+            ModelEnd::Overflowed { error }
+        }
+        (ModelEnd::Failed { error }, Some(to)) if error.kind.may_go_elsewhere() => {
+            let to = to.clone();
+            ModelEnd::Rerouted { error, to }
+        }
+        // Whoever wants to be left alone for long is not waited for while there is someone else.
+        (ModelEnd::Broke { error, retry_at }, Some(to)) if retry_at > now.plus_ms(PATIENCE_MS) => {
+            let to = to.clone();
+            ModelEnd::Rerouted { error, to }
+        }
+        (end, _) => end,
+    }
+}
+
+/// It is not tried again.
+fn gave_up(when: &str, error: Failure) -> ModelEnd {
+    ModelEnd::Failed {
+        error: Failure {
+            message: format!("gave up {when}: {}", error.message),
+            kind: FailureKind::TooManyAttempts,
+            ..error
+        },
+    }
 }

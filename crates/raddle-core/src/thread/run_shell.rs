@@ -26,6 +26,7 @@ pub(super) fn decide(thread: &Thread, it: RunShell, now: Timestamp) -> Result<De
                 output_schema: None,
             };
             bodies.push(Event::TurnStarted(started).into());
+            bodies.extend(thread.news(it.briefs));
             (it.turn.clone(), Outcome::Started { turn: it.turn })
         }
     };

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::keys::Kept;
 use super::{Goal, Queued};
 use crate::{
-    Ask, Cause, Epoch, Failure, Gate, Git, Item, ItemBody, ItemId, ItemStatus, Key, Part, Purpose,
-    RequestNumber, Seq, Settings, Settlement, Source, Span, ThreadId, Timestamp, Topic, TurnEnd,
-    TurnId, TurnKind, Usage,
+    Ask, Cause, Epoch, Failure, Gate, Git, Grant, Item, ItemBody, ItemId, ItemStatus, Part,
+    Purpose, RequestNumber, Route, Seq, Settings, Settlement, Source, Span, ThreadId, Timestamp,
+    Topic, TurnEnd, TurnId, TurnKind, Usage,
 };
 
 /// How many settled requests are remembered.
@@ -19,12 +20,6 @@ pub(super) const SETTLED_MAX: usize = 256;
 pub(super) fn granted_max() -> usize {
     crate::bugs::bound(1000, 2)
 }
-
-/// How many carried-out requests are remembered by their keys.
-pub(super) const KEYS_MAX: usize = 1000;
-
-/// How long they are remembered.
-pub(super) const KEYS_MS_MAX: i64 = 24 * 60 * 60 * 1000;
 
 /// How many stretches of lost numbers are remembered.
 pub(super) fn gaps_max() -> usize {
@@ -59,7 +54,7 @@ pub struct Thread {
     pub(crate) requests: BTreeMap<RequestNumber, OpenRequest>,
     pub(crate) next_request: RequestNumber,
     pub(crate) settled: VecDeque<Settled>,
-    pub(crate) keys: VecDeque<Remembered>,
+    pub(crate) keys: VecDeque<Kept>,
     pub(crate) usage: Usage,
     pub(crate) last_usage: Usage,
     /// About how many tokens the model's context holds.
@@ -77,6 +72,9 @@ pub struct Thread {
     pub(crate) status_at: Seq,
     /// How often the model was called, so that a late word of one call is not taken for another's.
     pub(crate) calls: u32,
+    /// Who was called last.
+    #[serde(default)]
+    pub(crate) asked: Asked,
     /// What the model was last told about its surroundings.
     pub(crate) briefs: BTreeMap<Topic, Brief>,
     pub(crate) goal: Option<Goal>,
@@ -91,6 +89,9 @@ pub struct Thread {
     /// The digests of acts that have a yes until the session ends, oldest first.
     #[serde(default)]
     pub(crate) granted: VecDeque<String>,
+    /// The rights beyond the fence that were given until the session ends.
+    #[serde(default)]
+    pub(crate) rights: Grant,
 }
 
 /// What the model was told about something.
@@ -168,19 +169,12 @@ pub struct OpenRequest {
     /// The digest of the act it is about.
     #[serde(default)]
     pub digest: Option<String>,
+    /// What a yes for the session is good for besides.
+    #[serde(default)]
+    pub files: Vec<String>,
     /// Whether policy says yes in the end.
     #[serde(default)]
     pub yes_in_the_end: bool,
-}
-
-/// A request that was carried out under a key.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Remembered {
-    pub(crate) key: Key,
-    pub(crate) asked: String,
-    pub(crate) outcome: Value,
-    pub(crate) at: Timestamp,
 }
 
 /// The turn that runs.
@@ -205,6 +199,15 @@ pub struct OpenTurn {
     pub(crate) calls: u32,
     /// How often in a row for the same question.
     pub(crate) attempts: u32,
+    /// How often calls of it were made again, whatever they asked.
+    #[serde(default)]
+    pub(crate) retries: u32,
+    /// How many of the fallbacks it has come to.
+    #[serde(default)]
+    pub(crate) fallen: usize,
+    /// How often in a row the history did not fit the model.
+    #[serde(default)]
+    pub(crate) overflows: u32,
     /// Whether there is something no call of the model has read.
     pub(crate) unread: bool,
     /// When a call that broke off is tried again.
@@ -223,6 +226,33 @@ pub struct OpenTurn {
     /// Whether a review began in it and has not ended.
     #[serde(default)]
     pub(crate) reviewing: bool,
+    /// The rights beyond the fence that were given for it.
+    #[serde(default)]
+    pub(crate) rights: Grant,
+}
+
+impl OpenTurn {
+    /// Whether there is something for the model to read or to condense.
+    pub(crate) fn is_to_ask(&self) -> bool {
+        self.unread || self.is_to_condense()
+    }
+
+    /// Whether its history did not fit the model, and was not condensed since.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.overflows > 0 && !self.compacted
+    }
+
+    /// Whether its history is to be condensed, and was not.
+    pub(crate) fn is_to_condense(&self) -> bool {
+        self.kind == TurnKind::Compaction && !self.compacted
+    }
+}
+
+/// Who was called, as the settings named them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    pub(crate) model: Option<String>,
+    pub(crate) provider: Option<String>,
 }
 
 /// A call of the model that runs.
@@ -294,6 +324,11 @@ impl OpenItem {
         is_command && self.gate == Some(Gate::Approval) && !self.ready
     }
 
+    /// Whether a client runs it.
+    pub(crate) fn is_clients(&self) -> bool {
+        matches!(self.item.body, ItemBody::ClientTool(_))
+    }
+
     /// Whether it carries out a call of the model.
     pub fn is_tool(&self) -> bool {
         self.item.call.is_some()
@@ -304,9 +339,10 @@ impl OpenItem {
         !self.is_tool() && !self.item.is_users_command()
     }
 
-    /// The digest of the act that it may carry out, where policy was asked.
-    pub fn digest(&self) -> Option<&str> {
-        self.digest.as_deref()
+    /// The digest of the act that it needs someone's yes for; once it was started, that it has.
+    pub fn yes(&self) -> Option<&str> {
+        let digest = self.digest.as_deref();
+        digest.filter(|_| self.gate == Some(Gate::Approval))
     }
 
     /// The item with the text it has so far.
@@ -456,6 +492,37 @@ impl Thread {
         &self.settings
     }
 
+    /// How the turn that runs does so: with whom it has fallen back to.
+    pub fn routed(&self) -> Settings {
+        let mut settings = self.settings.clone();
+        if let Some(route) = self.route() {
+            settings.model = Some(route.model.clone());
+            settings.provider = Some(route.provider.clone());
+        }
+        settings
+    }
+
+    /// The rights beyond the fence that someone gave, for the session and for the turn.
+    pub fn rights(&self) -> Grant {
+        let mut rights = self.rights.clone();
+        if let Some(turn) = &self.turn {
+            rights.write.extend(turn.rights.write.iter().cloned());
+            rights.network |= turn.rights.network;
+        }
+        rights
+    }
+
+    /// Whom the turn that runs has fallen back to, if it has.
+    pub(crate) fn route(&self) -> Option<&Route> {
+        let fallen = self.turn.as_ref()?.fallen;
+        self.settings.fallback.get(fallen.checked_sub(1)?)
+    }
+
+    /// How often in a row the history of the turn that runs did not fit the model.
+    pub fn overflows(&self) -> u32 {
+        self.turn.as_ref().map_or(0, |turn| turn.overflows)
+    }
+
     /// Its name.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -522,8 +589,7 @@ impl Thread {
             let mut items = self.turn.iter().flat_map(|turn| &turn.items);
             return Status::Active {
                 waits_for_approval: asks().any(Ask::is_approval) || items.any(OpenItem::waits),
-                waits_for_input: asks()
-                    .any(|ask| matches!(ask, Ask::Questions(_) | Ask::Elicitation(_))),
+                waits_for_input: asks().any(Ask::is_input),
             };
         }
         match &self.last_turn {
@@ -538,7 +604,9 @@ impl Thread {
     /// Whether a client that saw everything up to `seen` can be given the rest.
     pub fn cursor(&self, seen: Seq) -> Cursor {
         let lost = |gap: &Gap| gap.after < seen && seen < gap.before;
-        if seen == Seq::ZERO {
+        let identity = self.identity.as_ref();
+        let is_fork = identity.is_some_and(|it| it.forked_from.is_some());
+        if seen == Seq::ZERO && !is_fork {
             return Cursor::Good;
         }
         let items = self.turn.iter().flat_map(|turn| &turn.items);
@@ -555,7 +623,9 @@ impl Thread {
     /// When something is to be decided although nothing comes in.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let turn = self.turn.as_ref();
-        let retry = turn.and_then(|turn| turn.retry_at);
+        // With nothing to ask the model, a turn waits only for what the user runs.
+        let retry = turn.filter(|turn| turn.items.is_empty() || turn.is_to_ask());
+        let retry = retry.and_then(|turn| turn.retry_at);
         let stop = turn
             .and_then(|turn| turn.stopping.as_ref())
             .map(|stopping| stopping.at.plus_ms(super::closing::STOP_MS_MAX));
@@ -563,16 +633,10 @@ impl Thread {
         retry.into_iter().chain(stop).chain(expiry).min()
     }
 
-    /// What was remembered under a key.
-    pub(crate) fn remembered(&self, key: &Key, now: Timestamp) -> Option<&Remembered> {
-        self.keys
-            .iter()
-            .find(|kept| kept.key == *key && now.since(kept.at) <= KEYS_MS_MAX)
-    }
-
-    /// Whether someone is asked about an item.
-    pub(crate) fn is_asked(&self, item: &ItemId) -> bool {
-        self.requests.values().any(|open| open.item == *item)
+    /// Whether a client was asked to run an item.
+    pub(crate) fn is_with_client(&self, item: &ItemId) -> bool {
+        let mut requests = self.requests.values();
+        requests.any(|open| open.item == *item && open.ask == Ask::ClientTool {})
     }
 
     pub(crate) fn open_item(&self, id: &ItemId) -> Option<&OpenItem> {

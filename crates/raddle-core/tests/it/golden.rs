@@ -216,6 +216,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
         &[
             "command",
             "patch",
+            "tool",
             "permissions",
             "questions",
             "clientTool",
@@ -256,6 +257,8 @@ const VARIANTS: &[(&str, &[&str])] = &[
         &[
             "done",
             "broke",
+            "rerouted",
+            "overflowed",
             "failed",
             "cancelled",
             "ownerLost",
@@ -278,6 +281,9 @@ const VARIANTS: &[(&str, &[&str])] = &[
             "policy",
             "connection",
             "stream",
+            "untrusted",
+            "unreadable",
+            "cutShort",
             "tooManyAttempts",
             "sandbox",
             "recoveryLimit",

@@ -24,6 +24,14 @@ fn append(owner: &mut Owner, now: Timestamp) -> Vec<Record> {
     }
 }
 
+fn keyed(key: Key, asked: &str) -> Box<Keyed> {
+    Box::new(Keyed {
+        key,
+        asked: asked.to_owned(),
+        shows: None,
+    })
+}
+
 fn idle_life() -> Life {
     let mut life = Life::new();
     life.told.clear();
@@ -140,7 +148,7 @@ fn a_request_that_comes_twice_is_carried_out_once() {
         let envelope = Envelope::Command {
             command,
             token: Some(Token(token)),
-            key: Some((key.clone(), asked.to_owned())),
+            key: Some(keyed(key.clone(), asked)),
         };
         life.owner.offer(envelope).expect("room");
         life.settle();
@@ -168,6 +176,70 @@ fn a_request_that_comes_twice_is_carried_out_once() {
     );
 }
 
+/// What was answered is stored with what it tells, and given again however the thread looks by then.
+#[test]
+fn an_answer_is_kept_with_its_key() {
+    let mut life = idle_life();
+    let send = |life: &mut Life, id: &str, name: &str, bytes: usize| {
+        let key = Key {
+            principal: "ann".to_owned(),
+            method: "thread/name/set".to_owned(),
+            id: id.to_owned(),
+        };
+        let shows = move |_: &Outcome, thread: &Thread| {
+            let name = thread.name().unwrap_or_default();
+            Some(format!("{name}{}", "x".repeat(bytes)))
+        };
+        let envelope = Envelope::Command {
+            command: words::rename(Some(name.to_owned())),
+            token: Some(Token(1)),
+            key: Some(Box::new(Keyed {
+                shows: Some(Shows::new(shows)),
+                ..*keyed(key, "asked")
+            })),
+        };
+        life.owner.offer(envelope).expect("room");
+        life.settle();
+        match life.replies.pop().expect("a reply").1 {
+            Ok(Outcome::Kept { answer }) => answer.chars().take(10).collect::<String>(),
+            other => panic!("an answer that is kept was expected, not {other:?}"),
+        }
+    };
+    assert_eq!(send(&mut life, "k1", "first", 0), "first");
+    assert_eq!(send(&mut life, "k2", "second", 0), "second");
+    life.crash();
+    life.settle();
+    assert_eq!(send(&mut life, "k1", "third", 0), "first");
+    assert_eq!(life.owner.thread().name(), Some("second"));
+
+    // Long answers make room for each other, but the newest is always there.
+    assert_eq!(send(&mut life, "k3", "third", 5 << 20), "thirdxxxxx");
+    assert_eq!(send(&mut life, "k3", "fourth", 0), "thirdxxxxx");
+    assert_eq!(send(&mut life, "k1", "fourth", 0), "fourth");
+}
+
+/// What a thread is made for is stored with its first records.
+#[test]
+fn a_thread_knows_what_it_is_made_for() {
+    let key = Key {
+        principal: "ann".to_owned(),
+        method: "thread/start".to_owned(),
+        id: "k1".to_owned(),
+    };
+    let mut life = idle_life();
+    let owner = Owner::start(words::thread_started(), node(1), life.now);
+    let mut owner = owner.made_for(*keyed(key.clone(), "asked"), life.now);
+    let thread = fold(&append(&mut owner, life.now));
+    for (asked, expected) in [
+        ("asked", Some(Ok(Outcome::Done {}))),
+        ("other", Some(Err(Refusal::KeyReused))),
+    ] {
+        assert_eq!(thread.recall(&key, asked, life.now), expected, "{asked}");
+    }
+    life.now = life.now.plus_ms(24 * 60 * 60 * 1000 + 1);
+    assert_eq!(thread.recall(&key, "asked", life.now), None);
+}
+
 /// The oldest makes room, so that what is remembered stays small.
 #[test]
 fn so_many_requests_are_remembered_by_their_keys() {
@@ -181,7 +253,7 @@ fn so_many_requests_are_remembered_by_their_keys() {
         let envelope = Envelope::Command {
             command: words::rename(Some(number.to_string())),
             token: Some(Token(number)),
-            key: Some((key, asked.to_owned())),
+            key: Some(keyed(key, asked)),
         };
         life.owner.offer(envelope).expect("room");
         life.settle();

@@ -1,5 +1,8 @@
 //! What is said of acts: which rule decides, and who is asked.
 
+/// What holds beside acts: for clients, for walks, for hosts.
+mod held;
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -7,7 +10,7 @@ use raddle_core::policy::{
     Act, ActKind, Amendment, ApprovalKind, AtDeadline, HostPattern, Layer, PathPattern, Pins,
     Policy, Rule, Ruling, SandboxKind, Script, Subject, Unattended, Verdict, proposed,
 };
-use raddle_core::{ApprovalPolicy, Sandbox, Settings};
+use raddle_core::{ApprovalPolicy, Grant, Sandbox, Settings};
 use serde_json::json;
 
 fn words(line: &str) -> Vec<String> {
@@ -171,6 +174,94 @@ fn a_yes_for_the_session_is_for_this_act_and_stops_at_a_rule_that_forbids() {
     assert_eq!(judge(&[], "run beyond touch y").0, Verdict::Ask);
 }
 
+/// The words on the screen are about files, so the yes is too: whatever is written there, in this sandbox.
+#[test]
+fn a_yes_for_the_session_to_files_is_for_these_files_in_this_sandbox() {
+    let held = Pins {
+        sandboxes: Some(vec![SandboxKind::ReadOnly]),
+        ..Pins::default()
+    };
+    let narrow = settings("on-request");
+    let wide = Settings {
+        sandbox: Sandbox::ReadOnly {
+            roots: Vec::new(),
+            network: true,
+        },
+        ..narrow.clone()
+    };
+    let judge = |rules: &[&str], pins: Pins, settings: &Settings, line: &str, granted| {
+        let policy = Policy {
+            pins,
+            ..policy(rules)
+        };
+        policy.judge(&act(line), settings, granted)
+    };
+    let none = BTreeSet::new();
+    let asked = judge(&[], Pins::default(), &narrow, "write beyond /a /b", &none);
+    let granted = BTreeSet::from_iter(asked.files);
+    assert_eq!(granted.len(), 2);
+    for (rules, pins, settings, line, wanted) in [
+        (
+            &[][..],
+            Pins::default(),
+            &narrow,
+            "write beyond /b",
+            Verdict::Allow,
+        ),
+        (
+            &[],
+            Pins::default(),
+            &narrow,
+            "write beyond /b /a",
+            Verdict::Allow,
+        ),
+        (
+            &["ask write /a"],
+            Pins::default(),
+            &narrow,
+            "write beyond /a",
+            Verdict::Allow,
+        ),
+        (
+            &[],
+            Pins::default(),
+            &narrow,
+            "write beyond /a /c",
+            Verdict::Ask,
+        ),
+        (
+            &[],
+            Pins::default(),
+            &narrow,
+            "write beyond /a/b",
+            Verdict::Ask,
+        ),
+        (
+            &[],
+            Pins::default(),
+            &narrow,
+            "run beyond touch /a",
+            Verdict::Ask,
+        ),
+        (&[], Pins::default(), &wide, "write beyond /a", Verdict::Ask),
+        (
+            &["deny write /a"],
+            Pins::default(),
+            &narrow,
+            "write beyond /a",
+            Verdict::Deny,
+        ),
+        (&[], held, &narrow, "write beyond /a", Verdict::Deny),
+    ] {
+        let ruling = judge(rules, pins, settings, line, &granted);
+        assert_eq!(ruling.verdict, wanted, "{rules:?}: {line}");
+        assert_eq!(
+            ruling.files.is_empty(),
+            wanted != Verdict::Ask || !line.starts_with("write")
+        );
+    }
+}
+
 #[test]
 fn what_the_operator_holds_fast_stays() {
     let pins = Pins {
@@ -189,7 +280,7 @@ fn what_the_operator_holds_fast_stays() {
         ..settings(approval)
     };
     let said = |settings: &Settings| policy.pins.objection(settings);
-    let closed = Sandbox::ReadOnly { network: false };
+    let closed = Sandbox::default();
     assert_eq!(said(&with("on-request", closed.clone())), None);
     assert_eq!(
         said(&with("never", closed)).as_deref(),
@@ -203,7 +294,13 @@ fn what_the_operator_holds_fast_stays() {
             "the managed policy does not allow the sandbox danger-full-access; choose one of: read-only, workspace-write"
         )
     );
-    let online = with("on-request", Sandbox::ReadOnly { network: true });
+    let online = with(
+        "on-request",
+        Sandbox::ReadOnly {
+            roots: Vec::new(),
+            network: true,
+        },
+    );
     assert_eq!(
         said(&online).as_deref(),
         Some("the managed policy keeps the network off; choose a sandbox without it")
@@ -217,7 +314,7 @@ fn what_the_operator_holds_fast_stays() {
     let beyond = policy.judge(
         &act("run beyond make x"),
         &settings("on-request"),
-        &BTreeSet::new(),
+        &BTreeSet::from(["digest of run beyond make x".to_owned()]),
     );
     assert_eq!(
         (beyond.verdict, beyond.rule.as_str()),
@@ -262,31 +359,26 @@ fn at_the_deadline_only_what_the_sandbox_holds_is_allowed() {
     let webhook = Unattended::Webhook {
         after_ms: 1,
         url: "https://example.com".to_owned(),
+        token_env: None,
     };
     for ruling in [&fenced, &beyond, &by_rule] {
         let deny = Unattended::Deny { after_ms: 1 };
         assert_eq!(deny.at_deadline(ruling), AtDeadline::Decline);
         assert_eq!(Unattended::Park.at_deadline(ruling), AtDeadline::Wait);
-        assert_eq!(webhook.at_deadline(ruling), AtDeadline::Post);
+        assert_eq!(webhook.at_deadline(ruling), AtDeadline::Decline);
     }
     assert_eq!(Unattended::Park.after_ms(), None);
 }
 
 #[test]
 fn an_answer_makes_a_rule_unless_it_would_allow_everything() {
-    let good = [
-        "git push",
-        "touch /home/user/x",
-        "cargo test",
-        "npm install",
-        "npm run build",
-        "make all",
-        "python3 x.py",
-        "./run.sh",
-        "docker ps",
-        "rm build.log",
-    ];
-    for line in good {
+    let text = include_str!("policy/amendments.txt");
+    let (good, wide) = text.split_once("# Too wide.").expect("two parts");
+    let lines = |text: &'static str| {
+        text.lines()
+            .filter(|it| !it.is_empty() && !it.starts_with('#'))
+    };
+    for line in lines(good) {
         let answer =
             json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": words(line)}});
         let amendment = Amendment::of_answer(&answer).expect("a good one");
@@ -294,47 +386,7 @@ fn an_answer_makes_a_rule_unless_it_would_allow_everything() {
         assert!(!amendment.rule().beyond);
         assert_eq!(proposed(&script(line)), words(line), "{line}");
     }
-    let wide = [
-        "bash",
-        "bash -c",
-        "sh -lc",
-        "/bin/bash",
-        "zsh x.sh",
-        "python",
-        "python3",
-        "python3 -c",
-        "python3.12 -m",
-        "node -e",
-        "perl -e",
-        "sudo",
-        "sudo apt",
-        "env",
-        "env A=b",
-        "nice",
-        "timeout 5",
-        "nohup make",
-        "xargs",
-        "xargs rm",
-        "git",
-        "git -c",
-        "npm",
-        "npm exec",
-        "npx",
-        "npx thing",
-        "docker run",
-        "docker exec",
-        "eval",
-        "ssh host",
-        "rm",
-        "rm -rf",
-        "find",
-        "busybox",
-        "busybox sh",
-        "command",
-        "exec",
-        "time",
-    ];
-    for line in wide {
+    for line in lines(wide) {
         let refused = Amendment::new(words(line))
             .expect_err("too wide")
             .to_string();
@@ -469,5 +521,115 @@ proptest! {
         for longer in &longer {
             prop_assert!(verdict(longer) >= verdict(&few), "{}", longer);
         }
+    }
+}
+
+/// Rights beyond the sandbox are for somebody to give, and there are some that nobody is even asked for.
+#[test]
+fn rights_are_asked_for_where_somebody_may_give_them() {
+    let paths = |write: &[&str], network| Grant {
+        write: write.iter().map(|it| (*it).to_owned()).collect(),
+        network,
+        session: false,
+    };
+    let (srv, network) = (paths(&["/srv"], false), paths(&[], true));
+    let pinned = |pins: Pins| Policy {
+        pins,
+        ..Policy::default()
+    };
+    let fenced = pinned(Pins {
+        sandboxes: Some(vec![SandboxKind::ReadOnly, SandboxKind::WorkspaceWrite]),
+        ..Pins::default()
+    });
+    let offline = pinned(Pins {
+        network_off: true,
+        ..Pins::default()
+    });
+    let asked = pinned(Pins {
+        approvals: Some(vec![ApprovalKind::Never]),
+        ..Pins::default()
+    });
+    for (policy, approval, wanted, verdict) in [
+        (Policy::default(), "on-request", &srv, "Ask by sandbox"),
+        (Policy::default(), "untrusted", &network, "Ask by sandbox"),
+        (Policy::default(), "never", &srv, "Deny by sandbox"),
+        (fenced.clone(), "on-request", &srv, "Deny by managed"),
+        (fenced, "on-request", &network, "Deny by managed"),
+        (offline.clone(), "on-request", &network, "Deny by managed"),
+        (offline, "on-request", &srv, "Ask by sandbox"),
+        (asked, "on-request", &srv, "Deny by managed"),
+        (
+            policy(&["deny write /srv"]),
+            "on-request",
+            &srv,
+            "Deny by write /srv",
+        ),
+        (
+            policy(&["allow beyond write /srv"]),
+            "on-request",
+            &srv,
+            "Ask by sandbox",
+        ),
+    ] {
+        let ruling = policy.judge_rights(wanted, &settings(approval), "d".to_owned());
+        assert_eq!(format!("{:?} by {}", ruling.verdict, ruling.rule), verdict);
+    }
+    for (kinds, verdict) in [
+        (
+            serde_json::json!({"request_permissions": true}),
+            Verdict::Ask,
+        ),
+        (serde_json::json!({"sandbox_approval": true}), Verdict::Deny),
+    ] {
+        let settings = Settings {
+            approval: ApprovalPolicy::Granular(kinds),
+            ..settings("on-request")
+        };
+        let ruling = Policy::default().judge_rights(&srv, &settings, "d".to_owned());
+        assert_eq!(ruling.verdict, verdict);
+    }
+}
+
+/// Rights that someone gave do not outlast what the operator would let them give, and do not lock a thread up.
+#[test]
+fn given_rights_are_as_wide_as_the_operator_lets_them_be_now() {
+    let rights = Grant {
+        write: vec!["/srv".to_owned()],
+        network: true,
+        session: true,
+    };
+    let only = |kinds: &[SandboxKind]| Pins {
+        sandboxes: Some(kinds.to_vec()),
+        ..Pins::default()
+    };
+    let off = Pins {
+        network_off: true,
+        ..Pins::default()
+    };
+    let read_only = Sandbox::ReadOnly {
+        roots: Vec::new(),
+        network: false,
+    };
+    let settings = Settings {
+        sandbox: read_only,
+        ..settings("on-request")
+    };
+    for (pins, roots, network) in [
+        (Pins::default(), &["/srv"][..], true),
+        (off, &["/srv"], false),
+        (only(&[SandboxKind::ReadOnly]), &[], false),
+        (
+            only(&[SandboxKind::ReadOnly, SandboxKind::FullAccess]),
+            &["/srv"],
+            true,
+        ),
+    ] {
+        let widened = pins.widened(&settings, &rights);
+        let wanted = Sandbox::ReadOnly {
+            roots: roots.iter().map(|it| (*it).to_owned()).collect(),
+            network,
+        };
+        assert_eq!(widened.sandbox, wanted, "{pins:?}");
+        assert_eq!(pins.objection(&widened), None, "{pins:?}");
     }
 }

@@ -1,5 +1,6 @@
 //! Requests that are settled, where rule files cannot reach.
 
+use raddle_core::policy::Pins;
 use raddle_core::*;
 
 use crate::life::Life;
@@ -69,4 +70,36 @@ fn so_many_settled_requests_are_remembered() {
     }
     let told = answered_again(&life, 0);
     assert_eq!(told, Refusal::AlreadyResolved { how: None });
+}
+
+/// The fence as rights have made it: what may be written, and whether the network may be used.
+fn fence(thread: &Thread) -> String {
+    match Pins::default()
+        .widened(thread.settings(), &thread.rights())
+        .sandbox
+    {
+        Sandbox::ReadOnly { roots, network } => format!("{} {network}", roots.join(" ")),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Rights of a turn end with it, those of the session stay; a fork begins without, and nothing of it is kept in
+/// the settings.
+#[test]
+fn rights_last_as_long_as_they_were_given_for() {
+    let mut life = Life::new();
+    life.say(r#"start t1 "hi" · call i1 rights "/a network" ask · call i2 rights "/b" ask · done"#);
+    assert_eq!(fence(life.owner.thread()), " false");
+    life.say(r#"answer 0 ann gives turn "/a network""#);
+    assert_eq!(fence(life.owner.thread()), "/a true");
+    life.say(r#"answer 1 ann gives session "/b""#);
+    assert_eq!(fence(life.owner.thread()), "/b /a true");
+    // Whoever takes the thread next knows as much.
+    assert_eq!(fence(&crate::life::fold(&life.journal)), "/b /a true");
+    assert_eq!(*life.owner.thread().settings(), words::settings());
+    life.say("done");
+    assert!(life.owner.thread().turn().is_none());
+    assert_eq!(fence(life.owner.thread()), "/b false");
+    life.say(r#"start t2 "more""#);
+    assert_eq!(fence(life.owner.thread()), "/b false");
 }

@@ -275,6 +275,8 @@ fn an_approval() {
     );
     let id = format!("{}:0", words::thread_id());
     assert_eq!(told[6].1["requestId"], id);
+    assert_eq!(told[6].1["resolvedBy"], "ann");
+    assert_eq!(told[6].1["decision"], "decline");
     assert_eq!(told[7].1["status"]["activeFlags"], json!([]));
     assert_eq!(told[8].1["item"]["status"], "declined");
 }
@@ -287,9 +289,13 @@ fn a_failure() {
         ["error", "thread/status/changed", "error", "turn/completed"]
     );
     assert_eq!(told[4].1["willRetry"], true);
+    assert_eq!(told[4].1["error"]["class"], "transient");
+    assert!(told[4].1["error"]["retryAtMs"].is_i64());
     assert_eq!(told[5].1["status"]["type"], "systemError");
     assert_eq!(told[6].1["willRetry"], false);
     assert_eq!(told[7].1["turn"]["error"]["message"], "no");
+    assert_eq!(told[7].1["turn"]["error"]["class"], "internal");
+    assert_eq!(told[7].1["turn"]["error"].get("retryAtMs"), None);
     assert_eq!(told[7].1["turn"]["items"], json!([]));
 }
 
@@ -341,8 +347,8 @@ fn a_client_tool_is_asked_and_its_answer_not_announced() {
     assert_eq!(ask(life.owner.thread(), RequestNumber(0)), None);
 }
 
-#[test]
-fn who_comes_back_hears_a_text_once_however_often_it_was_saved() {
+/// A message of five long pieces, and what a journal keeps of it: no delta that a later record has settled.
+fn long_message() -> (Life, String) {
     let mut life = Life::new();
     let mut said = String::new();
     life.say(r#"start t1 "hi" · message i1"#);
@@ -356,19 +362,34 @@ fn who_comes_back_hears_a_text_once_however_often_it_was_saved() {
         }));
         life.settle();
     }
-    // What a journal keeps: no delta that a later record has settled.
+    (life, said)
+}
+
+fn kept(journal: &[Record]) -> Vec<&Record> {
     let mut kept: Vec<&Record> = Vec::new();
-    let mut saved = 0;
-    for record in &life.journal {
+    for record in journal {
         if let Body::Event(event) = &record.body
             && let Some(item) = event.settles()
         {
             kept.retain(|it| !matches!(&it.body, Body::Delta(delta) if delta.item == *item));
-            saved += 1;
         }
         kept.push(record);
     }
-    assert!(saved >= 2);
+    kept
+}
+
+fn saves(record: &Record) -> bool {
+    let Body::Event(event) = &record.body else {
+        return false;
+    };
+    matches!(**event, Event::ItemSaved(_))
+}
+
+#[test]
+fn who_comes_back_hears_a_text_once_however_often_it_was_saved() {
+    let (life, said) = long_message();
+    let kept = kept(&life.journal);
+    assert!(kept.iter().filter(|it| saves(it)).count() >= 2);
     let deltas = |record: &&&Record| matches!(record.body, Body::Delta(_));
     let rest: usize = kept.iter().filter(deltas).count();
     assert!(
@@ -386,6 +407,36 @@ fn who_comes_back_hears_a_text_once_however_often_it_was_saved() {
     }
     assert!(heard == said, "{} bytes of {}", heard.len(), said.len());
     assert_eq!(thread, *life.owner.thread());
+}
+
+/// How far it was told is gone with the deltas, so it is told the whole and no piece of it.
+#[test]
+fn who_was_told_a_part_of_a_text_that_was_saved_and_is_complete_hears_the_whole() {
+    let (mut life, said) = long_message();
+    let first = life
+        .journal
+        .iter()
+        .find(|it| matches!(it.body, Body::Delta(_)));
+    let seen = first.expect("a delta").seq;
+    life.say("done");
+    let kept = kept(&life.journal);
+    assert!(kept.iter().any(|it| saves(it)));
+    let (known, missed) = kept.split_at(kept.partition_point(|it| it.seq <= seen));
+    let mut thread = Thread::new();
+    known.iter().for_each(|record| thread.apply(record));
+    let mut reader = Reader::returning(thread, life.owner.thread());
+    let mut whole = None;
+    for record in missed {
+        for told in reader.read((*record).clone()).notifications {
+            let params = serde_json::to_value(&told).expect("JSON");
+            match told.method() {
+                "item/agentMessage/delta" => panic!("it was told a piece again"),
+                "item/completed" => whole = params["item"]["text"].as_str().map(str::to_owned),
+                _ => {}
+            }
+        }
+    }
+    assert!(whole.as_ref() == Some(&said));
 }
 
 /// A question is told as a request, and not as an item, also to one who comes while it is open.

@@ -134,7 +134,7 @@ fn tool(
     let is_judged = matches!(
         admission,
         Admission::Ask {
-            ask: Ask::Command(_) | Ask::Patch(_),
+            ask: Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_),
             ..
         }
     );
@@ -147,7 +147,7 @@ fn tool(
             content: None,
             duration_ms: None,
         }),
-        "questions" => ItemBody::Tool(Tool {
+        "questions" | "rights" => ItemBody::Tool(Tool {
             name: "ask_user".to_owned(),
         }),
         _ => ItemBody::Command(CommandRun {
@@ -173,6 +173,10 @@ fn tool(
             reason: "why".to_owned(),
             rule: "approvalPolicy".to_owned(),
             digest: format!("digest of {text}"),
+            files: match what {
+                "patch" => vec![format!("file {text}")],
+                _ => Vec::new(),
+            },
         }),
         yes_in_the_end,
     }))
@@ -188,10 +192,22 @@ fn admission(words: &[String], what: &str, text: &str, now: Timestamp) -> Admiss
         "deny" => Admission::Deny(words[1].clone()),
         "goal" => Admission::Goal(goal_status(&words[1])),
         "ask" if what == "client" => Admission::Client,
+        "may" => Admission::Ask {
+            ask: Ask::Tool(AskTool {
+                tool: text.to_owned(),
+                reason: None,
+            }),
+            expires_at,
+        },
         "ask" => Admission::Ask {
             ask: match what {
                 "patch" => Ask::Patch(AskPatch::default()),
                 "questions" => Ask::Questions(AskQuestions { questions: vec![] }),
+                "rights" => Ask::Permissions(AskPermissions {
+                    cwd: "/w".to_owned(),
+                    reason: None,
+                    permissions: rights(text),
+                }),
                 _ => Ask::Command(AskCommand {
                     command: text.to_owned(),
                     cwd: "/w".to_owned(),
@@ -204,6 +220,16 @@ fn admission(words: &[String], what: &str, text: &str, now: Timestamp) -> Admiss
     }
 }
 
+/// Rights in the wire's form: the network, and paths to write.
+fn rights(text: &str) -> serde_json::Value {
+    let (network, paths): (Vec<&str>, Vec<&str>) =
+        text.split(' ').partition(|word| *word == "network");
+    serde_json::json!({
+        "fileSystem": { "write": paths },
+        "network": { "enabled": !network.is_empty() },
+    })
+}
+
 fn seconds(word: &str) -> i64 {
     let digits = word.trim_end_matches('s');
     digits
@@ -212,11 +238,7 @@ fn seconds(word: &str) -> i64 {
 }
 
 fn failure(text: &str) -> Failure {
-    Failure {
-        message: text.to_owned(),
-        kind: FailureKind::Other,
-        details: None,
-    }
+    Failure::new(FailureKind::Other, text)
 }
 
 fn answer(words: &[String]) -> Answer {
@@ -235,6 +257,9 @@ fn answer(words: &[String]) -> Answer {
         "fault" => Answer::Tool {
             output: Output::failure(words[1].clone()),
             content: serde_json::json!([]),
+        },
+        "gives" => Answer::Permissions {
+            granted: serde_json::json!({ "permissions": rights(&words[2]), "scope": words[1] }),
         },
         "answers" => Answer::Answers {
             answers: BTreeMap::from([("q".to_owned(), vec![words[1].clone()])]),
@@ -279,6 +304,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
                 command: word(3).to_owned(),
                 ..CommandRun::default()
             },
+            briefs: briefs(words.get(4..).unwrap_or_default()),
             principal: None,
         })),
         "steer" => Command::Steer(Steer {
@@ -331,11 +357,26 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
         "done" => end_model(call, ModelEnd::Done {}, word(1)),
         "broke" => {
             let retry_at = Timestamp(now.0 + seconds(word(1)) * 1000);
-            let error = failure("it broke");
+            let kind = match word(3) {
+                "badRequest" => FailureKind::BadRequest,
+                _ => FailureKind::Stream { status: None },
+            };
+            let error = Failure::new(kind, "it broke");
             end_model(call, ModelEnd::Broke { error, retry_at }, word(2))
         }
         "failed" => {
-            let error = failure(word(1));
+            let mut error = failure(word(1));
+            error.kind = match word(2) {
+                "" => FailureKind::Other,
+                "overloaded" => FailureKind::Overloaded,
+                "quota" => FailureKind::UsageLimit,
+                "auth" => FailureKind::Unauthorized,
+                "unreadable" => FailureKind::Unreadable,
+                "internal" => FailureKind::Internal,
+                "policy" => FailureKind::Policy,
+                "context" => FailureKind::ContextFull,
+                other => panic!("no such failure: {other}"),
+            };
             end_model(call, ModelEnd::Failed { error }, "")
         }
         "condensed" => Command::Compact(Compact {
@@ -409,6 +450,10 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             match word(1) {
                 "model" => settings.model = Some(word(2).to_owned()),
                 "recovery" => settings.recovery = Some(Recovery::Interrupt),
+                "fallback" => {
+                    let routes = words[2..].iter().map(|it| Route::parse(it));
+                    settings.fallback = routes.map(|it| it.expect("a route")).collect();
+                }
                 "compactAbove" => settings.compact_above = word(2).parse().ok(),
                 other => panic!("no such setting: {other}"),
             }
@@ -592,7 +637,11 @@ pub fn show(body: &Body, began: Timestamp) -> String {
                 Purpose::Answer => "",
                 Purpose::Compact => " to condense",
             };
-            format!("ModelCalled {}{attempt}{purpose}", it.call)
+            let who = match (&it.provider, &it.model) {
+                (Some(provider), Some(model)) => format!(" of {provider}/{model}"),
+                _ => String::new(),
+            };
+            format!("ModelCalled {}{attempt}{purpose}{who}", it.call)
         }
         Event::ModelEnded(it) => {
             let end = match &it.end {
@@ -600,6 +649,8 @@ pub fn show(body: &Body, began: Timestamp) -> String {
                 ModelEnd::Broke { retry_at, .. } => {
                     format!("broke until {}s", retry_at.since(began) / 1000)
                 }
+                ModelEnd::Rerouted { error, to } => format!("{:?}, rerouted to {to}", error.kind),
+                ModelEnd::Overflowed { .. } => "overflowed".to_owned(),
                 ModelEnd::Failed { error } => format!("failed {:?}", error.message),
                 ModelEnd::Cancelled {} => "cancelled".to_owned(),
                 ModelEnd::OwnerLost {} => "ownerLost".to_owned(),
@@ -626,7 +677,13 @@ pub fn show(body: &Body, began: Timestamp) -> String {
                 Resolution::Expired {} => "expired".to_owned(),
                 Resolution::Withdrawn {} => "withdrawn".to_owned(),
             };
-            format!("RequestResolved {} {how}", it.request)
+            let grant = it.grant.as_ref().map(|it| {
+                let scope = if it.session { "session" } else { "turn" };
+                let network = if it.network { " network" } else { "" };
+                format!(" giving the {scope} {}{network}", it.write.join(" "))
+            });
+            let grant = grant.unwrap_or_default();
+            format!("RequestResolved {} {how}{grant}", it.request)
         }
         Event::PlanUpdated(_) => "PlanUpdated".to_owned(),
         Event::DiffUpdated(_) => "DiffUpdated".to_owned(),

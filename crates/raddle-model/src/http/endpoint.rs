@@ -2,11 +2,14 @@
 
 use std::fmt::Write;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Request, Uri};
+use hyper::{Method, Request, Uri};
 
+use super::Secrets;
 use super::lines::Place;
+use crate::CallError;
 
 /// Where a vendor's interface is, and what every request to it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub struct Endpoint {
     path: String,
     query: String,
     headers: HeaderMap,
+    /// What of all this is nobody's business.
+    pub(super) secrets: Arc<Secrets>,
 }
 
 /// What is wrong with an address, or with what should be said to it.
@@ -68,6 +73,7 @@ impl FromStr for Endpoint {
             path: uri.path().trim_end_matches('/').to_owned(),
             query: uri.query().unwrap_or_default().to_owned(),
             headers: HeaderMap::from_iter([(HOST, named)]),
+            secrets: Arc::new(secrets_of(uri.query().unwrap_or_default())),
         })
     }
 }
@@ -75,7 +81,9 @@ impl FromStr for Endpoint {
 impl Endpoint {
     /// Says this key as a bearer token.
     pub fn with_key(self, key: &str) -> Result<Self, EndpointError> {
-        self.with_header(AUTHORIZATION.as_str(), &format!("Bearer {key}"))
+        let mut endpoint = self.with_header(AUTHORIZATION.as_str(), &format!("Bearer {key}"))?;
+        Arc::make_mut(&mut endpoint.secrets).add(key);
+        Ok(endpoint)
     }
 
     /// Says this header, whose value may be a secret.
@@ -84,6 +92,7 @@ impl Endpoint {
             name: name.to_owned(),
             what,
         };
+        Arc::make_mut(&mut self.secrets).add(value);
         let header: HeaderName = name
             .parse()
             .map_err(|_| wrong("its name holds letters that no header may have"))?;
@@ -103,7 +112,33 @@ impl Endpoint {
         escape(name, &mut self.query);
         self.query.push('=');
         escape(value, &mut self.query);
+        Arc::make_mut(&mut self.secrets).add(value);
         self
+    }
+
+    /// Keeps this out of what is told of a call.
+    pub fn hiding(mut self, value: &str) -> Self {
+        Arc::make_mut(&mut self.secrets).add(value);
+        self
+    }
+
+    /// An error without what is nobody's business.
+    pub(crate) fn hide_in(&self, error: CallError) -> CallError {
+        self.secrets.hide_in(error)
+    }
+
+    /// Says this header unless it says another value for it.
+    pub(crate) fn with_usual(&self, name: &'static str, value: &'static str) -> Self {
+        let mut endpoint = self.clone();
+        let value = HeaderValue::from_static(value);
+        let entry = endpoint.headers.entry(HeaderName::from_static(name));
+        entry.or_insert(value);
+        endpoint
+    }
+
+    /// The path of the base itself below it.
+    pub(super) fn itself(&self) -> &'static str {
+        if self.path.is_empty() { "/" } else { "" }
     }
 
     /// The address of a path below the base, without what could be a secret.
@@ -118,22 +153,42 @@ impl Endpoint {
     }
 
     /// A request to a path below the base.
-    pub(super) fn request<B>(&self, path: &str, body: B) -> Result<Request<B>, String> {
+    pub(super) fn request<B>(
+        &self,
+        method: &Method,
+        path: &str,
+        body: B,
+    ) -> Result<Request<B>, String> {
         let mut target = format!("{}{path}", self.path);
         if !self.query.is_empty() {
             target.push('?');
             target.push_str(&self.query);
         }
-        let mut request = Request::post(target)
-            .header("content-type", "application/json")
-            .header("accept", "text/event-stream")
-            .body(body)
-            .map_err(|error| error.to_string())?;
+        let is_post = method == Method::POST;
+        let mut request = Request::builder().method(method).uri(target);
+        if is_post {
+            request = request.header("content-type", "application/json");
+        }
+        let accept = match is_post {
+            true => "text/event-stream",
+            false => "application/json",
+        };
+        let request = request.header("accept", accept).body(body);
+        let mut request = request.map_err(|error| error.to_string())?;
         for (name, value) in &self.headers {
             request.headers_mut().insert(name, value.clone());
         }
         Ok(request)
     }
+}
+
+/// The values of a query, any of which may be a key.
+fn secrets_of(query: &str) -> Secrets {
+    let mut secrets = Secrets::default();
+    for (_, value) in query.split('&').filter_map(|it| it.split_once('=')) {
+        secrets.add(value);
+    }
+    secrets
 }
 
 /// An address without what could be a secret: its query, and all after the scheme if it may name a user.
@@ -146,6 +201,13 @@ fn shown(address: &str) -> String {
         Some(at) => format!("{}…", &address[..at]),
         None => address.to_owned(),
     }
+}
+
+/// A text as one step of a path may have it.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut path = String::new();
+    escape(text, &mut path);
+    path
 }
 
 /// Writes a text as a query may have it.
@@ -208,7 +270,9 @@ mod tests {
             .expect("headers")
             .with_query("api-version", "2026 & on");
         assert!(!format!("{endpoint:?}").contains("sekret"), "{endpoint:?}");
-        let request = endpoint.request("/responses", ()).expect("a request");
+        let request = endpoint
+            .request(&Method::POST, "/responses", ())
+            .expect("a request");
         assert_eq!(
             request.uri(),
             "/v1/responses?a=b&api-version=2026%20%26%20on"

@@ -16,6 +16,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::proxy::Proxies;
 use super::tls::{Tls, Unsafe};
 use crate::io::{Dial, Io};
 
@@ -104,6 +105,7 @@ impl Line {
 #[derive(Debug)]
 pub(super) struct Lines {
     dial: Arc<dyn Dial>,
+    proxies: Proxies,
     tls: Tls,
     kept: Mutex<Kept>,
 }
@@ -117,9 +119,10 @@ struct Kept {
 }
 
 impl Lines {
-    pub(super) fn new(dial: Arc<dyn Dial>) -> Self {
+    pub(super) fn new(dial: Arc<dyn Dial>, proxies: Proxies) -> Self {
         Self {
             dial,
+            proxies,
             tls: Tls::default(),
             kept: Mutex::default(),
         }
@@ -155,8 +158,19 @@ impl Lines {
     }
 
     async fn reach(&self, place: &Place) -> Result<Box<dyn Io>, NoLine> {
-        let dialled = self.dial.dial(&place.host, place.port).await;
-        let io = dialled.map_err(|error| NoLine::Unreachable(error.to_string()))?;
+        let proxy = self.proxies.to(place).map_err(NoLine::Unreachable)?;
+        let dialled = match proxy {
+            Some(proxy) => self.dial.dial(&proxy.host, proxy.port).await,
+            None => self.dial.dial(&place.host, place.port).await,
+        };
+        let mut io = dialled.map_err(|error| {
+            let through = proxy.map_or_else(String::new, |it| format!("the proxy {it}: "));
+            NoLine::Unreachable(format!("{through}{error}"))
+        })?;
+        if let Some(proxy) = proxy {
+            let tunnel = proxy.tunnel(&mut *io, place).await;
+            tunnel.map_err(NoLine::Unreachable)?;
+        }
         if !place.is_safe {
             return Ok(io);
         }

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use super::event::{CallForm, Event, ItemKind, Tokens};
+use crate::event::{CallForm, Event, ItemKind, Tokens};
+use crate::usage::count;
 use crate::vendor::Words;
 use crate::{CallError, VendorError};
 
@@ -24,7 +25,7 @@ pub(super) enum Heard {
 
 /// Reads events. It remembers the items that were named.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     /// The newest last. An answer has few.
     items: Vec<Item>,
 }
@@ -174,6 +175,8 @@ impl Reader {
                 id: self.id(place, &member("id")),
                 text: texts("content").concat(),
                 phase: item["phase"].as_str().map(str::to_owned),
+                // The vendor wants to see it again, and others do not know it.
+                sealed: item["phase"].as_str().map(|it| json!({ "phase": it })),
             }),
             "reasoning" => Some(Event::Reasoning {
                 id: self.id(place, &member("id")),
@@ -215,16 +218,11 @@ struct Completed {
 
 /// What an answer cost, as far as it can be read: the answer is there, whatever is said of its price.
 fn tokens(usage: &Value) -> Option<Tokens> {
-    let count = |member: &Value| match member {
-        Value::Null => Some(0),
-        // Some vendors write whole numbers as fractions.
-        Value::Number(it) => it.as_u64().or_else(|| it.as_f64().map(|it| it as u64)),
-        _ => None,
-    };
     usage.is_object().then_some(())?;
     Some(Tokens {
         input: count(&usage["input_tokens"])?,
         cached: count(&usage["input_tokens_details"]["cached_tokens"])?,
+        cache_written: count(&usage["input_tokens_details"]["cache_write_tokens"])?,
         output: count(&usage["output_tokens"])?,
         reasoning: count(&usage["output_tokens_details"]["reasoning_tokens"])?,
     })

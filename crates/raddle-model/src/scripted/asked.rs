@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::script::{Answer, Script, Speech, Step};
 use super::{instance, marker};
+use crate::Wire;
 
 /// How much of what was said is repeated.
 const ECHO_LETTERS_MAX: usize = 200;
@@ -32,35 +33,73 @@ impl Default for Last {
 }
 
 impl Asked {
-    pub(super) fn read(body: &Value) -> Self {
-        let schema = body.pointer("/text/format/schema");
+    pub(super) fn read(wire: Wire, body: &Value) -> Self {
+        let (schema, said): (_, fn(&Value) -> Option<Last>) = match wire {
+            Wire::Responses => ("/text/format/schema", of_responses),
+            Wire::Chat => ("/response_format/json_schema/schema", of_chat),
+            Wire::Messages => ("/output_config/format/schema", of_messages),
+            Wire::Gemini => ("/generationConfig/responseJsonSchema", of_gemini),
+        };
+        let history = match wire {
+            Wire::Responses => &body["input"],
+            Wire::Chat | Wire::Messages => &body["messages"],
+            Wire::Gemini => &body["contents"],
+        };
+        let last = match history {
+            Value::String(text) => Some(Last::User(text.clone())),
+            Value::Array(items) => items.iter().rev().find_map(said),
+            _ => None,
+        };
         Self {
             model: body["model"].as_str().unwrap_or("mock").to_owned(),
-            last: last(&body["input"]),
-            schema: schema.cloned(),
-            is_streamed: body["stream"] == true,
+            last: last.unwrap_or_default(),
+            schema: body.pointer(schema).cloned(),
+            // There the address says it.
+            is_streamed: wire == Wire::Gemini || body["stream"] == true,
         }
     }
 }
 
-fn last(input: &Value) -> Last {
-    if let Some(text) = input.as_str() {
-        return Last::User(text.to_owned());
+fn of_responses(item: &Value) -> Option<Last> {
+    match item["type"].as_str() {
+        Some("function_call_output" | "custom_tool_call_output") => {
+            Some(Last::Tool(text(&item["output"])))
+        }
+        Some("message") | None if item["role"] == "user" => {
+            Some(Last::User(text(&item["content"])))
+        }
+        _ => None,
     }
-    let items = input.as_array().map_or(&[][..], Vec::as_slice);
-    let said = items
-        .iter()
-        .rev()
-        .find_map(|item| match item["type"].as_str() {
-            Some("function_call_output" | "custom_tool_call_output") => {
-                Some(Last::Tool(text(&item["output"])))
-            }
-            Some("message") | None if item["role"] == "user" => {
-                Some(Last::User(text(&item["content"])))
-            }
-            _ => None,
-        });
-    said.unwrap_or_default()
+}
+
+fn of_chat(message: &Value) -> Option<Last> {
+    match message["role"].as_str() {
+        Some("tool") => Some(Last::Tool(text(&message["content"]))),
+        Some("user") => Some(Last::User(text(&message["content"]))),
+        _ => None,
+    }
+}
+
+fn of_messages(message: &Value) -> Option<Last> {
+    let content = &message["content"];
+    let last = content.as_array().and_then(|it| it.last());
+    let given = last.filter(|it| it["type"] == "tool_result");
+    match (message["role"].as_str(), given) {
+        (Some("user"), Some(given)) => Some(Last::Tool(text(&given["content"]))),
+        (Some("user"), None) => Some(Last::User(text(content))),
+        _ => None,
+    }
+}
+
+fn of_gemini(content: &Value) -> Option<Last> {
+    let parts = &content["parts"];
+    let last = parts.as_array().and_then(|it| it.last());
+    let given = last.map(|it| &it["functionResponse"]["response"]);
+    match (content["role"].as_str(), given) {
+        (Some("model"), _) => None,
+        (_, Some(Value::Object(given))) => given.values().next().map(text).map(Last::Tool),
+        _ => Some(Last::User(text(parts))),
+    }
 }
 
 /// A text, or the texts of a list of parts.
@@ -154,7 +193,9 @@ mod tests {
     use super::*;
 
     fn said(playing: &mut Playing, body: &Value) -> String {
-        let steps = playing.steps(&Asked::read(body)).expect("steps");
+        let steps = playing
+            .steps(&Asked::read(Wire::Responses, body))
+            .expect("steps");
         let said = steps.iter().map(|step| match step {
             Step::Text(speech) => speech.text.clone(),
             step => format!("{step:?}"),

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::Wire;
+
 /// A way in which an answer goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -27,9 +29,19 @@ pub(super) enum Fault {
 
 /// What a fault is, when the vendor says it in so many words.
 pub(super) struct Said {
+    fault: Fault,
     pub(super) status: u16,
-    pub(super) code: &'static str,
+    code: &'static str,
     pub(super) message: &'static str,
+}
+
+/// Why an answer ends before it is whole.
+#[derive(Clone, Copy)]
+pub(super) enum Stop {
+    /// It has the most tokens it may have.
+    Length,
+    /// The vendor's filter stopped it.
+    Filter,
 }
 
 const NAMES: &[(Fault, &str)] = &[
@@ -93,6 +105,7 @@ impl Fault {
             _ => return None,
         };
         Some(Said {
+            fault: self,
             status,
             code,
             message,
@@ -100,17 +113,64 @@ impl Fault {
     }
 
     /// Why an answer is not complete, if it ends so.
-    pub(super) fn incomplete_reason(self) -> Option<&'static str> {
+    pub(super) fn stop(self) -> Option<Stop> {
         match self {
-            Self::Incomplete => Some("max_output_tokens"),
-            Self::Filtered => Some("content_filter"),
+            Self::Incomplete => Some(Stop::Length),
+            Self::Filtered => Some(Stop::Filter),
             _ => None,
         }
     }
 }
 
 impl Said {
-    pub(super) fn error(&self) -> Value {
-        json!({ "message": self.message, "type": self.code, "code": self.code, "param": null })
+    /// The error, in a wire's words.
+    pub(super) fn error(&self, wire: Wire, message: &str) -> Value {
+        match wire {
+            Wire::Responses | Wire::Chat => {
+                json!({ "message": message, "type": self.code, "code": self.code, "param": null })
+            }
+            Wire::Messages => json!({ "type": self.kind(), "message": message }),
+            Wire::Gemini => {
+                // That it is used up for the day is said only in the details.
+                let violations = json!([{ "violations": [{ "quotaId": "RequestsPerDay" }] }]);
+                let is_quota = self.fault == Fault::Quota;
+                let details = if is_quota { violations } else { json!([]) };
+                json!({ "code": self.status, "message": message, "status": self.state(), "details": details })
+            }
+        }
+    }
+
+    /// What is said in place of an answer.
+    pub(super) fn body(&self, wire: Wire) -> Value {
+        let error = self.error(wire, self.message);
+        match wire {
+            Wire::Messages => json!({ "type": "error", "error": error }),
+            _ => json!({ "error": error }),
+        }
+    }
+
+    /// The name on the wire of Messages.
+    fn kind(&self) -> &'static str {
+        match self.fault {
+            Fault::RateLimit => "rate_limit_error",
+            Fault::Overloaded => "overloaded_error",
+            Fault::Context => "invalid_request_error",
+            Fault::Refused => "permission_error",
+            Fault::Unauthorized => "authentication_error",
+            Fault::Quota => "billing_error",
+            _ => "api_error",
+        }
+    }
+
+    /// The name on the wire of Gemini.
+    fn state(&self) -> &'static str {
+        match self.fault {
+            Fault::RateLimit | Fault::Quota => "RESOURCE_EXHAUSTED",
+            Fault::Overloaded => "UNAVAILABLE",
+            Fault::Context => "INVALID_ARGUMENT",
+            Fault::Refused => "PERMISSION_DENIED",
+            Fault::Unauthorized => "UNAUTHENTICATED",
+            _ => "INTERNAL",
+        }
     }
 }

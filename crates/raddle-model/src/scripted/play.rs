@@ -1,5 +1,11 @@
-//! Playing the steps of an answer as events of the wire.
+//! Playing the steps of an answer, in the words of the wire it was asked for on.
 
+mod chat;
+mod gemini;
+mod messages;
+mod responses;
+
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
@@ -10,10 +16,11 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::fault::Fault;
-use super::routes::{Cut, Room};
+use super::fault::{Fault, Said, Stop};
+use super::routes::Room;
 use super::script::{Speech, Step};
-use crate::{CallForm, Tokens};
+use super::sent::Cut;
+use crate::{CallForm, Tokens, Wire};
 
 /// Events that need not wait leave together, up to so many bytes.
 const FRAME_BYTES: usize = 16 << 10;
@@ -24,87 +31,92 @@ const KEEP_ALIVE: Duration = Duration::from_millis(250);
 /// An answer that is played.
 pub(super) struct Play {
     pub(super) room: Arc<Room>,
-    /// Its number among all answers, which its ids carry.
-    pub(super) number: u64,
-    pub(super) model: String,
     /// Bytes of the call, from which its cost is guessed.
     pub(super) asked_bytes: usize,
     pub(super) frames: mpsc::Sender<Bytes>,
-    pub(super) events: Events,
-}
-
-/// Events, written one after the other.
-#[derive(Default)]
-pub(super) struct Events {
-    buffer: Vec<u8>,
-    sequence: u64,
-    /// The items that are whole.
-    output: Vec<Value>,
+    pub(super) words: Box<dyn Words>,
+    /// Written, and not yet handed over.
+    pub(super) buffer: Vec<u8>,
     /// Letters said so far.
-    said: usize,
+    pub(super) said: usize,
 }
 
-impl Events {
-    fn event(&mut self, kind: &str, members: Value) {
-        let mut event = json!({ "type": kind, "sequence_number": self.sequence });
-        if let (Value::Object(event), Value::Object(members)) = (&mut event, members) {
-            event.extend(members);
+/// What an answer says of itself.
+pub(super) struct Heading {
+    /// Its number among all answers, which its ids carry.
+    pub(super) number: u64,
+    pub(super) model: String,
+    /// When it began, in seconds since 1970.
+    pub(super) created: u64,
+}
+
+impl Heading {
+    pub(super) fn new(number: u64, model: String) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            number,
+            model,
+            created: now.unwrap_or_default().as_secs(),
         }
-        self.sequence += 1;
-        let _ = write!(self.buffer, "event: {kind}\ndata: {event}\n\n");
     }
 
-    /// The same for the piece of a text, of which there can be very many.
-    fn delta(&mut self, kind: &str, place: &str, text: &str) {
-        let sequence = self.sequence;
-        self.sequence += 1;
-        self.said += text.len();
-        let _ = write!(
-            self.buffer,
-            "event: {kind}\ndata: {{\"type\":\"{kind}\",\"sequence_number\":{sequence},{place},\"delta\":"
-        );
-        // A text in memory can always be written.
-        let _ = serde_json::to_writer(&mut self.buffer, text);
-        self.buffer.extend_from_slice(b"}\n\n");
-    }
-
-    fn added(&mut self, item: &Value) {
-        let members = json!({ "output_index": self.output.len(), "item": item });
-        self.event("response.output_item.added", members);
-    }
-
-    fn done(&mut self, item: Value) {
-        let members = json!({ "output_index": self.output.len(), "item": item });
-        self.event("response.output_item.done", members);
-        self.output.push(item);
+    fn id(&self, kind: &str, at: usize) -> String {
+        format!("{kind}_{}_{at}", self.number)
     }
 }
 
-/// What grows when something is said.
-struct Growing {
-    delta: &'static str,
-    /// The members that say where it grows.
-    place: String,
+/// What can be said piece by piece.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Spoken {
+    Text,
+    Reasoning,
+}
+
+/// How an answer is written on a wire.
+pub(super) trait Words: Send {
+    fn begin(&mut self, out: &mut Vec<u8>);
+    fn start(&mut self, spoken: Spoken, out: &mut Vec<u8>);
+    fn piece(&mut self, text: &str, out: &mut Vec<u8>);
+    /// All of it has been said.
+    fn stop(&mut self, spoken: Spoken, said: &str, out: &mut Vec<u8>);
+    fn refusal(&mut self, text: &str, out: &mut Vec<u8>);
+    fn call(&mut self, name: &str, arguments: &str, form: CallForm, out: &mut Vec<u8>);
+    fn complete(&mut self, tokens: Tokens, out: &mut Vec<u8>);
+    fn failed(&mut self, said: &Said, message: &str, out: &mut Vec<u8>);
+    fn incomplete(&mut self, stop: Stop, out: &mut Vec<u8>);
+}
+
+/// The words of a wire.
+pub(super) fn words(wire: Wire, head: Heading) -> Box<dyn Words> {
+    match wire {
+        Wire::Responses => Box::new(responses::Responses::new(head)),
+        Wire::Chat => Box::new(chat::Chat::new(head)),
+        Wire::Messages => Box::new(messages::Messages::new(head)),
+        Wire::Gemini => Box::new(gemini::Gemini::new(head)),
+    }
 }
 
 impl Play {
     /// Plays the steps to the end, or to a fault.
     pub(super) async fn run(mut self, steps: Vec<Step>) -> Result<(), Cut> {
-        let response = self.response("in_progress");
-        for kind in ["response.created", "response.in_progress"] {
-            self.events.event(kind, json!({ "response": response }));
-        }
+        self.words.begin(&mut self.buffer);
         let mut tokens = None;
         for step in steps {
             match step {
-                Step::Text(speech) => self.message(&speech).await?,
-                Step::Reasoning(speech) => self.reasoning(&speech).await?,
-                Step::Refusal(text) => self.refusal(&text),
+                Step::Text(speech) => self.say(Spoken::Text, &speech).await?,
+                Step::Reasoning(speech) => self.say(Spoken::Reasoning, &speech).await?,
+                Step::Refusal(text) => {
+                    self.said += text.len();
+                    self.words.refusal(&text, &mut self.buffer);
+                }
                 Step::Call {
                     name,
                     arguments,
                     form,
-                } => self.call(&name, &arguments, form),
+                } => {
+                    self.said += arguments.len();
+                    self.words.call(&name, &arguments, form, &mut self.buffer);
+                }
                 Step::Silence(time) => {
                     self.flush().await?;
                     sleep(time).await;
@@ -121,22 +133,8 @@ impl Play {
             }
         }
         let tokens = tokens.unwrap_or_else(|| self.guessed());
-        let mut response = self.response("completed");
-        response["output"] = Value::Array(std::mem::take(&mut self.events.output));
-        response["usage"] = usage(tokens);
-        self.events
-            .event("response.completed", json!({ "response": response }));
+        self.words.complete(tokens, &mut self.buffer);
         self.flush().await
-    }
-
-    fn response(&self, status: &str) -> Value {
-        json!({
-            "id": format!("resp_{}", self.number),
-            "object": "response",
-            "status": status,
-            "model": self.model,
-            "output": [],
-        })
     }
 
     /// A token has about four bytes.
@@ -144,130 +142,14 @@ impl Play {
         let tokens = |bytes: usize| (bytes as u64).div_ceil(4);
         Tokens {
             input: tokens(self.asked_bytes),
-            output: tokens(self.events.said),
+            output: tokens(self.said),
             ..Tokens::default()
         }
     }
 
-    fn id(&self, kind: &str) -> String {
-        format!("{kind}_{}_{}", self.number, self.events.output.len())
-    }
-
-    async fn message(&mut self, speech: &Speech) -> Result<(), Cut> {
-        let id = self.id("msg");
-        let at = self.events.output.len();
-        let mut item = json!({ "id": id, "type": "message", "role": "assistant", "status": "in_progress", "content": [] });
-        self.events.added(&item);
-        let mut part = json!({ "type": "output_text", "text": "", "annotations": [] });
-        let place = json!({ "item_id": id, "output_index": at, "content_index": 0 });
-        self.events
-            .event("response.content_part.added", with(&place, "part", &part));
-        let said = self
-            .say(
-                speech,
-                &Growing {
-                    delta: "response.output_text.delta",
-                    place: members(&place),
-                },
-            )
-            .await?;
-        part["text"] = said.into();
-        self.events.event(
-            "response.output_text.done",
-            with(&place, "text", &part["text"]),
-        );
-        self.events
-            .event("response.content_part.done", with(&place, "part", &part));
-        item["status"] = "completed".into();
-        item["content"] = json!([part]);
-        self.events.done(item);
-        Ok(())
-    }
-
-    async fn reasoning(&mut self, speech: &Speech) -> Result<(), Cut> {
-        let id = self.id("rs");
-        let at = self.events.output.len();
-        let mut item = json!({ "id": id, "type": "reasoning", "summary": [] });
-        self.events.added(&item);
-        let mut part = json!({ "type": "summary_text", "text": "" });
-        let place = json!({ "item_id": id, "output_index": at, "summary_index": 0 });
-        self.events.event(
-            "response.reasoning_summary_part.added",
-            with(&place, "part", &part),
-        );
-        let said = self
-            .say(
-                speech,
-                &Growing {
-                    delta: "response.reasoning_summary_text.delta",
-                    place: members(&place),
-                },
-            )
-            .await?;
-        part["text"] = said.into();
-        self.events.event(
-            "response.reasoning_summary_text.done",
-            with(&place, "text", &part["text"]),
-        );
-        self.events.event(
-            "response.reasoning_summary_part.done",
-            with(&place, "part", &part),
-        );
-        item["summary"] = json!([part]);
-        item["encrypted_content"] = format!("sealed {id}").into();
-        self.events.done(item);
-        Ok(())
-    }
-
-    fn refusal(&mut self, text: &str) {
-        let id = self.id("msg");
-        let at = self.events.output.len();
-        let mut item = json!({ "id": id, "type": "message", "role": "assistant", "status": "in_progress", "content": [] });
-        self.events.added(&item);
-        let place = json!({ "item_id": id, "output_index": at, "content_index": 0 });
-        self.events
-            .delta("response.refusal.delta", &members(&place), text);
-        item["status"] = "completed".into();
-        item["content"] = json!([{ "type": "refusal", "refusal": text }]);
-        self.events.done(item);
-    }
-
-    fn call(&mut self, name: &str, arguments: &str, form: CallForm) {
-        let at = self.events.output.len();
-        let call_id = self.id("call");
-        let (kind, prefix, member, delta) = match form {
-            CallForm::Function => (
-                "function_call",
-                "fc",
-                "arguments",
-                "response.function_call_arguments",
-            ),
-            CallForm::Freeform => (
-                "custom_tool_call",
-                "ctc",
-                "input",
-                "response.custom_tool_call_input",
-            ),
-        };
-        let id = self.id(prefix);
-        let mut item = json!({ "id": id, "type": kind, "status": "in_progress", "call_id": call_id, "name": name, member: "" });
-        self.events.added(&item);
-        let place = json!({ "item_id": id, "output_index": at });
-        for piece in pieces(arguments, 16) {
-            self.events
-                .delta(&format!("{delta}.delta"), &members(&place), piece);
-        }
-        item[member] = arguments.into();
-        self.events.event(
-            &format!("{delta}.done"),
-            with(&place, member, &item[member]),
-        );
-        item["status"] = "completed".into();
-        self.events.done(item);
-    }
-
-    /// Says something piece by piece, and answers with what was said.
-    async fn say(&mut self, speech: &Speech, growing: &Growing) -> Result<String, Cut> {
+    /// Says something piece by piece.
+    async fn say(&mut self, spoken: Spoken, speech: &Speech) -> Result<(), Cut> {
+        self.words.start(spoken, &mut self.buffer);
         let mut said = String::with_capacity(speech.text.len());
         let mut due = Instant::now();
         for piece in pieces(&speech.text, speech.size) {
@@ -278,47 +160,46 @@ impl Play {
             due += speech.gap;
             let stamped = speech.stamped.then(|| stamped(piece));
             let piece = stamped.as_deref().unwrap_or(piece);
-            self.events.delta(growing.delta, &growing.place, piece);
+            self.words.piece(piece, &mut self.buffer);
             said.push_str(piece);
-            if self.events.buffer.len() >= FRAME_BYTES {
+            if self.buffer.len() >= FRAME_BYTES {
                 self.flush().await?;
             }
         }
-        Ok(said)
+        if speech.held {
+            self.flush().await?;
+            self.room.hold().await;
+        }
+        self.said += said.len();
+        self.words.stop(spoken, &said, &mut self.buffer);
+        Ok(())
     }
 
     /// Hands over what is written. When nobody takes it any more, so be it.
     async fn flush(&mut self) -> Result<(), Cut> {
-        if self.events.buffer.is_empty() {
+        if self.buffer.is_empty() {
             return Ok(());
         }
-        let frame = Bytes::from(std::mem::take(&mut self.events.buffer));
+        let frame = Bytes::from(std::mem::take(&mut self.buffer));
         self.frames.send(frame).await.map_err(|_| Cut)
     }
 
     async fn fail(&mut self, fault: Fault, retry_after: Option<String>) -> Result<(), Cut> {
         if let Some(said) = fault.said() {
-            let mut error = said.error();
-            if let Some(wait) = retry_after {
-                error["message"] = format!("{} Please try again in {wait}s.", said.message).into();
-            }
-            let mut response = self.response("failed");
-            response["error"] = error;
-            self.events
-                .event("response.failed", json!({ "response": response }));
+            let message = match retry_after {
+                Some(wait) => format!("{} Please try again in {wait}s.", said.message),
+                None => said.message.to_owned(),
+            };
+            self.words.failed(&said, &message, &mut self.buffer);
             return self.flush().await;
         }
-        if let Some(reason) = fault.incomplete_reason() {
-            let mut response = self.response("incomplete");
-            response["incomplete_details"] = json!({ "reason": reason });
-            self.events
-                .event("response.incomplete", json!({ "response": response }));
+        if let Some(stop) = fault.stop() {
+            self.words.incomplete(stop, &mut self.buffer);
             return self.flush().await;
         }
         match fault {
             Fault::Garbage => {
-                self.events
-                    .buffer
+                self.buffer
                     .extend_from_slice(b"data: {\"type\": \xff\xfe}\n\n");
                 self.flush().await
             }
@@ -330,7 +211,7 @@ impl Play {
 
     async fn keep_alive(&mut self) -> Result<(), Cut> {
         let never: Result<Infallible, Cut> = loop {
-            self.events.buffer.extend_from_slice(b": keep-alive\n\n");
+            self.buffer.extend_from_slice(b": keep-alive\n\n");
             if let Err(cut) = self.flush().await {
                 break Err(cut);
             }
@@ -340,17 +221,17 @@ impl Play {
     }
 }
 
-/// A place with one more member.
-fn with(place: &Value, name: &str, value: &Value) -> Value {
-    let mut members = place.clone();
-    members[name] = value.clone();
-    members
+/// An event without a name.
+fn data(event: &Value, out: &mut Vec<u8>) {
+    let _ = write!(out, "data: {event}\n\n");
 }
 
-/// The members of an object without its braces.
-fn members(object: &Value) -> String {
-    let text = object.to_string();
-    text[1..text.len() - 1].to_owned()
+/// What a call is made with, on wires that have only JSON: a text is the only argument.
+fn in_json(arguments: &str, form: CallForm) -> Cow<'_, str> {
+    match form {
+        CallForm::Function => Cow::Borrowed(arguments),
+        CallForm::Freeform => Cow::Owned(json!({ "input": arguments }).to_string()),
+    }
 }
 
 /// A text in pieces of so many letters.
@@ -376,14 +257,4 @@ fn stamped(piece: &str) -> String {
     let stamp = format!("{};", now.unwrap_or_default().as_micros());
     let rest: String = piece.chars().skip(stamp.len()).collect();
     stamp + &rest
-}
-
-fn usage(tokens: Tokens) -> Value {
-    json!({
-        "input_tokens": tokens.input,
-        "input_tokens_details": { "cached_tokens": tokens.cached },
-        "output_tokens": tokens.output,
-        "output_tokens_details": { "reasoning_tokens": tokens.reasoning },
-        "total_tokens": tokens.input + tokens.output,
-    })
 }

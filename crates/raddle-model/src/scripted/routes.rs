@@ -3,15 +3,13 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, LOCATION, ORIGIN};
 use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -20,12 +18,15 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, watch};
 
+use super::access::{self, Guard};
 use super::asked::{Asked, Playing};
 use super::fault::Fault;
-use super::play::{Events, Play};
+use super::play::{self, Heading, Play};
 use super::script::{Script, Step};
+use super::sent::{Cut, Ending, Sent};
 use super::{Counting, Counts};
 use crate::io::Io;
+use crate::{Wire, oauth};
 
 /// The longest call.
 const CALL_BYTES_MAX: usize = 64 << 20;
@@ -61,6 +62,8 @@ pub struct Seen {
 pub(super) struct Room {
     /// Whether it may be reached under any name.
     any_host: bool,
+    /// Who is answered; without it, everyone.
+    guard: Option<Guard>,
     playing: Mutex<Playing>,
     seen: Mutex<VecDeque<Seen>>,
     released: Semaphore,
@@ -71,6 +74,7 @@ impl Room {
     pub(super) fn new(script: Script, any_host: bool) -> Self {
         Self {
             any_host,
+            guard: script.access.clone().map(Guard::new),
             playing: Mutex::new(Playing::new(script)),
             seen: Mutex::default(),
             released: Semaphore::new(0),
@@ -130,11 +134,6 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// The connection is to be closed in the middle.
-#[derive(Debug, thiserror::Error)]
-#[error("the script ends the connection here")]
-pub(super) struct Cut;
-
 /// Serves one connection.
 pub(super) async fn serve(io: Box<dyn Io>, room: Arc<Room>) {
     room.counts.send_modify(|it| it.connections += 1);
@@ -152,79 +151,6 @@ pub(super) async fn serve(io: Box<dyn Io>, room: Arc<Room>) {
     }
 }
 
-/// An answer on its way, which ends well or is cut.
-trait Playable: Future<Output = Result<(), Cut>> + Send {}
-
-impl<T: Future<Output = Result<(), Cut>> + Send> Playable for T {}
-
-/// What is sent back: all at once, or as it is played.
-enum Sent {
-    Whole(Full<Bytes>),
-    Played {
-        play: Option<Pin<Box<dyn Playable>>>,
-        frames: mpsc::Receiver<Bytes>,
-        ending: Ending,
-    },
-}
-
-/// How what is played ends.
-#[derive(Clone, Copy, PartialEq)]
-enum Ending {
-    Well,
-    Cut,
-    /// Cut as soon as what was said before has gone out.
-    Soon,
-}
-
-impl Body for Sent {
-    type Data = Bytes;
-    type Error = Cut;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        match self.get_mut() {
-            Self::Whole(body) => {
-                let frame = Pin::new(body).poll_frame(context);
-                frame.map(|it| it.map(|frame| frame.map_err(|never| match never {})))
-            }
-            Self::Played {
-                play,
-                frames,
-                ending,
-            } => {
-                if let Some(playing) = play
-                    && let Poll::Ready(played) = playing.as_mut().poll(context)
-                {
-                    if played.is_err() {
-                        *ending = Ending::Soon;
-                    }
-                    *play = None;
-                }
-                match (frames.poll_recv(context), *ending) {
-                    (Poll::Ready(Some(bytes)), _) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                    (Poll::Ready(None), Ending::Well) => Poll::Ready(None),
-                    (Poll::Ready(None), Ending::Cut) => Poll::Ready(Some(Err(Cut))),
-                    (Poll::Ready(None), Ending::Soon) => {
-                        *ending = Ending::Cut;
-                        context.waker().wake_by_ref();
-                        Poll::Pending
-                    }
-                    (Poll::Pending, _) => Poll::Pending,
-                }
-            }
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(body) => body.size_hint(),
-            Self::Played { .. } => SizeHint::default(),
-        }
-    }
-}
-
 async fn answer(
     request: Request<Incoming>,
     room: Arc<Room>,
@@ -239,8 +165,17 @@ async fn answer(
         return Ok(refusal(403, "write 127.0.0.1 or localhost as the host"));
     }
     let path = request.uri().path().trim_end_matches('/').to_owned();
+    if request.method() == Method::POST
+        && let Some(wire) = wire_of(&path)
+    {
+        return call(wire, request, room, resets).await;
+    }
+    if let Some(guard) = &room.guard
+        && path.starts_with("/oauth/")
+    {
+        return Ok(give_tokens(guard, &path, request).await);
+    }
     match (request.method(), path.as_str()) {
-        (&Method::POST, "/v1/responses") => call(request, room, resets).await,
         (&Method::GET, "/v1/models") => Ok(whole(
             200,
             &json!({ "object": "list", "data": [{ "id": "mock", "object": "model", "owned_by": "raddle" }] }),
@@ -258,8 +193,44 @@ async fn answer(
         }
         _ => Ok(refusal(
             404,
-            "there are POST /v1/responses, GET /v1/models, GET /requests and POST /release",
+            "there are POST /v1/responses, /v1/chat/completions, /v1/messages and /v1/models/NAME:streamGenerateContent, \
+             GET /v1/models, GET /requests and POST /release",
         )),
+    }
+}
+
+/// Answers who wants tokens, in a query or in a form.
+async fn give_tokens(guard: &Guard, path: &str, request: Request<Incoming>) -> Response<Sent> {
+    let mut said = request.uri().query().unwrap_or_default().to_owned();
+    if request.method() == Method::POST {
+        let body = Limited::new(request.into_body(), CALL_BYTES_MAX).collect();
+        let Ok(body) = body.await else {
+            return refusal(413, "the form is cut off or too long");
+        };
+        said = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+    }
+    match guard.answer(path, &oauth::said(&said)) {
+        access::Answer::Whole(status, body) => whole(status, &body),
+        access::Answer::Back(address) => {
+            let mut response = whole(302, &json!({}));
+            if let Ok(address) = address.parse() {
+                response.headers_mut().insert(LOCATION, address);
+            }
+            response
+        }
+    }
+}
+
+/// The wire that is spoken at an address.
+fn wire_of(path: &str) -> Option<Wire> {
+    match path {
+        "/v1/responses" => Some(Wire::Responses),
+        "/v1/chat/completions" => Some(Wire::Chat),
+        "/v1/messages" => Some(Wire::Messages),
+        path if path.starts_with("/v1/models/") && path.ends_with(":streamGenerateContent") => {
+            Some(Wire::Gemini)
+        }
+        _ => None,
     }
 }
 
@@ -281,6 +252,7 @@ fn requests(room: &Room) -> Value {
         "connections": counts.connections,
         "open": counts.open,
         "held": counts.held,
+        "tokens": room.guard.as_ref().map_or(0, Guard::times),
         "requests": seen,
     })
 }
@@ -300,10 +272,13 @@ fn shown(call: &Seen) -> Value {
 }
 
 async fn call(
+    wire: Wire,
     request: Request<Incoming>,
     room: Arc<Room>,
     resets: Arc<AtomicBool>,
 ) -> Result<Response<Sent>, Cut> {
+    let guard = room.guard.as_ref();
+    let is_admitted = guard.is_none_or(|it| it.admits(request.headers()));
     let headers = request.headers().iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         (name.as_str().to_owned(), value)
@@ -319,9 +294,12 @@ async fn call(
         it.calls += 1;
         number = it.calls;
     });
-    let asked = serde_json::from_slice(&body).map(|body: Value| Asked::read(&body));
+    let asked = serde_json::from_slice(&body).map(|body: Value| Asked::read(wire, &body));
     let asked_bytes = body.len();
     room.remember(Seen { headers, body });
+    if !is_admitted {
+        return Ok(refusal(401, "the key is not one of those in the script"));
+    }
     let asked = match asked {
         Ok(asked) if asked.is_streamed => asked,
         Ok(_) => {
@@ -341,7 +319,7 @@ async fn call(
         Err(what) => return Ok(refusal(400, &what)),
     };
     if let Some(Step::Fault { fault, retry_after }) = steps.first()
-        && let Some(answer) = in_place(*fault, retry_after.as_deref()).await?
+        && let Some(answer) = in_place(wire, *fault, retry_after.as_deref()).await?
     {
         return Ok(answer);
     }
@@ -356,13 +334,14 @@ async fn call(
     };
     resets.store(steps.iter().any(is_reset), Ordering::Relaxed);
     let (sender, frames) = mpsc::channel(1);
+    let model = asked.model;
     let play = Play {
         room,
-        number,
-        model: asked.model,
         asked_bytes,
         frames: sender,
-        events: Events::default(),
+        words: play::words(wire, Heading::new(number, model)),
+        buffer: Vec::new(),
+        said: 0,
     };
     let body = Sent::Played {
         play: Some(Box::pin(play.run(steps))),
@@ -373,9 +352,13 @@ async fn call(
 }
 
 /// A fault that comes in place of an answer; nothing if it needs one that has begun.
-async fn in_place(fault: Fault, retry_after: Option<&str>) -> Result<Option<Response<Sent>>, Cut> {
+async fn in_place(
+    wire: Wire,
+    fault: Fault,
+    retry_after: Option<&str>,
+) -> Result<Option<Response<Sent>>, Cut> {
     if let Some(said) = fault.said() {
-        let mut response = whole(said.status, &json!({ "error": said.error() }));
+        let mut response = whole(said.status, &said.body(wire));
         let wait = retry_after.and_then(|it| it.parse().ok());
         if let Some(wait) = wait {
             response.headers_mut().insert("retry-after", wait);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::access::Access;
 use super::fault::Fault;
 use crate::{CallForm, Tokens};
 
@@ -19,6 +20,8 @@ pub struct Script {
     pub(super) answers: Vec<Answer>,
     /// Whether the answers without a match begin again when all were given.
     pub(super) repeat: bool,
+    /// Who is answered; without it, everyone.
+    pub(super) access: Option<Access>,
 }
 
 /// One answer.
@@ -66,6 +69,8 @@ pub(super) struct Speech {
     pub(super) gap: Duration,
     /// Whether each piece begins with the time at which it was made.
     pub(super) stamped: bool,
+    /// Whether it stays open after its last piece until it is released.
+    pub(super) held: bool,
 }
 
 impl Speech {
@@ -88,6 +93,7 @@ pub struct ScriptError(pub(super) String);
 struct File {
     #[serde(default)]
     repeat: bool,
+    access: Option<Access>,
     #[serde(default)]
     answer: Vec<FileAnswer>,
 }
@@ -124,6 +130,7 @@ impl Script {
         Ok(Self {
             answers: answers.collect::<Result<_, ScriptError>>()?,
             repeat: file.repeat,
+            access: file.access,
         })
     }
 }
@@ -202,6 +209,7 @@ impl Members {
         let pieces = self.number("n")?;
         let size = self.number("size")?;
         let stamped = self.number("stamp")?.unwrap_or_default() > 0;
+        let held = self.number("hold")?.unwrap_or_default() > 0;
         let gap = self.time("gap_ms", "gap_us")?;
         let size = usize::try_from(size.unwrap_or(if pieces.is_some() { 8 } else { 16 }));
         let size = size
@@ -229,6 +237,7 @@ impl Members {
             size,
             gap,
             stamped,
+            held,
         })
     }
 }
@@ -287,6 +296,7 @@ impl Step {
                 cached: count("cached"),
                 output: count("output"),
                 reasoning: count("reasoning"),
+                cache_written: count("cache_written"),
             }));
         }
         if let Some(name) = members.text("fault")? {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use raddle_model::{CallError, Client, Fault};
+use raddle_model::{CallError, Client, Fault, Wire};
 use tokio::time::Instant;
 
 use crate::support::{LIMITS, Vendor, asking};
@@ -53,16 +53,19 @@ const FAULTS: &[(&str, &str, bool, Option<u64>)] = &[
 
 #[tokio::test(start_paused = true)]
 async fn every_fault_ends_typed_and_in_time() {
-    let vendor = Vendor::in_memory("");
-    for (steps, kind, transient, wait) in FAULTS {
-        for _ in 0..100 {
-            let began = Instant::now();
-            let error = vendor.hear(&format!("MOCK {steps}")).await;
-            let error = error.expect_err(steps);
-            let wanted = ((*kind).to_owned(), *transient, *wait);
-            assert_eq!(outcome(&error), wanted, "{steps}: {error}");
-            let limit = LIMITS.idle + Duration::from_secs(1);
-            assert!(began.elapsed() <= limit, "{steps}: {:?}", began.elapsed());
+    for wire in Wire::ALL {
+        let vendor = Vendor::in_memory("").on(wire);
+        for (steps, kind, transient, wait) in FAULTS {
+            for _ in 0..25 {
+                let began = Instant::now();
+                let error = vendor.hear(&format!("MOCK {steps}")).await;
+                let error = error.expect_err(steps);
+                let wanted = ((*kind).to_owned(), *transient, *wait);
+                assert_eq!(outcome(&error), wanted, "{wire:?} {steps}: {error}");
+                let limit = LIMITS.idle + Duration::from_secs(1);
+                let took = began.elapsed();
+                assert!(took <= limit, "{wire:?} {steps}: {took:?}");
+            }
         }
     }
 }

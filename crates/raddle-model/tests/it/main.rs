@@ -1,4 +1,4 @@
-//! The wire against the scripted vendor, and against bytes by hand.
+//! The wires against the scripted vendor, and against bytes by hand.
 
 /// What the mock's page says.
 mod docs;
@@ -8,11 +8,17 @@ mod faults;
 mod lines;
 /// How long a call is waited for.
 mod patience;
+/// Answers as real servers sent them.
+mod recorded;
 /// What is sent.
 mod requests;
 /// What the scripted vendor plays.
 mod scripts;
+/// Answers of each wire, as bytes.
+mod streams;
 /// Answers as other vendors may write them.
 mod tolerance;
+/// What is the same on every wire.
+mod wires;
 
 mod support;

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use raddle_model::Request;
+use raddle_model::{CallForm, Part, Question, Request, Told, Tool, Wire};
 use serde_json::{Value, json};
 
 use crate::support::{LIMITS, Vendor, asking, items};
@@ -10,6 +10,19 @@ async fn check(name: &str, request: &Request) {
     let vendor = Vendor::in_memory("");
     let stream = vendor.client.responses(&vendor.endpoint, request, LIMITS);
     stream.await.expect("an answer");
+    check_sent(name, &vendor);
+}
+
+/// The same on the other wires, each in its folder.
+async fn check_question(name: &str, question: &Question<'_>) {
+    for wire in Wire::ALL.into_iter().filter(|it| *it != Wire::Responses) {
+        let vendor = Vendor::in_memory("").on(wire);
+        vendor.question(question).await.expect("an answer");
+        check_sent(&format!("{}/{name}", wire.name()), &vendor);
+    }
+}
+
+fn check_sent(name: &str, vendor: &Vendor) {
     let seen = vendor.server.requests();
     let body: Value = serde_json::from_slice(&seen[0].body).expect("JSON");
     let sent = serde_json::to_string_pretty(&body).expect("JSON") + "\n";
@@ -60,6 +73,105 @@ async fn everything_that_can_be_said() {
         prompt_cache_key: Some("thread-1".to_owned()),
     };
     check("full", &request).await;
+}
+
+fn call<'a>(id: &'a str, arguments: &'a str, form: CallForm) -> Told<'a> {
+    Told::Call {
+        id,
+        name: "look",
+        arguments,
+        form,
+    }
+}
+
+fn output<'a>(call: &'a str, text: &'a str, images: &[&'a str]) -> Told<'a> {
+    Told::Output {
+        call,
+        text,
+        images: images.to_vec(),
+        failed: images.is_empty(),
+    }
+}
+
+#[tokio::test]
+async fn a_plain_question_on_other_wires() {
+    let question = Question {
+        model: "small",
+        history: vec![Told::User(vec![Part::Text("hello".into())])],
+        ..Question::default()
+    };
+    check_question("plain", &question).await;
+}
+
+#[tokio::test]
+async fn everything_that_can_be_asked_on_other_wires() {
+    let schema = json!({"type": "object", "properties": {"at": {"type": "string"}}, "additionalProperties": false});
+    let answer = json!({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]});
+    let text = |it: &'static str| Part::Text(it.into());
+    let image = |url| Part::Image {
+        url,
+        detail: Some("high"),
+    };
+    let question = Question {
+        model: "big",
+        instructions: "Be brief.".into(),
+        history: vec![
+            Told::User(vec![text("rules")]),
+            Told::User(vec![
+                text("what is this"),
+                image("data:image/png;base64,AA=="),
+                image("https://images.example/loom.png"),
+            ]),
+            Told::Assistant {
+                text: "I look.",
+                sealed: None,
+            },
+            call("c1", "{\"at\": \"the sky\"}", CallForm::Function),
+            call("c2", "*** Begin", CallForm::Freeform),
+            call("c3", "{\"at\": ", CallForm::Function),
+            output("c1", "a loom", &["data:image/gif;base64,AA=="]),
+            output("c2", "no such file", &[]),
+            output("c3", "the call is no JSON", &[]),
+            Told::User(vec![text("and now?")]),
+            call("c4", "", CallForm::Function),
+            output("c4", "nothing", &[]),
+        ],
+        tools: vec![Tool {
+            name: "look",
+            description: "Looks.",
+            schema: &schema,
+        }],
+        calls_nothing: true,
+        effort: Some("high"),
+        summary: Some("auto"),
+        output_schema: Some(&answer),
+        service_tier: Some("flex"),
+        output_tokens_max: Some(9000),
+    };
+    check_question("full", &question).await;
+}
+
+/// This wire has no ids: whose an output is, is told by its place.
+#[tokio::test]
+async fn outputs_stand_where_their_calls_stand() {
+    let question = Question {
+        model: "big",
+        history: vec![
+            call("c1", "{}", CallForm::Function),
+            call("c2", "{}", CallForm::Function),
+            output("c2", "second", &[]),
+            output("c1", "first", &[]),
+        ],
+        ..Question::default()
+    };
+    let vendor = Vendor::in_memory("").on(Wire::Gemini);
+    vendor.question(&question).await.expect("an answer");
+    let asked = &vendor.server.requests()[0].body;
+    let asked: Value = serde_json::from_slice(asked).expect("JSON");
+    for (at, wanted) in [(0, "first"), (1, "second")] {
+        let given = &asked["contents"][1]["parts"][at]["functionResponse"]["response"];
+        assert_eq!(given, &json!({ "error": wanted }), "{asked}");
+    }
 }
 
 #[tokio::test]

@@ -62,6 +62,7 @@ async fn a_script_is_played_as_written() {
             cached: 2,
             output: 4,
             reasoning: 1,
+            ..Tokens::default()
         })),
     ];
     assert_eq!(events, wanted);

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_model::scripted::{Script, Server};
-use raddle_model::{CallError, Client, Endpoint, Event, Limits, Request, Stream};
+use raddle_model::{
+    CallError, Client, Endpoint, Event, Limits, Part, Question, Request, Stream, Told, Wire,
+};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -20,6 +22,8 @@ pub struct Vendor {
     pub server: Server,
     pub client: Client,
     pub endpoint: Endpoint,
+    /// How it is asked.
+    pub wire: Wire,
 }
 
 impl Vendor {
@@ -43,31 +47,59 @@ impl Vendor {
             server,
             client,
             endpoint,
+            wire: Wire::Responses,
         }
+    }
+
+    /// The same, asked on another wire.
+    pub fn on(self, wire: Wire) -> Self {
+        Self { wire, ..self }
     }
 
     /// Asks, and waits for an answer to begin.
     pub async fn ask(&self, text: &str) -> Result<Stream, CallError> {
-        let request = asking(text);
-        self.client
-            .responses(&self.endpoint, &request, LIMITS)
-            .await
+        if self.wire == Wire::Responses {
+            let request = asking(text);
+            let stream = self.client.responses(&self.endpoint, &request, LIMITS);
+            return stream.await;
+        }
+        let question = Question {
+            model: "mock",
+            history: vec![Told::User(vec![Part::Text(text.into())])],
+            ..Question::default()
+        };
+        self.question(&question).await
+    }
+
+    /// Asks something on a wire that writes it by itself.
+    pub async fn question(&self, question: &Question<'_>) -> Result<Stream, CallError> {
+        let (client, endpoint) = (&self.client, &self.endpoint);
+        match self.wire {
+            Wire::Responses => panic!("it is asked with a request"),
+            Wire::Chat => client.chat(endpoint, question, LIMITS).await,
+            Wire::Messages => client.messages(endpoint, question, LIMITS).await,
+            Wire::Gemini => client.gemini(endpoint, question, LIMITS).await,
+        }
     }
 
     /// Asks and listens to the end.
     pub async fn hear(&self, text: &str) -> Result<Vec<Event>, CallError> {
-        let mut stream = self.ask(text).await?;
-        let mut events = Vec::new();
-        while let Some(event) = stream.next().await? {
-            events.push(event);
-        }
-        Ok(events)
+        heard(self.ask(text).await?).await
     }
 
     /// Asks, and gathers the text of the answer as it grows.
     pub async fn text(&self, text: &str) -> Result<String, CallError> {
         Ok(grown(&self.hear(text).await?))
     }
+}
+
+/// Everything that is said.
+pub async fn heard(mut stream: Stream) -> Result<Vec<Event>, CallError> {
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await? {
+        events.push(event);
+    }
+    Ok(events)
 }
 
 /// The text of messages as it grew.

@@ -14,6 +14,11 @@ use crate::*;
 pub struct ThreadArchiveParams {
     /// The thread to archive.
     pub thread_id: ThreadId,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/archive`. `thread/archived` follows it.
@@ -26,6 +31,11 @@ pub struct ThreadArchiveResponse {}
 pub struct ThreadDeleteParams {
     /// The thread to delete.
     pub thread_id: ThreadId,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/delete`. `thread/deleted` follows it.
@@ -40,6 +50,11 @@ pub struct ThreadSetNameParams {
     pub thread_id: ThreadId,
     /// The new name; a blank one is refused.
     pub name: String,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/name/set`. `thread/name/updated` follows it.
@@ -60,6 +75,11 @@ pub struct ThreadMetadataUpdateParams {
     /// Project to file the thread under. An empty string takes it out of its project.
     #[schemars(extend("x-experimental" = true))]
     pub project_id: Option<String>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/metadata/update`.
@@ -87,11 +107,18 @@ pub struct ThreadSettingsUpdateParams {
     pub cwd: Option<String>,
     /// All plugins to switch off, in place of the stored list. Null keeps the list, an empty one clears it.
     pub disabled_plugin_ids: Option<Vec<String>>,
+    /// All tools that clients run themselves, in place of those there were, from the model's next call on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-experimental" = true))]
+    pub dynamic_tools: Option<Vec<DynamicToolSpec>>,
     /// Reasoning effort.
     #[schemars(length(min = 1))]
     pub effort: Option<String>,
     /// Model to use.
     pub model: Option<String>,
+    /// The provider to ask from now on; null keeps it. Ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_provider: Option<String>,
     /// Accepted from older clients and ignored.
     pub multi_agent_mode: Option<MultiAgentMode>,
     /// Id of a permission profile. Excludes `sandboxPolicy`.
@@ -105,6 +132,11 @@ pub struct ThreadSettingsUpdateParams {
     pub service_tier: Maybe<String>,
     /// How the model's reasoning is summed up.
     pub summary: Option<ReasoningSummary>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/settings/update`.
@@ -117,6 +149,11 @@ pub struct ThreadSettingsUpdateResponse {}
 pub struct ThreadUnarchiveParams {
     /// The thread to bring back.
     pub thread_id: ThreadId,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/unarchive`. `thread/unarchived` follows it.
@@ -133,6 +170,11 @@ pub struct ThreadUnarchiveResponse {
 pub struct ThreadCompactStartParams {
     /// The thread to compact.
     pub thread_id: ThreadId,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/compact/start`, sent at once.
@@ -151,6 +193,11 @@ pub struct ThreadShellCommandParams {
     pub command: String,
     /// Longest run in milliseconds. Null means one hour; zero ends it at once; negative is refused.
     pub timeout_ms: Option<i64>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/shellCommand`, sent before the command has run.
@@ -166,6 +213,11 @@ pub struct ThreadRevertParams {
     pub thread_id: ThreadId,
     /// The first turn to drop; those after it go too.
     pub before_turn_id: TurnId,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/revert`. `thread/reverted` follows it.
@@ -190,6 +242,11 @@ pub struct ThreadInjectItemsParams {
     pub thread_id: ThreadId,
     /// Items in the provider's raw form, oldest first. They are stored, and nobody is told.
     pub items: Vec<Value>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/inject_items`.

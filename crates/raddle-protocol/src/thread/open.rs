@@ -85,6 +85,11 @@ pub struct ThreadStartParams {
     pub session_start_source: Option<ThreadStartSource>,
     /// The client's own label for why the thread exists, such as `user`. It changes nothing.
     pub thread_source: Option<String>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/start`: the new thread and the settings in force.
@@ -138,6 +143,10 @@ pub struct ThreadStartResponse {
 pub struct ThreadResumeParams {
     /// The thread to resume.
     pub thread_id: ThreadId,
+    /// The last `seq` the client was told. What it missed since then is told after the answer, which has no
+    /// turns. Null begins with the thread as it is. Needs the extension `raddle/seq`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_seq: Option<u64>,
     /// When the agent must ask before it acts.
     pub approval_policy: Option<AskForApproval>,
     /// Who answers the approvals of this thread from now on.
@@ -200,7 +209,7 @@ pub struct ThreadResumeResponse {
     pub model_provider: String,
     /// The fence in force, spelled out.
     pub sandbox: SandboxPolicy,
-    /// The thread, with its turns unless `excludeTurns` was set.
+    /// The thread, with its turns unless `excludeTurns` or `afterSeq` was set.
     pub thread: Thread,
     /// Profile from which the fence was made; null when it came from none or is unknown.
     #[schemars(extend("x-experimental" = true))]
@@ -307,6 +316,11 @@ pub struct ThreadForkParams {
     pub service_tier: Maybe<String>,
     /// The client's own label for why the fork exists. It changes nothing.
     pub thread_source: Option<String>,
+    /// The client's own id for this request, so that it is done once however often it is sent. Needs the
+    /// extension `raddle/idempotency`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 256))]
+    pub client_request_id: Option<String>,
 }
 
 /// Result of `thread/fork`: the new thread and the settings in force.

@@ -117,3 +117,21 @@ async fn nobody_waits_for_a_peer_that_is_gone() {
     assert!(is_over(&mut waiting).await);
     drop(kept);
 }
+
+#[tokio::test]
+async fn one_who_is_cut_off_gets_what_is_being_written_and_then_the_reason() {
+    let outgoing = Outgoing::new(100);
+    let mut batch = Vec::new();
+    outgoing.send(Bytes::from_static(b"being written"));
+    outgoing.take(&mut batch).await;
+    outgoing.send(Bytes::from_static(b"queued"));
+    outgoing.cut(Close::NOT_READ);
+    outgoing.cut(Close::NORMAL);
+    assert_eq!(outgoing.queued_bytes(), b"being written".len());
+    outgoing.send(Bytes::from_static(b"too late"));
+    match outgoing.take(&mut batch).await {
+        Written::Closed(close) => assert_eq!(close, Close::NOT_READ),
+        Written::Frames => panic!("{batch:?} were queued"),
+    }
+    assert_eq!(outgoing.queued_bytes(), 0);
+}

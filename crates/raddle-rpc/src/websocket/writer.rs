@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
@@ -21,6 +21,14 @@ const TOGETHER_BYTES: usize = 16 << 10;
 /// The longest reason that fits into a close frame.
 const REASON_BYTES_MAX: usize = 123;
 
+/// How often a peer is pinged to which nothing else was written. An answer is not waited for: that a peer has
+/// gone is noticed by its system, which no longer takes what is written, and a slow one may have much to read
+/// before the ping.
+const PING: Duration = Duration::from_secs(30);
+
+/// How many times within the deadline it is looked whether the peer took anything.
+const LOOKS: u32 = 8;
+
 pub(super) struct Writer {
     line: Line,
     pongs: Pongs,
@@ -28,6 +36,14 @@ pub(super) struct Writer {
     deadline: Duration,
     /// Frames that leave together.
     buffer: Vec<u8>,
+}
+
+/// Why nothing more can be written.
+#[derive(Debug, PartialEq, Eq)]
+enum Stop {
+    Failed,
+    /// The peer took nothing in time. This is left of the frames that are begun.
+    NotRead(Bytes),
 }
 
 impl Writer {
@@ -42,23 +58,43 @@ impl Writer {
 
     /// Writes what is sent until the connection is closed or the peer takes nothing any more.
     pub(super) async fn run(mut self, outgoing: Outgoing, loss: Loss) {
-        if let Err(why) = self.write(&outgoing).await {
-            tracing::info!(why, "websocket peer is gone");
-            if outgoing.queued_bytes() > 0 {
-                loss.note(why);
-            }
+        let Err(stop) = self.write(&outgoing).await else {
+            return outgoing.gone();
+        };
+        let why = match stop {
+            Stop::Failed => "write failed",
+            Stop::NotRead(_) => "write deadline passed",
+        };
+        tracing::info!(why, "websocket peer is gone");
+        if outgoing.queued_bytes() > 0 {
+            loss.note(why);
         }
+        // First what frees memory.
         outgoing.gone();
+        if let Stop::NotRead(rest) = stop {
+            self.last_words(&rest).await;
+        }
     }
 
-    async fn write(&mut self, outgoing: &Outgoing) -> Result<(), &'static str> {
+    async fn write(&mut self, outgoing: &Outgoing) -> Result<(), Stop> {
         let mut batch: Vec<Bytes> = Vec::new();
+        let mut silence = every(PING);
+        let mut is_silent = true;
         loop {
             let pongs = self.pongs.clone();
             let written = tokio::select! {
+                biased;
                 written = outgoing.take(&mut batch) => Some(written),
                 () = pongs.news() => None,
+                _ = silence.tick() => {
+                    if std::mem::replace(&mut is_silent, true) {
+                        self.put(OpCode::Control(Control::Ping), b"").await?;
+                        self.flush().await?;
+                    }
+                    continue;
+                }
             };
+            is_silent = false;
             match written {
                 None => self.pong().await?,
                 Some(Written::Frames) => self.send(&mut batch).await?,
@@ -68,7 +104,7 @@ impl Writer {
         }
     }
 
-    async fn send(&mut self, batch: &mut Vec<Bytes>) -> Result<(), &'static str> {
+    async fn send(&mut self, batch: &mut Vec<Bytes>) -> Result<(), Stop> {
         for frame in batch.drain(..) {
             self.put(OpCode::Data(Data::Text), &frame).await?;
             // Nobody should have to wait for a long batch to know that we are there.
@@ -77,65 +113,120 @@ impl Writer {
         Ok(())
     }
 
-    async fn pong(&mut self) -> Result<(), &'static str> {
+    async fn pong(&mut self) -> Result<(), Stop> {
         match self.pongs.take() {
             Some(payload) => self.put(OpCode::Control(Control::Pong), &payload).await,
             None => Ok(()),
         }
     }
 
-    async fn goodbye(&mut self, close: &Close) -> Result<(), &'static str> {
-        let reason = &close.reason[..close.reason.floor_char_boundary(REASON_BYTES_MAX)];
-        let mut payload = close.code.to_be_bytes().to_vec();
-        payload.extend_from_slice(reason.as_bytes());
-        self.put(OpCode::Control(Control::Close), &payload).await?;
+    async fn goodbye(&mut self, close: &Close) -> Result<(), Stop> {
+        self.put(OpCode::Control(Control::Close), &farewell(close))
+            .await?;
         self.flush().await?;
         let _ = timeout(GOODBYE, self.line.hang_up()).await;
         Ok(())
     }
 
-    /// One whole frame; a short one leaves with the next flush.
-    async fn put(&mut self, opcode: OpCode, payload: &[u8]) -> Result<(), &'static str> {
-        let header = FrameHeader {
-            opcode,
-            ..FrameHeader::default()
-        };
-        if header
-            .format(payload.len() as u64, &mut self.buffer)
-            .is_err()
-        {
-            return Err("a frame could not be written");
+    /// Leaves the rest of what was begun and the reason for a peer that may read after all. If the system has no
+    /// room for them, it finds an end without a word.
+    async fn last_words(&mut self, rest: &[u8]) {
+        self.buffer = rest.to_vec();
+        let close = farewell(&Close::NOT_READ);
+        if self.add(OpCode::Control(Control::Close), &close).is_err() {
+            return;
         }
+        self.line.make_room();
+        let taken = self.line.write_now(&self.buffer);
+        if taken.is_ok_and(|count| count == self.buffer.len()) {
+            let _ = timeout(GOODBYE, self.line.hang_up()).await;
+        }
+    }
+
+    /// One whole frame; a short one leaves with the next flush.
+    async fn put(&mut self, opcode: OpCode, payload: &[u8]) -> Result<(), Stop> {
         if payload.len() <= TOGETHER_BYTES {
-            self.buffer.extend_from_slice(payload);
+            self.add(opcode, payload)?;
             if self.buffer.len() > TOGETHER_BYTES {
                 self.flush().await?;
             }
             return Ok(());
         }
-        self.flush().await?;
+        self.head(opcode, payload.len())?;
+        if let Err(stop) = self.flush().await {
+            return Err(stop.before(payload));
+        }
         write_all(&mut self.line, payload, self.deadline).await
     }
 
-    async fn flush(&mut self) -> Result<(), &'static str> {
+    fn add(&mut self, opcode: OpCode, payload: &[u8]) -> Result<(), Stop> {
+        self.head(opcode, payload.len())?;
+        self.buffer.extend_from_slice(payload);
+        Ok(())
+    }
+
+    fn head(&mut self, opcode: OpCode, length: usize) -> Result<(), Stop> {
+        let header = FrameHeader {
+            opcode,
+            ..FrameHeader::default()
+        };
+        let written = header.format(length as u64, &mut self.buffer);
+        written.map_err(|_| Stop::Failed)
+    }
+
+    async fn flush(&mut self) -> Result<(), Stop> {
         write_all(&mut self.line, &self.buffer, self.deadline).await?;
         self.buffer.clear();
         Ok(())
     }
 }
 
+impl Stop {
+    /// This was to be written next.
+    fn before(self, payload: &[u8]) -> Self {
+        match self {
+            Self::NotRead(rest) => Self::NotRead([&rest, payload].concat().into()),
+            Self::Failed => Self::Failed,
+        }
+    }
+}
+
+fn every(period: Duration) -> Interval {
+    let mut interval = interval_at(Instant::now() + period, period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+/// What stands in a close frame.
+fn farewell(close: &Close) -> Vec<u8> {
+    let reason = &close.reason[..close.reason.floor_char_boundary(REASON_BYTES_MAX)];
+    let mut payload = close.code.to_be_bytes().to_vec();
+    payload.extend_from_slice(reason.as_bytes());
+    payload
+}
+
 /// Writes everything, however long that takes, as long as the peer takes something in time.
-async fn write_all(
-    line: &mut Line,
-    mut bytes: &[u8],
-    deadline: Duration,
-) -> Result<(), &'static str> {
+async fn write_all(line: &mut Line, mut bytes: &[u8], deadline: Duration) -> Result<(), Stop> {
+    let mut progress = Instant::now();
     while !bytes.is_empty() {
-        match timeout(deadline, line.write(bytes)).await {
-            Ok(Ok(count)) if count > 0 => bytes = &bytes[count..],
-            Ok(_) => return Err("write failed"),
-            Err(_) => return Err("write deadline passed"),
+        let written = match timeout(deadline / LOOKS, line.write(bytes)).await {
+            Ok(Ok(0)) => return Err(Stop::Failed),
+            Ok(written) => written,
+            Err(_) => line.write_now(bytes),
+        };
+        match written.map_err(|_| Stop::Failed)? {
+            0 if progress.elapsed() >= deadline => {
+                return Err(Stop::NotRead(Bytes::copy_from_slice(bytes)));
+            }
+            0 => {}
+            count => {
+                bytes = &bytes[count..];
+                progress = Instant::now();
+            }
         }
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

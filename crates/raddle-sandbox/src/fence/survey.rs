@@ -74,7 +74,7 @@ impl Seen {
                 .iter()
                 .filter_map(|it| system(Path::new(it)))
                 .collect();
-            seen.hide(SECRETS.iter().map(Path::new));
+            seen.hide(SECRETS.iter().map(Path::new))?;
         }
         if let Tmp::Folder(folder) = &rules.tmp
             && !is_folder(folder)
@@ -85,7 +85,7 @@ impl Seen {
             });
         }
         absolute(&rules.hidden)?;
-        seen.hide(rules.hidden.iter().map(PathBuf::as_path));
+        seen.hide(rules.hidden.iter().map(PathBuf::as_path))?;
         seen.resolver = fs::canonicalize("/etc/resolv.conf")
             .ok()
             .filter(|it| it.starts_with("/run"));
@@ -112,21 +112,6 @@ impl Seen {
             seen.write.extend(nested);
         }
         Ok(seen)
-    }
-
-    fn hide<'a>(&mut self, paths: impl Iterator<Item = &'a Path>) {
-        for path in paths {
-            // Links in front of it are resolved, because mounts stand at real paths.
-            let Ok(path) = fs::canonicalize(path) else {
-                continue;
-            };
-            let kind = if is_folder(&path) {
-                Hidden::Folder
-            } else {
-                Hidden::File
-            };
-            self.hidden.push((path, kind));
-        }
     }
 
     fn protect(&mut self, root: &Path, rules: &Rules) -> Result<(), Refused> {
@@ -264,11 +249,15 @@ fn roots(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Refused> {
         }
     }
     for (path, real) in &found {
-        let moved = found
-            .iter()
-            .any(|(outer, outer_real)| path.starts_with(outer) && !real.starts_with(outer_real));
+        let moved = found.iter().any(|(outer, outer_real)| {
+            let mut names = [outer.as_path(), outer_real.as_path()].into_iter();
+            names.any(|name| {
+                let below = path.strip_prefix(name);
+                below.is_ok_and(|below| *real != outer_real.join(below))
+            })
+        });
         if moved {
-            let why = "a link leads it out of the writable folder around it";
+            let why = "a link in the writable folder around it leads it elsewhere";
             return Err(Refused::Root {
                 path: (*path).clone(),
                 why,
@@ -340,6 +329,6 @@ fn nearest(path: &Path) -> Option<PathBuf> {
 }
 
 /// A link to a folder is none.
-fn is_folder(path: &Path) -> bool {
+pub(super) fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())
 }

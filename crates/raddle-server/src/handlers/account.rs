@@ -1,1 +1,3 @@
+pub(crate) mod login;
+pub(crate) mod logout;
 pub(crate) mod read;

@@ -3,10 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use raddle_protocol::methods::Initialize;
-use raddle_protocol::{ClientInfo, InitializeResponse, RaddleInfo};
+use raddle_protocol::{ClientInfo, InitializeParams, InitializeResponse, RaddleInfo, extension};
+use serde_json::Value;
 
 use crate::call::Call;
 use crate::rooms::{Rooms, processes, threads};
+use crate::session::Role;
 use crate::wire_error::WireError;
 
 /// The contract this server was checked against; stock clients read it as the server's version.
@@ -29,9 +31,14 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
             "clientInfo.name must be legal as an HTTP header value, of at most 256 bytes".into(),
         ));
     }
-    if !session.introduce(&params) {
+    let Some(role) = role(&params) else {
+        let what = "raddle/roles takes {\"role\": \"driver\"} or {\"role\": \"observer\"}";
+        return reply.error(WireError::Refused(what.into()));
+    };
+    if !session.introduce(&params, role) {
         return reply.error(WireError::AlreadyInitialized);
     }
+    session.relay.introduce(&params);
     rooms.threads.join(&threads::ear(&session));
     reply.ok(&InitializeResponse {
         user_agent: user_agent(&params.client_info),
@@ -41,7 +48,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
         raddle: Some(RaddleInfo {
             version: VERSION.to_owned(),
             contract_version: CONTRACT_VERSION.to_owned(),
-            extensions: Vec::new(),
+            extensions: extension::ALL.iter().map(|&it| it.to_owned()).collect(),
             sandbox: processes::info(&rooms.fences),
         }),
     });
@@ -52,6 +59,20 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<Initialize>) {
             session.tell(&warning.into());
         }
     });
+}
+
+/// What the client says it may do; nothing if it says what is not known.
+fn role(params: &InitializeParams) -> Option<Role> {
+    let wishes = params.capabilities.as_ref();
+    let extensions = wishes.and_then(|it| it.extensions.as_ref());
+    let Some(wish) = extensions.and_then(|it| it.get(extension::ROLES)) else {
+        return Some(Role::Driver);
+    };
+    match wish.get("role").map(Value::as_str) {
+        None | Some(Some("driver")) => Some(Role::Driver),
+        Some(Some("observer")) => Some(Role::Observer),
+        Some(_) => None,
+    }
 }
 
 fn is_header_value(name: &str) -> bool {

@@ -53,7 +53,7 @@ impl Text {
         self.page
     }
 
-    /// Labels are names of our own, so nothing in them needs to be escaped.
+    /// Labels are plain names, so nothing in them needs to be escaped.
     fn line(&mut self, suffix: &str, labels: &[(&str, &str)], value: &str) {
         self.page.push_str(self.family);
         self.page.push_str(suffix);

@@ -3,13 +3,16 @@
 //! Nothing in a workspace is ever a layer.
 
 mod edit;
+mod hidden;
 mod kinds;
 mod layers;
 mod looks;
 mod near;
+pub(crate) mod said;
 
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -26,6 +29,8 @@ use sha2::{Digest, Sha256};
 pub(crate) use self::edit::Edited;
 use self::layers::{Layer, Layers};
 pub(crate) use self::looks::{Looked, Looks};
+pub(crate) use self::said::Said;
+use super::providers;
 use crate::server::Paths;
 use crate::wire_error::WireError;
 
@@ -59,13 +64,15 @@ impl FromStr for Override {
 /// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A file is not TOML.
-    #[error("{} is not valid TOML: {error}", path.display())]
+    /// A file is not TOML. The line itself is not shown: there may be a key in it.
+    #[error("{} is not valid TOML: line {line}: {what}", path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// Where and what.
-        error: Box<toml::de::Error>,
+        /// Where.
+        line: usize,
+        /// What is wrong there.
+        what: String,
     },
     /// A file cannot be read.
     #[error("cannot read {}: {error}", path.display())]
@@ -239,7 +246,7 @@ impl Config {
             version: version_of(text.as_bytes()),
             file_path: self.user.display().to_string(),
             overridden_metadata: overridden.map(|(layer, value)| OverriddenMetadata {
-                effective_value: layers::to_json(value),
+                effective_value: layers::to_json(&value),
                 message: format!("overridden by {}", layer.describe()),
                 overriding_layer: layer.metadata(),
             }),
@@ -251,7 +258,7 @@ impl State {
     /// What `config/read` tells.
     pub(crate) fn told(&self, include_layers: bool) -> ConfigReadResponse {
         ConfigReadResponse {
-            config: layers::to_json(&toml::Value::Table(self.merged.clone())),
+            config: layers::shown(&self.merged),
             origins: self.layers.origins(),
             layers: include_layers.then(|| self.layers.told()),
         }
@@ -259,10 +266,7 @@ impl State {
 
     /// A string of the merged configuration.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        self.merged
-            .get(key)
-            .and_then(toml::Value::as_str)
-            .filter(|text| !text.is_empty())
+        said::text(&self.merged, key)
     }
 
     /// A value of the merged configuration.
@@ -296,6 +300,7 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
         .flat_map(|layer| {
             kinds::problems(&layer.table)
                 .into_iter()
+                .chain(providers::problems(&layer.table))
                 .map(|problem| ConfigWarningNotification {
                     summary: format!("{problem}, in {}", layer.describe()),
                     details: None,
@@ -321,15 +326,23 @@ fn read_layer(path: &Path, source: ConfigLayerSource) -> Result<Layer, ConfigErr
         path: path.to_owned(),
         error,
     })?;
-    let table = text.parse().map_err(|error| ConfigError::Syntax {
+    let wrong = |error: toml::de::Error| ConfigError::Syntax {
         path: path.to_owned(),
-        error: Box::new(error),
-    })?;
+        line: line_of(&text, error.span()),
+        what: error.message().to_owned(),
+    };
+    let table = text.parse().map_err(wrong)?;
     Ok(Layer {
         source,
         version: version_of(text.as_bytes()),
         table,
     })
+}
+
+/// The line, counted from 1, in which something of a text begins.
+fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
+    let before = text.as_bytes().iter().take(span.map_or(0, |it| it.start));
+    1 + before.filter(|it| **it == b'\n').count()
 }
 
 fn read_or_empty(path: &Path) -> io::Result<String> {

@@ -1,10 +1,14 @@
-//! The models a turn may use, as far as the configuration names them.
+//! The models a turn may use: those that the configuration names, and those that its providers say they have.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use raddle_protocol::{InputModality, Model, ReasoningEffortOption};
 
 use super::config::State;
+use super::providers::{Choice, choose};
+use super::vendors::Offered;
 
 /// Reasoning efforts that every provider's names can be mapped to.
 const EFFORTS: &[(&str, &str)] = &[
@@ -13,35 +17,42 @@ const EFFORTS: &[(&str, &str)] = &[
     ("high", "Thinks long, for hard work."),
 ];
 
-/// The configured models, the default first. Never empty: clients need something to show, so
-/// without configuration there is one entry that says what to do with the user's file.
-pub(crate) fn configured(config: &State, user_file: &Path) -> Vec<Model> {
-    let mut names: Vec<&str> = ["model", "review_model"]
-        .iter()
-        .filter_map(|key| config.text(key))
-        .collect();
-    let profiles = config
-        .merged
-        .get("profiles")
-        .and_then(toml::Value::as_table);
-    for profile in profiles.into_iter().flat_map(toml::Table::values) {
-        names.extend(profile.get("model").and_then(toml::Value::as_str));
-    }
-    let mut seen = std::collections::HashSet::new();
-    names.retain(|name| seen.insert(*name));
+/// What providers say they have, each by its name.
+pub(crate) type Known = [(String, Arc<[Offered]>)];
 
+/// The models: those of the configuration, the default first, then what the providers have. Never empty: clients need
+/// something to show, so without configuration there is one entry that says what to do with the user's file.
+pub(crate) fn all(config: &State, user_file: &Path, known: &Known) -> Vec<Model> {
     let effort = config.text("model_reasoning_effort").unwrap_or("medium");
-    let provider = config.text("model_provider");
-    let mut models: Vec<Model> = names
-        .iter()
-        .map(|name| {
-            let description = match provider {
-                Some(provider) => format!("Configured, from provider {provider}."),
-                None => "Configured.".to_owned(),
-            };
-            model(name, name, description, effort)
-        })
-        .collect();
+    let usual = usual_provider(config);
+    let mut seen = HashSet::new();
+    let mut models = Vec::new();
+    for Choice {
+        provider,
+        model: name,
+    } in configured(config)
+    {
+        let id = id(usual, provider, name.unwrap_or_default());
+        let description = match provider {
+            Some(provider) => format!("Configured, from provider {provider}."),
+            None => "Configured.".to_owned(),
+        };
+        if seen.insert(id.clone()) {
+            models.push(model(&id, &id, description, effort));
+        }
+    }
+    for (provider, offered) in known {
+        for Offered { id: offered, name } in offered.iter() {
+            let id = id(usual, Some(provider), offered);
+            let description = format!("From provider {provider}.");
+            // Where names have slashes, a model of another provider's could not be told from theirs.
+            let is_meant = choose(&config.merged, usual, Some(&id)).provider == Some(provider);
+            if is_meant && seen.insert(id.clone()) {
+                let shown = name.as_deref().unwrap_or(&id);
+                models.push(model(&id, shown, description, effort));
+            }
+        }
+    }
     if models.is_empty() {
         let description = format!(
             "Set `model` in {}, or start with -c model=NAME.",
@@ -56,6 +67,36 @@ pub(crate) fn configured(config: &State, user_file: &Path) -> Vec<Model> {
     }
     models[0].is_default = true;
     models
+}
+
+/// Who is asked unless someone says something else.
+pub(crate) fn usual_provider(config: &State) -> Option<&str> {
+    choose(&config.merged, None, config.text("model")).provider
+}
+
+/// The models that the configuration names.
+fn configured(config: &State) -> Vec<Choice<'_>> {
+    let named = ["model", "review_model"].iter();
+    let named = named.filter_map(|key| config.text(key));
+    let mut choices: Vec<Choice<'_>> = named
+        .map(|name| choose(&config.merged, None, Some(name)))
+        .collect();
+    let profiles = config.value("profiles").and_then(toml::Value::as_table);
+    for profile in profiles.into_iter().flat_map(toml::Table::values) {
+        let text = |key: &str| profile.get(key).and_then(toml::Value::as_str);
+        if let Some(name) = text("model") {
+            choices.push(choose(&config.merged, text("model_provider"), Some(name)));
+        }
+    }
+    choices
+}
+
+/// What a client says to mean a model: its name, and before it the provider if that is not the usual one.
+fn id(usual: Option<&str>, provider: Option<&str>, name: &str) -> String {
+    match provider.filter(|it| usual != Some(it)) {
+        Some(provider) => format!("{provider}/{name}"),
+        None => name.to_owned(),
+    }
 }
 
 fn model(name: &str, display_name: &str, description: String, effort: &str) -> Model {

@@ -1,6 +1,7 @@
 //! The processes of clients. Each belongs to the connection that started it and ends with it.
 
 mod fence;
+mod managed;
 mod run;
 
 use std::collections::HashMap;
@@ -13,7 +14,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use raddle_sandbox::{Input, Leash, Process, Size};
 
-pub(crate) use self::fence::{accepts_second, hosts, info, of_profile, policy, wrap};
+pub(crate) use self::fence::{accepts_second, hosts, info, of_config, of_profile, policy, wrap};
+pub(crate) use self::managed::{allowed, sandbox, without_closed};
 pub(crate) use self::run::{Delta, KEPT_BYTES_MAX, Plan, Run, Stream};
 use crate::session::Session;
 use crate::wire_error::{WireError, shown};

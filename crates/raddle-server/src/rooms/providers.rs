@@ -1,7 +1,19 @@
-//! Where models are, as the configuration says.
+//! Where models are, as the configuration and the presets say.
 
+mod choice;
+mod keys;
+mod presets;
+mod section;
+
+pub(crate) use self::choice::{Choice, choose};
+pub use self::keys::{KeyCommand, KeySource, OAuth, Secret, SignIn};
+pub(crate) use self::section::problems;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::presets::{PRESETS, Preset};
+use self::section::Section;
 use super::config::{Config, State};
 
 /// The providers of models that the configuration names. Cheap to clone.
@@ -19,14 +31,16 @@ pub struct Provider {
     pub base_url: String,
     /// How it is spoken to.
     pub wire_api: Option<String>,
-    /// The environment variable that holds its key.
-    pub env_key: Option<String>,
+    /// Where its key comes from.
+    pub key: KeySource,
     /// What every request says in its headers.
     pub http_headers: Vec<(String, String)>,
     /// The same, by the environment variables that hold the values.
     pub env_http_headers: Vec<(String, String)>,
     /// What every request says in its query.
     pub query_params: Vec<(String, String)>,
+    /// The most tokens that an answer may have.
+    pub output_tokens_max: Option<u32>,
     /// How often a call that got no answer is made again.
     pub request_max_retries: Option<u32>,
     /// How often a call whose answer broke off is made again.
@@ -37,6 +51,15 @@ pub struct Provider {
     pub connect_timeout_ms: Option<u32>,
     /// How long a whole answer may take.
     pub total_timeout_ms: Option<u32>,
+}
+
+/// A provider, and a model as it is named there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// Whom to ask.
+    pub provider: Provider,
+    /// For what.
+    pub model: String,
 }
 
 /// Why there is no such provider. The text says what to write where.
@@ -51,135 +74,165 @@ impl Providers {
         }
     }
 
-    /// A provider by its name in the configuration. May wait for the disk.
-    pub fn get(&self, name: Option<&str>) -> Result<Provider, ProviderError> {
+    /// Whom a model is asked of; what is not said here is said by the configuration. May wait for the disk.
+    pub fn choose(
+        &self,
+        provider: Option<&str>,
+        model: Option<&str>,
+    ) -> Result<Chosen, ProviderError> {
         let state = self.config.refresh();
         let state = state.map_err(|error| ProviderError(error.to_string()))?;
-        self.provider(&state, name)
+        self.chosen(&state, provider, model)
     }
 
     /// The same if it takes no waiting, because the configuration has not changed.
-    pub fn at_hand(&self, name: Option<&str>) -> Option<Result<Provider, ProviderError>> {
+    pub fn choose_at_hand(
+        &self,
+        provider: Option<&str>,
+        model: Option<&str>,
+    ) -> Option<Result<Chosen, ProviderError>> {
         let state = self.config.at_hand()?;
-        Some(self.provider(&state, name))
+        Some(self.chosen(&state, provider, model))
     }
 
-    fn provider(&self, state: &State, name: Option<&str>) -> Result<Provider, ProviderError> {
-        let file = self.config.user_file().display();
-        let Some(name) = name.or_else(|| state.text("model_provider")) else {
-            return Err(ProviderError(format!(
-                "no model provider is configured; set `model_provider` in {file}"
-            )));
+    fn chosen(
+        &self,
+        state: &State,
+        provider: Option<&str>,
+        model: Option<&str>,
+    ) -> Result<Chosen, ProviderError> {
+        let file = self.config.user_file();
+        let missing = |what: &str, key: &str| {
+            let file = file.display();
+            ProviderError(format!("no {what} is configured; set `{key}` in {file}"))
         };
-        let provider = state
-            .merged
-            .get("model_providers")
-            .and_then(|providers| providers.get(name));
-        let section = Section {
+        let choice = choose(&state.merged, provider, model);
+        let provider = choice
+            .provider
+            .ok_or_else(|| missing("model provider", "model_provider"))?;
+        let provider = read(&state.merged, provider, file)?;
+        let model = choice.model.ok_or_else(|| missing("model", "model"))?;
+        Ok(Chosen {
             provider,
-            place: format!("[model_providers.{name}] in {file}"),
-        };
-        let Some(base_url) = section.text("base_url")? else {
-            return Err(ProviderError(format!(
-                "the model provider `{name}` has no base_url; set it under {}",
-                section.place
-            )));
-        };
-        Ok(Provider {
-            name: name.to_owned(),
-            base_url,
-            wire_api: section.text("wire_api")?,
-            env_key: section.text("env_key")?,
-            http_headers: section.texts("http_headers")?,
-            env_http_headers: section.texts("env_http_headers")?,
-            query_params: section.texts("query_params")?,
-            request_max_retries: section.number("request_max_retries")?,
-            stream_max_retries: section.number("stream_max_retries")?,
-            stream_idle_timeout_ms: section.number("stream_idle_timeout_ms")?,
-            connect_timeout_ms: section.number("connect_timeout_ms")?,
-            total_timeout_ms: section.number("total_timeout_ms")?,
+            model: model.to_owned(),
         })
     }
 }
 
-/// The part of the configuration that is about one provider.
-struct Section<'a> {
-    provider: Option<&'a toml::Value>,
-    place: String,
+/// The providers that a configuration tells of, the usual one first. What cannot be used is left out, and so is another
+/// whose key takes a command: that may ask its user something.
+pub(crate) fn told_of(config: &toml::Table, usual: Option<&str>, file: &Path) -> Vec<Provider> {
+    let sections = config
+        .get("model_providers")
+        .and_then(toml::Value::as_table);
+    let others = sections.into_iter().flat_map(toml::Table::keys);
+    let others = others.map(String::as_str).filter(|it| usual != Some(it));
+    let names = usual.into_iter().chain(others);
+    let all = names.filter_map(|it| read(config, it, file).ok());
+    let is_quiet = |it: &Provider| !matches!(it.key, KeySource::Command(_));
+    all.filter(|it| usual == Some(it.name.as_str()) || is_quiet(it))
+        .collect()
 }
 
-impl Section<'_> {
-    fn get(&self, key: &str) -> Option<&toml::Value> {
-        self.provider.and_then(|provider| provider.get(key))
-    }
+/// What a configuration says of a provider; for a well-known one, what is not said is known.
+pub(crate) fn read(
+    config: &toml::Table,
+    name: &str,
+    file: &Path,
+) -> Result<Provider, ProviderError> {
+    let providers = config.get("model_providers");
+    let section = Section {
+        table: providers.and_then(|providers| providers.get(name)),
+        place: format!("[model_providers.{name}] in {}", file.display()),
+    };
+    let own = section.text("base_url")?;
+    // Whoever names another address gets nothing of the preset, least of all its key.
+    let preset = presets::named(name).filter(|_| own.is_none());
+    let Some(base_url) = own.or_else(|| Some(preset?.base_url.to_owned())) else {
+        let known: Vec<&str> = PRESETS.iter().map(|it| it.name).collect();
+        return Err(ProviderError(format!(
+            "the model provider `{name}` has no base_url; set it under {}, or use one that is known: {}",
+            section.place,
+            known.join(", ")
+        )));
+    };
+    let usual_wire = |it: &Preset| it.wire_api.to_owned();
+    Ok(Provider {
+        name: name.to_owned(),
+        base_url,
+        wire_api: section.text("wire_api")?.or_else(|| preset.map(usual_wire)),
+        key: section.key(preset, folder_of(file))?,
+        http_headers: section.texts("http_headers")?,
+        env_http_headers: section.texts("env_http_headers")?,
+        query_params: section.texts("query_params")?,
+        output_tokens_max: section.number("max_output_tokens")?,
+        request_max_retries: section.number("request_max_retries")?,
+        stream_max_retries: section.number("stream_max_retries")?,
+        stream_idle_timeout_ms: section.number("stream_idle_timeout_ms")?,
+        connect_timeout_ms: section.number("connect_timeout_ms")?,
+        total_timeout_ms: section.number("total_timeout_ms")?,
+    })
+}
 
-    fn wrong(&self, key: &str, wanted: &str) -> ProviderError {
-        ProviderError(format!("`{key}` must be {wanted}; see {}", self.place))
-    }
-
-    fn text(&self, key: &str) -> Result<Option<String>, ProviderError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let text = value.as_str().ok_or_else(|| self.wrong(key, "a text"))?;
-        Ok(Some(text.to_owned()))
-    }
-
-    fn number(&self, key: &str) -> Result<Option<u32>, ProviderError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let number = value.as_integer().and_then(|it| u32::try_from(it).ok());
-        let number = number.ok_or_else(|| self.wrong(key, "a number from 0 to 4294967295"))?;
-        Ok(Some(number))
-    }
-
-    fn texts(&self, key: &str) -> Result<Vec<(String, String)>, ProviderError> {
-        let Some(value) = self.get(key) else {
-            return Ok(Vec::new());
-        };
-        let wrong = || self.wrong(key, "a table of texts");
-        let table = value.as_table().ok_or_else(wrong)?;
-        let texts = table.iter().map(|(name, value)| {
-            let text = value.as_str().ok_or_else(wrong)?;
-            Ok((name.clone(), text.to_owned()))
-        });
-        texts.collect()
-    }
+/// The user's own folder, where commands for keys are started: nothing of a workspace is there.
+fn folder_of(file: &Path) -> PathBuf {
+    file.parent().map_or_else(|| "/".into(), Path::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn section(text: &str) -> toml::Value {
-        toml::from_str(text).expect("TOML")
+    fn provider(config: &str, name: &str) -> Result<Provider, String> {
+        let config: toml::Table = config.parse().expect("TOML");
+        read(&config, name, Path::new("/c/config.toml")).map_err(|error| error.to_string())
+    }
+
+    fn variable(name: &str) -> KeySource {
+        KeySource::Environment {
+            variable: name.to_owned(),
+            instructions: None,
+        }
     }
 
     #[test]
-    fn what_a_key_must_be_is_said() {
-        let provider = section("a = 1\nb = 'x'\nc = { d = 'y' }\ne = -1\nf = { g = 2 }");
-        let section = Section {
-            provider: Some(&provider),
-            place: "[here]".to_owned(),
+    fn a_preset_says_what_the_configuration_does_not() {
+        let openai = provider("", "openai").expect("a provider");
+        assert_eq!(openai.base_url, "https://api.openai.com/v1");
+        assert_eq!(openai.wire_api.as_deref(), Some("responses"));
+        let stored = SignIn {
+            variable: Some("OPENAI_API_KEY".to_owned()),
+            ..SignIn::default()
         };
-        assert_eq!(section.number("a"), Ok(Some(1)));
-        assert_eq!(section.text("b"), Ok(Some("x".to_owned())));
-        assert_eq!(
-            section.texts("c"),
-            Ok(vec![("d".to_owned(), "y".to_owned())])
+        assert_eq!(openai.key, KeySource::Stored(stored));
+        let section =
+            "[model_providers.openai]\nwire_api = 'chat'\nenv_key = 'MINE'\ntotal_timeout_ms = 9";
+        let mended = provider(section, "openai").expect("a provider");
+        assert_eq!(mended.base_url, openai.base_url);
+        assert_eq!(mended.wire_api.as_deref(), Some("chat"));
+        assert_eq!(mended.key, variable("MINE"));
+        assert_eq!(mended.total_timeout_ms, Some(9));
+        let llama = provider("", "llamacpp").expect("a provider");
+        assert_eq!(llama.key, KeySource::None);
+    }
+
+    #[test]
+    fn a_preset_says_nothing_of_another_address() {
+        let section = "[model_providers.openai]\nbase_url = 'http://127.0.0.1:9/v1'";
+        let own = provider(section, "openai").expect("a provider");
+        assert_eq!(own.key, KeySource::None);
+        assert_eq!(own.wire_api, None);
+    }
+
+    #[test]
+    fn a_provider_that_nobody_knows_is_said() {
+        let error = provider("", "nobody").expect_err("no provider");
+        assert!(
+            error.starts_with(
+                "the model provider `nobody` has no base_url; set it under [model_providers.nobody] in \
+                 /c/config.toml, or use one that is known: openai, anthropic, gemini,"
+            ),
+            "{error}"
         );
-        assert_eq!(section.number("z"), Ok(None));
-        let wrong = [
-            section.text("a").err(),
-            section.number("b").err(),
-            section.number("e").err(),
-            section.texts("b").err(),
-            section.texts("f").err(),
-        ];
-        for error in wrong {
-            let error = error.expect("an error").to_string();
-            assert!(error.ends_with("; see [here]"), "{error}");
-        }
     }
 }

@@ -8,22 +8,24 @@ pub(crate) mod items;
 pub(crate) mod lists;
 mod overrides;
 pub(crate) mod queue;
+mod route;
 pub(crate) mod snippets;
 pub(crate) mod view;
 
 pub(crate) use self::injected::injected;
 pub(crate) use self::input::{message, message_to_queue};
 pub(crate) use self::overrides::Overrides;
+pub(crate) use self::route::routed;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use raddle_agent::{AgentError, Heard, Listener, Ordered, Room, Threads, client_tools};
+use raddle_agent::{AgentError, Heard, Listener, Newcomer, Ordered, Room, Threads, client_tools};
 use raddle_core::ports::{ReadError, Waiting};
 use raddle_core::{
-    ApprovalPolicy, Cause, Command, Interrupt, Refusal, Reviewer, Sandbox, Settings,
-    SettingsChange, ThreadId,
+    ApprovalPolicy, Cause, ChangeSettings, Command, Interrupt, Outcome, Refusal, Reviewer, Route,
+    Sandbox, Settings, SettingsChange, ThreadId,
 };
 use raddle_protocol as wire;
 use raddle_protocol::table::ServerMethod;
@@ -32,7 +34,9 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::config::State;
+use super::config::{Said, State};
+use super::processes;
+use super::providers::choose;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -49,6 +53,9 @@ const TOO_SLOW: Close = Close {
     code: 1008,
     reason: Cow::Borrowed("too slow for what it is told"),
 };
+
+/// How many models may be asked in place of one that failed.
+const FALLBACKS_MAX: usize = 8;
 
 /// What an answer that shows turns or items may take.
 const SHOWN_BYTES: usize = 8 << 20;
@@ -79,7 +86,7 @@ impl Listener for Ear {
             Heard::Notice(notice) => {
                 if session.outgoing.queued_bytes() > NOTICED_BYTES_MAX {
                     session.metrics.too_slow.add(1);
-                    session.outgoing.close(TOO_SLOW);
+                    session.outgoing.cut(TOO_SLOW);
                     return false;
                 }
                 session.tell(notice);
@@ -94,6 +101,16 @@ impl Listener for Ear {
     fn is_there(&self) -> bool {
         let session = self.0.upgrade();
         session.is_some_and(|session| !session.is_gone())
+    }
+
+    fn may_answer(&self) -> bool {
+        let session = self.0.upgrade();
+        session.is_none_or(|session| !session.is_observer())
+    }
+
+    fn wants_progress(&self) -> bool {
+        let session = self.0.upgrade();
+        session.is_some_and(|it| it.client().is_some_and(|client| client.wants_progress))
     }
 
     fn has_room(&self) -> bool {
@@ -138,7 +155,9 @@ pub(crate) fn refused(id: ThreadId, error: AgentError) -> WireError {
 /// The same where no thread was named.
 pub(crate) fn failed(error: AgentError) -> WireError {
     match error {
-        AgentError::Refused(Refusal::Busy) => WireError::Overloaded,
+        // Nothing was stored of what another process was faster with. Who comes again is sent there.
+        AgentError::Refused(Refusal::Busy | Refusal::OwnedElsewhere) => WireError::Overloaded,
+        AgentError::Refused(Refusal::KeyReused) => WireError::KeyReused,
         AgentError::Refused(Refusal::NotSteerable { kind }) => WireError::NotSteerable(kind),
         AgentError::Refused(refusal) => WireError::Refused(refusal.to_string().into()),
         AgentError::Unavailable | AgentError::Read(ReadError::Unavailable(_)) => {
@@ -148,9 +167,11 @@ pub(crate) fn failed(error: AgentError) -> WireError {
             "invalid cursor: no page of this list gave it; leave it out to begin anew".into(),
         ),
         AgentError::Read(error) => WireError::Storage(error.to_string()),
-        error @ (AgentError::OwnedBy { .. } | AgentError::TooLong) => {
-            WireError::Refused(error.to_string().into())
-        }
+        AgentError::OwnedBy { node } => WireError::OwnedElsewhere {
+            node,
+            why: "it is alive".to_owned(),
+        },
+        error @ AgentError::TooLong => WireError::Refused(error.to_string().into()),
         AgentError::Ended => WireError::Overloaded,
     }
 }
@@ -163,9 +184,13 @@ pub(crate) fn settings(
     let tools = params.dynamic_tools.as_deref().unwrap_or_default();
     let client_tools =
         client_tools(tools).map_err(|error| WireError::Refused(error.to_string().into()))?;
+    let config = config.said(params.config.as_ref());
     let said = |said: &Option<String>, key: &str| {
         said.clone().or_else(|| config.text(key).map(str::to_owned))
     };
+    let model = said(&params.model, "model");
+    let provider = params.model_provider.as_deref();
+    let chosen = choose(config.table(), provider, model.as_deref());
     let wished = params.approval_policy.as_ref().map(approval);
     let wished = wished.or_else(|| {
         let policy = config.text("approval_policy")?;
@@ -173,13 +198,14 @@ pub(crate) fn settings(
             .ok()
             .map(|it| approval(&it))
     });
-    let mode = params.sandbox.clone();
-    let mode = mode.or_else(|| config.text("sandbox_mode").map(wire::SandboxMode::from));
     Ok(Settings {
         cwd: params.cwd.clone().unwrap_or_else(here),
         roots: params.runtime_workspace_roots.clone().unwrap_or_default(),
-        model: said(&params.model, "model"),
-        provider: said(&params.model_provider, "model_provider"),
+        model: chosen.model.map(str::to_owned),
+        provider: chosen.provider.map(str::to_owned),
+        fallback: fallback(&config)?,
+        window: whole(&config, "model_context_window"),
+        compact_above: compact_above(&config),
         effort: config.text("model_reasoning_effort").map(str::to_owned),
         summary: config.text("model_reasoning_summary").map(str::to_owned),
         tier: match &params.service_tier {
@@ -195,11 +221,43 @@ pub(crate) fn settings(
             .as_ref()
             .map(reviewer)
             .unwrap_or_default(),
-        sandbox: mode.map(|mode| sandbox_of(&mode)).unwrap_or_default(),
+        sandbox: sandbox_of(params.sandbox.as_ref(), &config)?,
         client_tools,
         nowhere: params.environments.as_ref().is_some_and(Vec::is_empty),
         ..Settings::default()
     })
+}
+
+/// Who is asked when the model fails.
+fn fallback(config: &Said<'_>) -> Result<Vec<Route>, WireError> {
+    let Some(value) = config.value("fallback") else {
+        return Ok(Vec::new());
+    };
+    let route = |it: &toml::Value| it.as_str().and_then(Route::parse);
+    let routes = value.as_array().into_iter().flatten();
+    let routes: Vec<Option<Route>> = routes.map(route).collect();
+    let routes: Option<Vec<Route>> = routes.into_iter().collect();
+    routes
+        .filter(|it| value.is_array() && it.len() <= FALLBACKS_MAX)
+        .ok_or_else(|| {
+            let what = format!(
+                "`fallback` must be a list of at most {FALLBACKS_MAX} texts \"PROVIDER/MODEL\""
+            );
+            WireError::Refused(what.into())
+        })
+}
+
+/// Above how many tokens the history is condensed: as the configuration says, or at nine tenths of what the
+/// model can read.
+fn compact_above(config: &Said<'_>) -> Option<u64> {
+    let limit = whole(config, "model_auto_compact_token_limit");
+    limit.or_else(|| Some(whole(config, "model_context_window")? / 10 * 9))
+}
+
+/// A number that says something.
+fn whole(config: &Said<'_>, key: &str) -> Option<u64> {
+    let number = config.value(key)?.as_integer()?;
+    u64::try_from(number).ok().filter(|it| *it > 0)
 }
 
 /// What a turn wishes to be otherwise, for itself and for later turns.
@@ -207,6 +265,7 @@ pub(crate) fn change(params: &wire::TurnStartParams) -> SettingsChange {
     let summary = params.summary.as_ref();
     SettingsChange {
         model: params.model.clone().map(Some),
+        provider: params.model_provider.clone().map(Some),
         effort: params.effort.clone().map(Some),
         summary: summary.map(|it| Some(it.as_str().to_owned())),
         cwd: params.cwd.clone(),
@@ -239,23 +298,17 @@ pub(crate) fn reviewer(reviewer: &wire::ApprovalsReviewer) -> Reviewer {
     }
 }
 
-fn sandbox_of(mode: &wire::SandboxMode) -> Sandbox {
-    match mode {
-        wire::SandboxMode::DangerFullAccess => Sandbox::FullAccess,
-        wire::SandboxMode::WorkspaceWrite => Sandbox::WorkspaceWrite {
-            roots: Vec::new(),
-            network: false,
-            without_tmp: false,
-            without_tmpdir: false,
-        },
-        wire::SandboxMode::ReadOnly | wire::SandboxMode::Unrecognized(_) => Sandbox::default(),
-    }
+/// The sandbox of a mode, or of the one that the configuration names; how far it goes is for the configuration to say.
+fn sandbox_of(mode: Option<&wire::SandboxMode>, config: &Said<'_>) -> Result<Sandbox, WireError> {
+    let policy = processes::of_config(config, mode.map(wire::SandboxMode::as_str))?;
+    Ok(sandbox(&policy))
 }
 
 pub(crate) fn sandbox(policy: &wire::SandboxPolicy) -> Sandbox {
     match policy {
         wire::SandboxPolicy::DangerFullAccess => Sandbox::FullAccess,
         wire::SandboxPolicy::ReadOnly(it) => Sandbox::ReadOnly {
+            roots: Vec::new(),
             network: it.network_access,
         },
         wire::SandboxPolicy::ExternalSandbox(it) => Sandbox::External {
@@ -274,6 +327,14 @@ pub(crate) fn sandbox(policy: &wire::SandboxPolicy) -> Sandbox {
 /// The folder the server runs in.
 fn here() -> String {
     std::env::current_dir().map_or_else(|_| "/".to_owned(), |it| it.display().to_string())
+}
+
+/// The turn that took what an order brought.
+pub(crate) fn taker(id: ThreadId, done: Ordered<'_>) -> Result<wire::TurnId, WireError> {
+    match done.map_err(|error| refused(id, error))?.outcome {
+        Outcome::Started { turn } | Outcome::Joined { turn } => Ok(turn),
+        Outcome::Done {} | Outcome::Kept { .. } => Err(WireError::Dropped),
+    }
 }
 
 /// A turn of which nothing has happened yet.
@@ -319,6 +380,16 @@ pub(crate) fn principal(session: &Session) -> Option<String> {
 pub(crate) fn subscriber(session: &Arc<Session>, id: ThreadId) -> Arc<dyn Listener> {
     session.threads().insert(id);
     ear(session)
+}
+
+/// A connection as one who comes to a thread that is there, and changes nothing by that.
+pub(crate) fn newcomer(session: &Arc<Session>, id: ThreadId) -> Newcomer {
+    Newcomer {
+        listener: subscriber(session, id),
+        change: ChangeSettings::default(),
+        with_usage: false,
+        seen: None,
+    }
 }
 
 /// A connection that ends hears no more of any thread.

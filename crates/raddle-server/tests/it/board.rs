@@ -106,6 +106,7 @@ async fn a_turn_moves_the_counters() {
             "raddle_model_calls_total{outcome=\"other\"} 1",
             "raddle_model_retries_total 0",
             "raddle_model_tokens_total{kind=\"input\"} 0",
+            "raddle_provider_tokens_total{provider=\"other\",kind=\"input\"} 0",
             "raddle_store_appends_waiting 0",
         ],
     );

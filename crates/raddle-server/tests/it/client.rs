@@ -62,6 +62,7 @@ impl Stage {
             system_config: self.system_config(),
             user_config: self.config(),
             skills: self.home.join("skills"),
+            rules: vec![self.home.join("rules.toml")],
             threads: Some(self.home.join("threads")),
         };
         Options {
@@ -102,14 +103,21 @@ impl Client {
 
     /// One that may use what is experimental.
     pub async fn connect_boldly(server: &mut Server) -> Self {
-        Self::introduced(server, Limits::default(), json!({"experimentalApi": true})).await
+        let wishes = json!({"experimentalApi": true, "extensions": {"raddle/seq": {}}});
+        Self::introduced(server, Limits::default(), wishes).await
+    }
+
+    /// One that opts into nothing.
+    pub async fn connect_plainly(server: &mut Server) -> Self {
+        Self::introduced(server, Limits::default(), json!(null)).await
     }
 
     pub async fn connect_within(server: &mut Server, limits: Limits) -> Self {
-        Self::introduced(server, limits, json!(null)).await
+        let extensions = json!({"raddle/seq": {}, "raddle/idempotency": {}});
+        Self::introduced(server, limits, json!({"extensions": extensions})).await
     }
 
-    async fn introduced(server: &mut Server, limits: Limits, capabilities: Value) -> Self {
+    pub async fn introduced(server: &mut Server, limits: Limits, capabilities: Value) -> Self {
         let (connection, far) = memory(limits);
         let queue = far.outgoing.clone();
         let ended = server.serve(far);

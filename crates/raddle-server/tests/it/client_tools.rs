@@ -347,3 +347,48 @@ async fn tools_that_cannot_be_offered_are_refused() {
     let wanted = json!({"code": -32600, "message": "two tools are named `look`; give each a name of its own"});
     assert_eq!(refused, Err(wanted));
 }
+
+/// A tool that is asked for stays so; from the model's next call on there are the new ones, and no others.
+#[tokio::test]
+async fn tools_change_while_a_turn_runs() {
+    let mut stage = Stage::new();
+    stage.says = vec![
+        "calls look {}".to_owned(),
+        "calls see {}".to_owned(),
+        "calls look {}".to_owned(),
+        "heard".to_owned(),
+    ];
+    let mut server = stage.open();
+    let mut client = Client::connect_boldly(&mut server).await;
+    let thread = start(&mut client).await;
+    say(&mut client, &thread).await;
+    let asked = until(&mut client, "item/tool/call").await.pop().unwrap();
+    let see = json!({"type": "function", "name": "see", "description": "Sees.", "inputSchema": {"type": "object"}});
+    let loose =
+        json!({"type": "function", "name": "see", "description": "Sees.", "inputSchema": true});
+    for (tools, wanted) in [(json!([loose]), false), (json!([see]), true)] {
+        let change = json!({"threadId": thread, "dynamicTools": tools});
+        let id = client.request("thread/settings/update", change);
+        let mut said = client.next().await;
+        while said["id"] != id {
+            said = client.next().await;
+        }
+        assert_eq!(said.get("result").is_some(), wanted, "{said}");
+    }
+    let content = json!([{"type": "inputText", "text": "seen"}]);
+    let seen = json!({"contentItems": content, "success": true});
+    client.send(&json!({"id": asked["id"], "result": seen}));
+    let mut heard = until(&mut client, "item/tool/call").await;
+    let asked = heard.last().unwrap();
+    assert_eq!(asked["params"]["tool"], "see");
+    client.send(&json!({"id": asked["id"], "result": seen}));
+    heard.extend(until(&mut client, "turn/completed").await);
+    assert_eq!(
+        calls(&heard),
+        [
+            "look completed true: seen",
+            "see completed true: seen",
+            "look failed false: There is no tool named look."
+        ]
+    );
+}

@@ -281,7 +281,7 @@ async fn start_turn(threads: &Threads, id: ThreadId, image: Image) {
     let (reply, answer) = oneshot::channel();
     let start = Command::StartTurn(Box::new(start));
     threads
-        .order(id, start, |done| {
+        .order(id, start, |done: raddle_agent::Ordered<'_>| {
             drop(reply.send(done.map(|done| done.outcome)))
         })
         .await;

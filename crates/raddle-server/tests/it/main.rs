@@ -20,14 +20,22 @@ mod disk;
 mod frames;
 mod gate;
 mod images;
+mod keyed;
 mod lanes;
 mod overload;
+mod rejoin;
+mod relay;
 mod requests;
 mod slow_reader;
 
 mod initialize;
 
 mod account {
+    mod login {
+        mod cancel;
+        mod start;
+    }
+    mod logout;
     mod read;
 }
 mod model {

@@ -270,7 +270,7 @@ async fn probe<W: Wire>(wire: &mut W) -> Result<(), String> {
 async fn initialize<W: Wire>(wire: &mut W, experimental: bool) -> Result<(), String> {
     let params = json!({
         "clientInfo": {"name": "player", "version": "1"},
-        "capabilities": {"experimentalApi": experimental},
+        "capabilities": {"experimentalApi": experimental, "extensions": {"raddle/seq": {}}},
     });
     send(
         wire,

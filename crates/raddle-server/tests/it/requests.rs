@@ -4,6 +4,7 @@ use raddle_agent::Threads;
 use raddle_core::{
     Admission, Ask, AskCommand, Call, CallTool, Command, CommandRun, ItemBody, ThreadId,
 };
+use raddle_rpc::Limits;
 use raddle_server::Server;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -200,4 +201,53 @@ async fn whoever_comes_later_is_asked_too() {
     other.send(&json!({"id": again["id"], "result": {"decision": "accept"}}));
     assert_eq!(other.next().await["method"], "serverRequest/resolved");
     assert_eq!(other.next().await["method"], "thread/status/changed");
+}
+
+/// An observer hears who answered and what. It is not asked, its answer does not count, and it changes nothing.
+#[tokio::test]
+async fn an_observer_only_looks() {
+    let stage = Stage::new();
+    let (mut server, threads) = opened(&stage);
+    let mut client = Client::connect(&mut server).await;
+    let thread = running(&mut client).await;
+    let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
+    let mut observer = Client::introduced(&mut server, Limits::default(), wishes).await;
+    let params = json!({"threadId": thread, "excludeTurns": true, "model": "other"});
+    let resumed = observer.ask("thread/resume", params).await.expect("heard");
+    assert_eq!(resumed["model"], "");
+    for word in [
+        "thread/goal/cleared",
+        "item/started",
+        "item/agentMessage/delta",
+    ] {
+        assert_eq!(observer.next().await["method"], word);
+    }
+    for method in ["turn/interrupt", "thread/name/set", "thread/delete"] {
+        let params = json!({"threadId": thread});
+        let error = observer.ask(method, params).await.expect_err("no");
+        assert_eq!(error["data"]["errorInfo"], "observer", "{method}");
+    }
+
+    wants(&threads, thread).await;
+    let question = asked(&mut client).await;
+    let yes = json!({"id": question["id"], "result": {"decision": "accept"}});
+    observer.send(&yes);
+    for word in ["thread/status/changed", "item/started"] {
+        assert_eq!(observer.next().await["method"], word);
+    }
+    // What came of its answer has come by now.
+    let listed = json!({"threadId": thread});
+    let listed = observer.ask("thread/read", listed).await;
+    listed.expect("a look");
+    let looked = threads.get(thread).await.expect("the thread");
+    let open = looked.look(|thread| thread.requests().count()).await;
+    assert_eq!(open, Ok(1));
+
+    client.send(&json!({"id": question["id"], "result": {"decision": "decline"}}));
+    for one in [&mut client, &mut observer] {
+        let resolved = one.next().await;
+        assert_eq!(resolved["method"], "serverRequest/resolved");
+        assert_eq!(resolved["params"]["decision"], "decline");
+        assert_eq!(resolved["params"]["resolvedBy"], "test");
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
-use raddle_agent::Threads;
+use raddle_agent::{Nodes, Threads};
 use raddle_core::ports::{Answer, Blobs, Journal, Model, Pages, Prompt, Said, Waiting};
 use raddle_core::{
     AgentMessage, Call, Entry, Failure, FailureKind, Image, Input, ItemBody, ItemId, ModelEnd,
@@ -46,7 +46,32 @@ pub fn with_pages(
     with(journal, pages, Arc::new(MemoryJournal::new()), says)
 }
 
+/// The same as one of several processes that share the journal.
+#[allow(dead_code, reason = "the tests of the binary take this file too")]
+pub fn threads_at(
+    node: &str,
+    nodes: Arc<dyn Nodes>,
+    journal: Arc<MemoryJournal>,
+    says: &[&str],
+) -> impl FnOnce(Ground) -> Threads + use<> {
+    let node = node.to_owned();
+    let (pages, blobs) = (journal.clone(), journal.clone());
+    as_node(node, nodes, journal, pages, blobs, says)
+}
+
 fn with(
+    journal: Arc<dyn Journal>,
+    pages: Arc<dyn Pages>,
+    blobs: Arc<dyn Blobs>,
+    says: &[&str],
+) -> impl FnOnce(Ground) -> Threads + use<> {
+    let alone = Arc::new(raddle_agent::Alone);
+    as_node("test".to_owned(), alone, journal, pages, blobs, says)
+}
+
+fn as_node(
+    node: String,
+    nodes: Arc<dyn Nodes>,
     journal: Arc<dyn Journal>,
     pages: Arc<dyn Pages>,
     blobs: Arc<dyn Blobs>,
@@ -65,9 +90,10 @@ fn with(
             model: Arc::new(Script(Mutex::new(says))),
             tools: Arc::new(raddle_agent::NoTools),
             rules: Arc::new(raddle_agent::FixedRules::default()),
+            webhook: Arc::new(raddle_agent::NoWebhook),
             clock: || Timestamp(1_700_000_000_000),
-            node: "test".to_owned(),
-            nodes: Arc::new(raddle_agent::Alone),
+            node,
+            nodes,
             recovery: raddle_core::Recovery::Continue,
         })
     }
@@ -112,11 +138,7 @@ impl Model for Script {
                 ])
             }
             None => {
-                let error = Failure {
-                    message: "the script has no more lines".to_owned(),
-                    kind: FailureKind::Other,
-                    details: None,
-                };
+                let error = Failure::new(FailureKind::Other, "the script has no more lines");
                 VecDeque::from([Said::Ended(ModelEnd::Failed { error }, None)])
             }
         };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use raddle_core::{Sandbox, Settings};
-use raddle_sandbox::{Held, Policy, Rules};
+use raddle_sandbox::{Held, Policy, Rules, Scratch};
 
 use crate::registry::Operator;
 
@@ -15,7 +15,7 @@ pub(super) fn held(
 ) -> Result<Held, String> {
     let has_network = match settings.sandbox {
         Sandbox::FullAccess | Sandbox::External { .. } => false,
-        Sandbox::ReadOnly { network } | Sandbox::WorkspaceWrite { network, .. } => network,
+        Sandbox::ReadOnly { network, .. } | Sandbox::WorkspaceWrite { network, .. } => network,
     };
     Ok(Held {
         policy: policy(settings, own)?,
@@ -30,44 +30,84 @@ pub(super) fn held(
 pub(crate) fn policy(settings: &Settings, own: &[PathBuf]) -> Result<Policy, String> {
     let mut rules = match &settings.sandbox {
         Sandbox::FullAccess | Sandbox::External { .. } => return Ok(Policy::FullAccess),
-        Sandbox::ReadOnly { .. } => Rules::read_only(),
-        Sandbox::WorkspaceWrite { .. } => workspace(settings)?,
+        Sandbox::ReadOnly { roots, .. } => {
+            Rules::workspace_write(roots.iter().map(PathBuf::from).collect())
+        }
+        Sandbox::WorkspaceWrite {
+            roots,
+            without_tmp,
+            without_tmpdir,
+            ..
+        } => {
+            let beside = settings.roots.iter().chain(roots).map(PathBuf::from);
+            let scratch = Scratch {
+                tmp: !without_tmp,
+                tmpdir: !without_tmpdir,
+            };
+            Rules::workspace(Path::new(&settings.cwd), beside, scratch).ok_or(
+                "The workspace would be the whole disk. Ask the user to start the thread in a folder.",
+            )?
+        }
     };
-    // What is the server's own (keys, threads) is nobody else's, unless it is worked on by name.
-    let is_named = |own: &&PathBuf| rules.write.iter().any(|path| path.starts_with(own));
-    rules.hidden = own.iter().filter(|own| !is_named(own)).cloned().collect();
+    // What is the server's own (keys, threads, rules) is nobody else's; a folder in it may be worked on by name.
+    rules.hidden = own.to_vec();
     Ok(Policy::Fenced(rules))
 }
 
-fn workspace(settings: &Settings) -> Result<Rules, String> {
-    let Sandbox::WorkspaceWrite {
-        roots,
-        without_tmp,
-        without_tmpdir,
-        ..
-    } = &settings.sandbox
-    else {
-        return Ok(Rules::read_only());
+/// Whether a command sees the folder it starts in: in one that is hidden it would find nothing, and not know why.
+pub(super) fn sees(held: &Held, cwd: &Path) -> Result<(), String> {
+    let is_hidden = match &held.policy {
+        Policy::FullAccess => false,
+        Policy::Fenced(rules) => rules.hidden.iter().any(|own| {
+            let is_open = |it: &PathBuf| it.starts_with(own) && cwd.starts_with(it);
+            cwd.starts_with(own) && !rules.write.iter().any(is_open)
+        }),
     };
-    if Path::new(&settings.cwd) == Path::new("/") {
-        return Err(
-            "The workspace would be the whole disk. Ask the user to start the thread in a folder."
-                .to_owned(),
-        );
+    match is_hidden {
+        true => Err(format!(
+            "{} belongs to the server itself, and commands in the sandbox do not see it. Name another workdir, or ask \
+             the user to start the thread in another folder.",
+            cwd.display()
+        )),
+        false => Ok(()),
     }
-    let folders = [&settings.cwd]
-        .into_iter()
-        .chain(&settings.roots)
-        .chain(roots);
-    let mut rules = Rules::workspace_write(folders.map(PathBuf::from).collect());
-    if !without_tmp {
-        rules.scratch.push("/tmp".into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_the_server_is_seen_only_where_it_is_worked_on() {
+        let own = [PathBuf::from("/home/ann/.raddle")];
+        let read = Sandbox::ReadOnly {
+            roots: Vec::new(),
+            network: false,
+        };
+        let write = Sandbox::WorkspaceWrite {
+            roots: Vec::new(),
+            network: false,
+            without_tmp: false,
+            without_tmpdir: false,
+        };
+        for (sandbox, cwd, wanted) in [
+            (&read, "/home/ann/.raddle/skills", false),
+            (&read, "/home/ann", true),
+            (&write, "/home/ann/.raddle/skills", true),
+            (&Sandbox::FullAccess, "/home/ann/.raddle", true),
+        ] {
+            let settings = Settings {
+                cwd: cwd.to_owned(),
+                sandbox: sandbox.clone(),
+                ..Settings::default()
+            };
+            let held = Held {
+                policy: policy(&settings, &own).expect("a policy"),
+                network: None,
+                accepts_second: false,
+            };
+            let sees = sees(&held, Path::new(cwd)).is_ok();
+            assert_eq!(sees, wanted, "{cwd} with {sandbox:?}");
+        }
     }
-    if !without_tmpdir
-        && let Some(folder) = std::env::var_os("TMPDIR").map(PathBuf::from)
-        && folder.is_absolute()
-    {
-        rules.scratch.push(folder);
-    }
-    Ok(rules)
 }

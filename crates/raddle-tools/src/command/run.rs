@@ -7,7 +7,7 @@ use raddle_core::ports::{Job, Ran};
 use raddle_core::{CommandRun, CommandSource, ItemBody, ItemStatus, Output, Settings};
 use raddle_sandbox::{Fences, Inside, Launch, Size, Stdio, environment};
 
-use super::fence::held;
+use super::fence::{held, sees};
 use super::listen::{Left, Listener, Then};
 use super::running::{Running, Whose};
 use super::wish::{Time, Wish};
@@ -27,12 +27,18 @@ impl Wish {
     /// Runs it, if it is what was allowed.
     pub(crate) async fn run(self, inner: Arc<Inner>, job: Job) -> Ran {
         let item = self.item();
-        let settings = job.settings.clone();
-        let looked = tokio::task::spawn_blocking(move || (self.digest(&settings), self));
-        let Ok((digest, wish)) = looked.await else {
+        // First this: whatever runs beside it could change what the digest is of.
+        if let Some(why) = inner.terminals.in_the_way(&self.whose(&job, &item)) {
+            return refused(item, &format!("This was not run: {why}"));
+        }
+        let looked = tokio::task::spawn_blocking(move || {
+            let may = job.may(&self.kind(), || self.digest(&job.settings));
+            (may, self, job)
+        });
+        let Ok((may, wish, job)) = looked.await else {
             return refused(item, "This was not run: what it is made of cannot be read.");
         };
-        if job.digest != Some(digest) {
+        if !may {
             return refused(
                 item,
                 "This was not run: what it would do, or where, is no longer what was allowed. Call it again.",
@@ -44,14 +50,7 @@ impl Wish {
     /// Runs it, whatever anyone says of it.
     pub(super) async fn go(self, inner: Arc<Inner>, job: Job, item: CommandRun) -> Ran {
         let began = Instant::now();
-        let whose = Whose {
-            thread: job.thread,
-            turn: job.turn.clone(),
-            item: job.item.id.clone(),
-            command: item.command.clone(),
-            cwd: item.cwd.clone(),
-            beyond: self.beyond,
-        };
+        let whose = self.whose(&job, &item);
         let running = match self.start(&inner, job.settings.clone(), whose).await {
             Ok(running) => running,
             Err(why) => return refused(item, &format!("The command was not run. {why}")),
@@ -74,6 +73,17 @@ impl Wish {
         let cut = std::mem::replace(&mut listener.cut, Cut::new(0));
         drop(listener);
         ended(&inner, &running, item, left, cut, began)
+    }
+
+    fn whose(&self, job: &Job, item: &CommandRun) -> Whose {
+        Whose {
+            thread: job.thread,
+            turn: job.turn.clone(),
+            item: job.item.id.clone(),
+            command: item.command.clone(),
+            cwd: item.cwd.clone(),
+            beyond: self.beyond,
+        }
     }
 
     /// Starts it in its fence.
@@ -106,6 +116,7 @@ impl Wish {
             held(&settings, &own, &*operator)
         });
         let held = held.await.map_err(|error| error.to_string())??;
+        sees(&held, &self.cwd)?;
         let inside = fenced(&inner.fences, launch, held).await?;
         let stdio = match self.tty {
             true => Stdio::Terminal(Size::default()),

@@ -14,6 +14,9 @@ use tokio::time::{sleep, timeout};
 /// How many commands may run for one thread.
 const RUNNING_MAX: usize = 64;
 
+/// How many that are over are kept for one thread until a call has heard of their end.
+const ENDED_MAX: usize = 64;
+
 /// How much is read at once.
 const PIECE_BYTES: usize = 32 << 10;
 
@@ -54,6 +57,8 @@ pub(super) struct Running {
     pub(super) leash: Leash,
     pid: Mutex<Option<u32>>,
     heard: Mutex<Heard>,
+    /// What was typed and is no whole line yet.
+    begun: Mutex<String>,
     /// Something was heard, or it is over.
     pub(super) news: Notify,
     /// There is room to hear more.
@@ -90,11 +95,8 @@ impl Terminals {
     ) -> Result<Arc<Running>, String> {
         let mut all = self.all();
         let theirs = all.values().filter(|it| it.whose.thread == whose.thread);
-        if theirs.count() >= RUNNING_MAX {
-            return Err(format!(
-                "{RUNNING_MAX} commands of this thread still run; end some before you start more."
-            ));
-        }
+        let gone = make_room(theirs.map(|it| (it.id, it.heard().state())))?;
+        all.retain(|id, _| Some(*id) != gone);
         let id = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
         let running = Arc::new(Running {
             id,
@@ -103,12 +105,32 @@ impl Terminals {
             leash,
             pid: Mutex::default(),
             heard: Mutex::default(),
+            begun: Mutex::default(),
             news: Notify::new(),
             room: Notify::new(),
             is_over: watch::Sender::new(false),
         });
         all.insert(id, running.clone());
         Ok(running)
+    }
+
+    /// Why a command that goes beyond the fence is not let there, if it is not: what runs in the fence could
+    /// exchange what was allowed before it is run.
+    pub(super) fn in_the_way(&self, whose: &Whose) -> Option<String> {
+        if !whose.beyond {
+            return None;
+        }
+        let all = self.all();
+        let theirs = all.values().filter(|it| it.whose.thread == whose.thread);
+        let fenced = theirs.filter(|it| !it.whose.beyond && it.heard().over.is_none());
+        let ids: Vec<String> = fenced.map(|it| it.id.to_string()).collect();
+        (!ids.is_empty()).then(|| {
+            format!(
+                "nothing goes beyond the sandbox while commands of this thread run in it. End these sessions first, \
+                 each with write_stdin and \\u0003, or wait for them, and call again: {}",
+                ids.join(", ")
+            )
+        })
     }
 
     /// One that a call of this thread may listen to.
@@ -188,6 +210,18 @@ impl Running {
 
     pub(super) fn is_process(&self, pid: u32) {
         *self.pid.lock().unwrap_or_else(PoisonError::into_inner) = Some(pid);
+    }
+
+    /// What was typed and is no whole line yet.
+    pub(super) fn begun(&self) -> String {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.clone()
+    }
+
+    /// From now on this is what was typed and is no whole line yet.
+    pub(super) fn begin(&self, text: &str) {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        text.clone_into(&mut begun);
     }
 
     /// Waits until nothing of it is left.
@@ -278,7 +312,44 @@ impl Running {
     }
 }
 
+/// Where a command is, as far as room for others goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Runs,
+    /// It is over, and no call has heard of that.
+    Unheard,
+    /// It is over, and a call hears of that now.
+    Heard,
+}
+
+/// Which of a thread's commands, oldest first, is forgotten when one more is to run; or that none may.
+fn make_room(theirs: impl Iterator<Item = (u64, State)>) -> Result<Option<u64>, String> {
+    let (mut running, mut unheard) = (0, Vec::new());
+    for (id, state) in theirs {
+        match state {
+            State::Runs => running += 1,
+            State::Unheard => unheard.push(id),
+            State::Heard => {}
+        }
+    }
+    if running >= RUNNING_MAX {
+        return Err(format!(
+            "{RUNNING_MAX} commands of this thread still run; end some before you start more."
+        ));
+    }
+    let is_full = unheard.len() >= ENDED_MAX;
+    Ok(unheard.first().copied().filter(|_| is_full))
+}
+
 impl Heard {
+    fn state(&self) -> State {
+        match (self.over, self.listened_to) {
+            (None, _) => State::Runs,
+            (Some(_), false) => State::Unheard,
+            (Some(_), true) => State::Heard,
+        }
+    }
+
     /// Takes more, if there is room for it or nobody whom it could wait for.
     fn take(&mut self, text: &str) -> bool {
         let is_full = self.text.len() + text.len() > UNHEARD_BYTES_MAX;
@@ -322,6 +393,26 @@ async fn overdue(is_ended: &mut watch::Receiver<bool>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Only those that run are in the way of others; of those that are over not all are kept.
+    #[test]
+    fn room_for_one_more() {
+        let check = |running: usize, unheard: usize, wanted: Result<Option<u64>, ()>| {
+            let states = [(State::Unheard, unheard), (State::Runs, running)];
+            let states = states.map(|(state, count)| std::iter::repeat_n(state, count));
+            let theirs = (1..).zip(
+                [State::Heard]
+                    .into_iter()
+                    .chain(states.into_iter().flatten()),
+            );
+            let found = make_room(theirs).map_err(|_| ());
+            assert_eq!(found, wanted, "{running} run, {unheard} are over");
+        };
+        check(0, 0, Ok(None));
+        check(RUNNING_MAX - 1, ENDED_MAX - 1, Ok(None));
+        check(0, ENDED_MAX, Ok(Some(2)));
+        check(RUNNING_MAX, 0, Err(()));
+    }
 
     #[test]
     fn letters_are_kept_whole() {

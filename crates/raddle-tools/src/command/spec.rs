@@ -10,6 +10,7 @@ pub(crate) fn exec_command() -> ToolSpec {
                       on in the background, at the latest until the turn ends: use write_stdin with its session \
                       id to read more or to type into it."
             .to_owned(),
+        freeform: None,
         schema: json!({
             "type": "object",
             "properties": {
@@ -37,11 +38,12 @@ pub(crate) fn write_stdin() -> ToolSpec {
         description: "Types into a command that still runs, and gives what it printed since. Without chars it \
                       only waits for more output."
             .to_owned(),
+        freeform: None,
         schema: json!({
             "type": "object",
             "properties": {
                 "session_id": { "type": "integer", "description": "The session id of the command." },
-                "chars": { "type": "string", "description": "What to type; \\u0003 interrupts." },
+                "chars": { "type": "string", "description": "What to type; \\u0003 interrupts, and ends a command without a tty." },
                 "yield_time_ms": { "type": "integer", "description": "How long to wait for output; 250, if absent." },
                 "max_output_tokens": { "type": "integer", "description": "How much of its output to read." },
             },

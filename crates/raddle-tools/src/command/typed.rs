@@ -1,14 +1,14 @@
 //! Typing into a command that runs, and reading on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use raddle_core::policy::{Act, ActKind, Script};
+use raddle_core::policy::{Act, ActKind, Script, UNKNOWN};
 use raddle_core::ports::{Job, Meant, Ran};
 use raddle_core::{Call, CommandRun, CommandSource, ItemBody, ThreadId};
 use serde::Deserialize;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::listen::{Listener, Then};
 use super::run::{ended, refused};
@@ -17,7 +17,7 @@ use super::wish::{TOKENS, TOKENS_MAX};
 use crate::arguments;
 use crate::cut::Cut;
 use crate::registry::Inner;
-use crate::shell;
+use crate::shell::{self, Digested};
 
 /// How long to wait for output if a call does not say: briefly after something was typed, longer where
 /// nothing was.
@@ -28,6 +28,9 @@ const POLL_MS_MAX: u64 = 300_000;
 
 /// What ends a command's line or the command, which no rule is about.
 const HARMLESS: &str = "\u{3}\u{4}";
+
+/// What ends also a command that has no terminal.
+const INTERRUPT: &str = "\u{3}";
 
 #[derive(Deserialize)]
 struct WriteStdin {
@@ -41,9 +44,13 @@ struct WriteStdin {
 /// What a call types into which command.
 pub(crate) struct Typed {
     running: Arc<Running>,
+    /// What was typed before, and is no whole line yet.
+    begun: String,
     chars: String,
     time: Duration,
     tokens: usize,
+    /// The call that types it.
+    call: String,
 }
 
 /// What a call wants to type, or what the model is told.
@@ -55,9 +62,10 @@ pub(crate) fn typed(terminals: &Terminals, thread: ThreadId, call: &Call) -> Res
             it.session_id
         )
     })?;
-    if !it.chars.is_empty() && running.input.is_none() {
+    if !it.chars.is_empty() && it.chars != INTERRUPT && running.input.is_none() {
         return Err(
-            "The command has no terminal, so nothing can be typed into it. Start it again with tty true."
+            "The command has no terminal, so nothing can be typed into it but \\u0003, which ends it. Start it again \
+             with tty true."
                 .to_owned(),
         );
     }
@@ -72,34 +80,54 @@ pub(crate) fn typed(terminals: &Terminals, thread: ThreadId, call: &Call) -> Res
         }
     };
     Ok(Typed {
+        begun: running.begun(),
         running,
         chars: it.chars,
         time: Duration::from_millis(waits),
         tokens: it.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX),
+        call: call.id.clone(),
     })
 }
 
 /// What such a call would do.
 pub(crate) fn meant_typed(typed: &Typed) -> (ItemBody, Meant) {
     let body = ItemBody::Command(typed.item());
-    if typed.chars.chars().all(|it| HARMLESS.contains(it)) {
+    if typed.is_harmless() {
         return (body, Meant::Harmless);
     }
-    // Whoever types into a shell runs whatever is typed.
     let act = Act {
         digest: typed.digest(),
         why: None,
-        kind: ActKind::Command {
-            script: Script {
-                plain: false,
-                line: shell::shown(&typed.chars),
-                ..shell::take_apart(&typed.chars)
-            },
-            cwd: typed.running.whose.cwd.clone(),
-            beyond: typed.running.whose.beyond,
-        },
+        kind: typed.kind(),
     };
     (body, Meant::Act(act))
+}
+
+/// What it may come to: as more of the line that was begun, and as a line of its own wherever a key may have
+/// taken back what stood before. What is no whole line yet may become any command.
+fn script(begun: &str, chars: &str) -> Script {
+    let whole = format!("{begun}{}", chars.replace('\r', "\n"));
+    let anew = chars.replace(|it: char| it.is_control() && it != '\t', "\n");
+    let mut script = shell::take_apart(&whole);
+    script.commands.extend(shell::take_apart(&anew).commands);
+    // Keys that complete a line, or call back an old one, make it any.
+    let is_key = |it: char| it.is_control() && !"\r\n\u{3}\u{4}".contains(it);
+    let is_edited = chars.contains(is_key) || chars.contains('!');
+    if is_edited || !unfinished(&whole).is_empty() {
+        script.commands.push(vec![UNKNOWN.to_string()]);
+    }
+    Script {
+        plain: false,
+        line: shell::shown(&whole),
+        ..script
+    }
+}
+
+/// What stands behind the last end of a line. A line that goes on in the next has none.
+fn unfinished(text: &str) -> &str {
+    let mut ends = text.rmatch_indices('\n').map(|(at, _)| at);
+    let end = ends.find(|at| !text[..*at].ends_with('\\'));
+    end.map_or(text, |at| &text[at + 1..])
 }
 
 impl Typed {
@@ -114,24 +142,67 @@ impl Typed {
         }
     }
 
-    fn digest(&self) -> String {
+    fn is_harmless(&self) -> bool {
+        self.chars.chars().all(|it| HARMLESS.contains(it))
+    }
+
+    /// What rules are about: whoever types into a shell runs whatever is typed.
+    fn kind(&self) -> ActKind {
         let whose = &self.running.whose;
-        let whole = json!(["typed", self.running.id, whose.command, self.chars]);
-        let digest = Sha256::digest(whole.to_string());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        ActKind::Command {
+            script: script(&self.begun, &self.chars),
+            cwd: whose.cwd.clone(),
+            beyond: whose.beyond,
+        }
+    }
+
+    /// What makes this act this one and no other: it is typed into this command, and into none that has its
+    /// number after a restart. It may wait for a disk.
+    fn digest(&self) -> String {
+        let Running { id, whose, .. } = &*self.running;
+        let sandbox = json!([
+            "typed",
+            id,
+            whose.item,
+            whose.turn,
+            whose.command,
+            whose.beyond,
+            self.begun
+        ]);
+        shell::digest(Digested {
+            words: std::slice::from_ref(&self.chars),
+            commands: &script(&self.begun, &self.chars).commands,
+            cwd: &whose.cwd,
+            environment: &BTreeMap::new(),
+            sandbox: &sandbox.to_string(),
+            call: &self.call,
+        })
     }
 
     /// Types it, if it is what was allowed, and listens.
     pub(crate) async fn run(self, inner: Arc<Inner>, job: Job) -> Ran {
         let began = Instant::now();
         let item = self.item();
-        let is_harmless = self.chars.chars().all(|it| HARMLESS.contains(it));
-        if !is_harmless && job.digest.as_deref() != Some(&self.digest()) {
+        let is_harmless = self.is_harmless();
+        if let Some(why) = inner.terminals.in_the_way(&self.running.whose)
+            && !is_harmless
+        {
+            return refused(item, &format!("Nothing was typed: {why}"));
+        }
+        let looked = tokio::task::spawn_blocking(move || {
+            let may = is_harmless || job.may(&self.kind(), || self.digest());
+            (may, self, job)
+        });
+        let Ok((true, typed, job)) = looked.await else {
             return refused(
                 item,
                 "Nothing was typed: this is not what was allowed. Call it again.",
             );
-        }
+        };
+        typed.go(inner, job, item, began).await
+    }
+
+    async fn go(self, inner: Arc<Inner>, job: Job, item: CommandRun, began: Instant) -> Ran {
         let Job {
             item: shown,
             reports,
@@ -142,19 +213,74 @@ impl Typed {
         let Some(mut listener) = listener else {
             return refused(item, "Another call listens to this command. Wait for it.");
         };
-        if let Some(input) = self
-            .running
-            .input
-            .as_ref()
-            .filter(|_| !self.chars.is_empty())
-            && let Err(error) = input.write(self.chars.clone().into_bytes())
-        {
+        let typed = match &self.running.input {
+            _ if self.chars.is_empty() => Ok(()),
+            Some(input) => input.write(self.chars.clone().into_bytes()),
+            None => {
+                self.running.leash.end();
+                Ok(())
+            }
+        };
+        if let Err(error) = typed {
             listener.leave();
             return refused(item, &format!("Nothing was typed: {error}"));
+        }
+        if !self.is_harmless() {
+            let whole = format!("{}{}", self.begun, self.chars.replace('\r', "\n"));
+            self.running.begin(unfinished(&whole));
         }
         let left = listener.listen(self.time, Then::Leave, &mut stopped).await;
         let cut = std::mem::replace(&mut listener.cut, Cut::new(0));
         drop(listener);
         ended(&inner, &self.running, item, left, cut, began)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was typed before, what is typed now, and a command that is found in it; `?` is any.
+    #[test]
+    fn a_line_is_judged_whole_however_it_is_typed() {
+        let cases = [
+            ("", "git push\n", "git push"),
+            ("", "git push\r", "git push"),
+            ("", "git push", "git push"),
+            ("", "git pu", "?"),
+            ("gi", "t push\n", "git push"),
+            ("git pu", "sh\n", "git push"),
+            ("git \\\n", "push\n", "git push"),
+            ("", "ls\ngi", "?"),
+            ("echo ", "git push\n", "git push"),
+            ("", "echo \u{15}git push\n", "git push"),
+            ("", "echo \u{3}git push\n", "git push"),
+        ];
+        for (begun, chars, expected) in cases {
+            let found = script(begun, chars);
+            let expected = expected.replace('?', &UNKNOWN.to_string());
+            let expected: Vec<String> = expected.split(' ').map(str::to_owned).collect();
+            let about = format!("{begun:?} and {chars:?}: {found:?}");
+            assert!(found.commands.contains(&expected), "{about}");
+            assert!(!found.plain, "{about}");
+        }
+        let whole = script("", "ls -la\n");
+        let ls = vec!["ls".to_owned(), "-la".to_owned()];
+        assert_eq!(whole.commands, [ls.clone(), ls]);
+    }
+
+    #[test]
+    fn what_is_no_whole_line_is_kept() {
+        let cases = [
+            ("", ""),
+            ("ls", "ls"),
+            ("ls\n", ""),
+            ("ls\ngit", "git"),
+            ("git \\\npush", "git \\\npush"),
+            ("a\n\nb", "b"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(unfinished(text), expected, "{text:?}");
+        }
     }
 }

@@ -52,6 +52,7 @@ pub(crate) async fn run(inner: Arc<Inner>, job: Job, item: CommandRun) -> Ran {
         tokens: TOKENS,
         beyond: true,
         why: None,
+        call: String::new(),
     };
     let ran = wish.go(inner, job, item).await;
     let said = ran.output.text;

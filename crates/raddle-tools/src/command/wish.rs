@@ -41,6 +41,8 @@ pub(crate) struct Wish {
     /// Whether it is to run outside the fence.
     pub(super) beyond: bool,
     pub(super) why: Option<String>,
+    /// The call that it comes with.
+    pub(super) call: String,
 }
 
 /// How long a command is waited for, and what then.
@@ -108,6 +110,7 @@ fn exec_command(settings: &Settings, call: &Call) -> Result<Wish, String> {
         tokens: it.max_output_tokens.unwrap_or(TOKENS).min(TOKENS_MAX),
         beyond: is_escalated(it.sandbox_permissions.as_deref())? && is_fenced(settings),
         why: it.justification,
+        call: call.id.clone(),
     })
 }
 
@@ -131,6 +134,7 @@ fn shell(settings: &Settings, call: &Call) -> Result<Wish, String> {
         tokens: TOKENS,
         beyond: escalated && is_fenced(settings),
         why: it.justification,
+        call: call.id.clone(),
     })
 }
 
@@ -150,7 +154,7 @@ fn is_escalated(permissions: Option<&str>) -> Result<bool, String> {
 }
 
 /// Whether commands run in a fence of ours.
-pub(super) fn is_fenced(settings: &Settings) -> bool {
+pub(crate) fn is_fenced(settings: &Settings) -> bool {
     match settings.sandbox {
         Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. } => true,
         Sandbox::FullAccess | Sandbox::External { .. } => false,
@@ -172,15 +176,10 @@ fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
 
 /// What a call would do.
 pub(crate) fn meant(settings: &Settings, wish: Wish) -> (ItemBody, Meant) {
-    let script = wish.script();
     let act = Act {
         digest: wish.digest(settings),
         why: wish.why.as_deref().map(crate::shell::shown),
-        kind: ActKind::Command {
-            script,
-            cwd: wish.cwd.display().to_string(),
-            beyond: wish.beyond,
-        },
+        kind: wish.kind(),
     };
     (ItemBody::Command(wish.item()), Meant::Act(act))
 }
@@ -199,6 +198,15 @@ impl Wish {
     /// What it is made of.
     fn script(&self) -> Script {
         shell::of_words(&self.words)
+    }
+
+    /// What rules are about.
+    pub(super) fn kind(&self) -> ActKind {
+        ActKind::Command {
+            script: self.script(),
+            cwd: self.cwd.display().to_string(),
+            beyond: self.beyond,
+        }
     }
 
     /// What a shell is given to read; all words, if it is no shell.
@@ -239,6 +247,7 @@ impl Wish {
             cwd: &self.cwd.display().to_string(),
             environment: &BTreeMap::new(),
             sandbox: &sandbox.to_string(),
+            call: &self.call,
         })
     }
 }

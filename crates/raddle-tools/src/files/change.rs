@@ -10,6 +10,7 @@ use super::error::ToolError;
 use super::place::{Place, Roots, Spot};
 use super::swap;
 use super::walk::{Kind, Last};
+use crate::hex::hex;
 
 /// An item shows no more than this of one file.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
@@ -223,11 +224,6 @@ fn cut(mut text: String) -> String {
         text.push_str(&format!("… of {whole} bytes\n"));
     }
     text
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digits = bytes.iter().map(|it| format!("{it:02x}"));
-    digits.collect()
 }
 
 /// A plan in the making. What one step writes, the next one reads.

@@ -32,6 +32,7 @@ impl EditFile {
         ToolSpec {
             name: "edit_file".to_owned(),
             description: "Puts one text in place of another in a file. The old text must stand there exactly, and only once unless `all` is set.".to_owned(),
+            freeform: None,
             schema: json!({
                 "type": "object",
                 "properties": {

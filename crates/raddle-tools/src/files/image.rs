@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::error::ToolError;
 use super::open::contents;
-use super::place::Roots;
+use super::place::{Roots, Spot};
 use super::walk::Last;
 
 const BYTES_MAX: u64 = 8 << 20;
@@ -47,6 +47,7 @@ impl ViewImage {
         ToolSpec {
             name: "view_image".to_owned(),
             description: "Shows a picture that is a file here: PNG, JPEG, GIF or WebP.".to_owned(),
+            freeform: None,
             schema: json!({
                 "type": "object",
                 "properties": {
@@ -60,8 +61,11 @@ impl ViewImage {
 
     /// The picture.
     pub fn run(&self, roots: &Roots) -> Result<Picture, ToolError> {
-        let spot = roots.spot(Path::new(&self.path), Last::Follow)?;
-        let (file, stat) = roots.open(&spot)?;
+        self.run_at(roots, &roots.spot(Path::new(&self.path), Last::Follow)?)
+    }
+
+    pub(crate) fn run_at(&self, roots: &Roots, spot: &Spot) -> Result<Picture, ToolError> {
+        let (file, stat) = roots.open(spot)?;
         let bytes = u64::try_from(stat.st_size).unwrap_or(0);
         let path = spot.shown.clone();
         if bytes > BYTES_MAX {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::error::ToolError;
-use super::place::Roots;
+use super::place::{Roots, Spot};
 use super::tree::{self, Ended, Reach};
 use super::walk::{Kind, Last};
 
@@ -39,6 +39,7 @@ impl ListFiles {
         ToolSpec {
             name: "list_files".to_owned(),
             description: "Lists what is in a folder and below it, without what .gitignore leaves out. Folders end with a slash. At most 1000 entries come at once.".to_owned(),
+            freeform: None,
             schema: json!({
                 "type": "object",
                 "properties": {
@@ -54,12 +55,15 @@ impl ListFiles {
     /// The entries, one on a line, and whether there are more.
     pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
         let path = self.path.as_deref().unwrap_or(".");
-        let spot = roots.spot(Path::new(path), Last::Follow)?;
-        roots.readable(&spot)?;
+        self.run_at(roots, &roots.spot(Path::new(path), Last::Follow)?)
+    }
+
+    pub(crate) fn run_at(&self, roots: &Roots, spot: &Spot) -> Result<String, ToolError> {
+        roots.readable(spot)?;
         match spot.kind {
             Kind::Folder => {}
-            Kind::Missing => return Err(ToolError::Missing(spot.shown)),
-            _ => return Err(ToolError::NotFolder(spot.shown)),
+            Kind::Missing => return Err(ToolError::Missing(spot.shown.clone())),
+            _ => return Err(ToolError::NotFolder(spot.shown.clone())),
         }
         let glob = self.pattern.as_deref().map(glob).transpose()?;
         let depth = if glob.is_some() { DEPTH_MAX } else { 2 };
@@ -68,7 +72,7 @@ impl ListFiles {
             until: Instant::now() + TIME_MAX,
         };
         let (mut text, mut count) = (String::new(), 0);
-        let ended = tree::walk(roots, &spot, &reach, &mut |entry| {
+        let ended = tree::walk(roots, spot, &reach, &mut |entry| {
             let is_asked = match &glob {
                 None => true,
                 Some(glob) => !entry.is_folder && glob.is_match(&entry.path),

@@ -6,7 +6,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-use raddle_sandbox::{Policy, Read, Rules};
+use raddle_core::policy::PathPattern;
+use raddle_sandbox::{Policy, Read, Rules, Tmp};
 use rustix::fs::{Mode, OFlags, Stat, open};
 use rustix::io::Errno;
 
@@ -29,6 +30,8 @@ pub struct Roots {
     /// None: everything that is not hidden.
     readable: Option<Vec<PathBuf>>,
     hidden: Vec<(PathBuf, Option<Id>)>,
+    /// What a walk leaves out.
+    closed: Vec<PathPattern>,
     /// Folded.
     protected: Vec<String>,
     way: Way,
@@ -100,6 +103,7 @@ impl Roots {
             writable: Vec::new(),
             readable: None,
             hidden: Vec::new(),
+            closed: Vec::new(),
             protected: Vec::new(),
             way: Way::Kernel,
         };
@@ -125,6 +129,12 @@ impl Roots {
         }
     }
 
+    /// The same, with paths that a walk leaves out.
+    #[must_use]
+    pub fn without(self, closed: Vec<PathPattern>) -> Self {
+        Self { closed, ..self }
+    }
+
     fn fence(&mut self, rules: &Rules) {
         let fold = |name: &OsString| folded(name);
         self.protected = rules.protected.iter().map(fold).collect();
@@ -134,21 +144,42 @@ impl Roots {
         for path in &rules.scratch {
             self.grant(path, false);
         }
+        // A link that a command put into one root does not make another of what it leads to.
+        let names = self.writable.iter();
+        let names: Vec<_> = names
+            .map(|it| (it.given.clone(), it.plain.clone()))
+            .collect();
+        self.writable.retain(|root| {
+            let is_led_away = |(given, plain): &(PathBuf, PathBuf)| {
+                [given, plain].into_iter().any(|name| {
+                    let below = root.given.strip_prefix(name);
+                    below.is_ok_and(|below| root.plain != plain.join(below))
+                })
+            };
+            !names.iter().any(is_led_away)
+        });
         if let Read::Listed(paths) = &rules.read {
             let plain = |it: &PathBuf| Some(self.follow(it, Last::Follow).ok()?.plain);
             self.readable = Some(paths.iter().filter_map(plain).collect());
         }
         let never = NEVER_READ.map(PathBuf::from);
-        for path in rules.hidden.iter().chain(&never) {
-            let found = self.follow(path, Last::Follow);
-            self.hidden.push(match found {
-                Ok(found) if found.kind != Kind::Missing => {
-                    (found.plain, found.ids.last().copied())
-                }
-                Ok(found) => (found.plain, None),
-                Err(_) => (path.clone(), None),
-            });
+        // Commands have another one, which is not in sight here.
+        let tmp = (rules.tmp != Tmp::Plain).then(|| PathBuf::from("/tmp"));
+        for path in rules.hidden.iter().chain(&never).chain(&tmp) {
+            self.hide(path);
         }
+    }
+
+    fn hide(&mut self, path: &Path) {
+        let found = self.follow(path, Last::Follow);
+        let link = self.follow(path, Last::Keep).map(|it| (it.plain, None));
+        self.hidden.push(match found {
+            Ok(found) if found.kind != Kind::Missing => (found.plain, found.ids.last().copied()),
+            Ok(found) => (found.plain, None),
+            Err(_) => (path.to_owned(), None),
+        });
+        // A link to it stays as it is too.
+        self.hidden.extend(link);
     }
 
     fn grant(&mut self, given: &Path, is_strict: bool) {
@@ -241,11 +272,12 @@ impl Roots {
             .max_by_key(|(_, root)| depth(&root.plain));
         let granted = root.map_or(0, |(_, root)| depth(&root.plain));
         let is_hidden = self.hidden.iter().any(|(path, id)| {
-            let by_name = plain.starts_with(path) && (root.is_none() || depth(path) > granted);
+            let by_name = plain.starts_with(path) && (root.is_none() || depth(path) >= granted);
             by_name || (!plain.starts_with(path) && id.is_some_and(|it| ids.contains(&it)))
         });
         let place = match root {
             _ if is_hidden => Place::Protected,
+            None if plain.iter().any(|name| self.is_protected_name(name)) => Place::Protected,
             None => Place::Beyond,
             Some((_, root)) if self.is_protected(root, &plain) => Place::Protected,
             Some(_) => Place::Inside,
@@ -272,9 +304,19 @@ impl Roots {
 
     fn is_protected(&self, root: &Root, plain: &Path) -> bool {
         let below = plain.strip_prefix(&root.plain).unwrap_or(plain);
-        let is_named = |name: &OsStr| self.protected.contains(&folded(name));
+        let is_named = |name: &OsStr| self.is_protected_name(name);
         let is_apart = |it: &PathBuf| plain.starts_with(it) && !root.plain.starts_with(it);
         root.is_strict && (below.iter().any(is_named) || root.apart.iter().any(is_apart))
+    }
+
+    fn is_protected_name(&self, name: &OsStr) -> bool {
+        self.protected.contains(&folded(name))
+    }
+
+    /// Whether a walk leaves this plain path out.
+    pub(crate) fn is_closed(&self, plain: &Path) -> bool {
+        let plain = plain.to_string_lossy();
+        self.closed.iter().any(|it| it.fits(&plain))
     }
 
     /// Refuses what may not be read in this thread.

@@ -1,6 +1,6 @@
 //! `read_file`: some lines of a file.
 
-use std::io::{BufRead, BufReader, Read as _};
+use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use raddle_core::ports::ToolSpec;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::error::ToolError;
-use super::place::Roots;
+use super::place::{Roots, Spot};
 use super::walk::Last;
 
 const LINES_MAX: usize = 2_000;
@@ -43,6 +43,7 @@ impl ReadFile {
         ToolSpec {
             name: "read_file".to_owned(),
             description: "Reads lines of a text file. At most 2000 lines and 50 KB come at once; where the rest begins is said at the end.".to_owned(),
+            freeform: None,
             schema: json!({
                 "type": "object",
                 "properties": {
@@ -59,8 +60,11 @@ impl ReadFile {
 
     /// The lines, and what was left out.
     pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
-        let spot = roots.spot(Path::new(&self.path), Last::Follow)?;
-        let (file, _) = roots.open(&spot)?;
+        self.run_at(roots, &roots.spot(Path::new(&self.path), Last::Follow)?)
+    }
+
+    pub(crate) fn run_at(&self, roots: &Roots, spot: &Spot) -> Result<String, ToolError> {
+        let (file, _) = roots.open(spot)?;
         let failed = |source| ToolError::Disk {
             path: spot.shown.clone(),
             source,
@@ -69,21 +73,16 @@ impl ReadFile {
         let count = self.limit.unwrap_or(LINES_MAX).clamp(1, LINES_MAX);
         let mut reader = BufReader::new(file.take(LOOKED_BYTES_MAX));
         let mut text = String::new();
-        let mut line = Vec::new();
         let (mut number, mut is_cut) = (0, false);
-        loop {
-            line.clear();
-            if reader.read_until(b'\n', &mut line).map_err(failed)? == 0 {
-                break;
-            }
-            if line.contains(&0) {
+        while let Some(line) = Line::next(&mut reader).map_err(failed)? {
+            if line.is_binary {
                 return Err(ToolError::Binary(spot.shown.clone()));
             }
             number += 1;
             if number < first {
                 continue;
             }
-            if number >= first + count || text.len() + line.len().min(LINE_BYTES_MAX) > BYTES_MAX {
+            if number >= first + count || text.len() + line.shown.len() > BYTES_MAX {
                 text.push_str(&format!("[more follows; go on with offset {number}]\n"));
                 is_cut = true;
                 break;
@@ -91,7 +90,7 @@ impl ReadFile {
             if self.numbers {
                 text.push_str(&format!("{number:>6}\t"));
             }
-            push(&mut text, &line);
+            line.push_to(&mut text);
         }
         if !is_cut && reader.get_ref().limit() == 0 {
             text.push_str("[more follows than this tool looks at; use a command]\n");
@@ -105,16 +104,47 @@ impl ReadFile {
     }
 }
 
-/// Puts a line there, as far as it is shown.
-fn push(text: &mut String, line: &[u8]) {
-    if line.len() <= LINE_BYTES_MAX {
-        text.push_str(&String::from_utf8_lossy(line));
-    } else {
-        let shown = String::from_utf8_lossy(&line[..LINE_BYTES_MAX]);
-        text.push_str(shown.trim_end_matches(char::REPLACEMENT_CHARACTER));
-        text.push_str(&format!(" [… of {} bytes]\n", line.len()));
+/// A line, as far as it is shown: no more of it is ever held.
+struct Line {
+    shown: Vec<u8>,
+    bytes: usize,
+    is_binary: bool,
+}
+
+impl Line {
+    fn next(reader: &mut impl BufRead) -> io::Result<Option<Self>> {
+        let mut line = Self {
+            shown: Vec::new(),
+            bytes: 0,
+            is_binary: false,
+        };
+        loop {
+            let piece = reader.fill_buf()?;
+            let end = piece.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(piece.len(), |end| end + 1);
+            let piece = &piece[..taken];
+            let room = LINE_BYTES_MAX - line.shown.len();
+            line.shown.extend_from_slice(&piece[..room.min(taken)]);
+            line.bytes += taken;
+            line.is_binary |= piece.contains(&0);
+            reader.consume(taken);
+            if end.is_some() || taken == 0 {
+                return Ok((line.bytes > 0).then_some(line));
+            }
+        }
     }
-    if !text.ends_with('\n') {
-        text.push('\n');
+
+    fn push_to(&self, text: &mut String) {
+        let shown = String::from_utf8_lossy(&self.shown);
+        match self.bytes > self.shown.len() {
+            false => text.push_str(&shown),
+            true => {
+                text.push_str(shown.trim_end_matches(char::REPLACEMENT_CHARACTER));
+                text.push_str(&format!(" [… of {} bytes]\n", self.bytes));
+            }
+        }
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
     }
 }

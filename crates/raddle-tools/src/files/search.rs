@@ -52,6 +52,7 @@ impl SearchFiles {
         ToolSpec {
             name: "search_files".to_owned(),
             description: "Finds the lines that match a regular expression, in all files of a folder that .gitignore does not leave out. Each comes as PATH:LINE:TEXT.".to_owned(),
+            freeform: None,
             schema: json!({
                 "type": "object",
                 "properties": {
@@ -69,41 +70,37 @@ impl SearchFiles {
 
     /// The matches, one on a line, and whether there may be more.
     pub fn run(&self, roots: &Roots) -> Result<String, ToolError> {
-        self.run_within(roots, TIME_MAX)
+        let path = self.path.as_deref().unwrap_or(".");
+        self.run_at(roots, &roots.spot(Path::new(path), Last::Follow)?)
     }
 
-    fn run_within(&self, roots: &Roots, time: Duration) -> Result<String, ToolError> {
-        let spot = roots.spot(Path::new(self.path.as_deref().unwrap_or(".")), Last::Follow)?;
-        roots.readable(&spot)?;
+    pub(crate) fn run_at(&self, roots: &Roots, spot: &Spot) -> Result<String, ToolError> {
+        self.run_within(roots, spot, TIME_MAX)
+    }
+
+    fn run_within(&self, roots: &Roots, spot: &Spot, time: Duration) -> Result<String, ToolError> {
+        roots.readable(spot)?;
         let glob = self.glob.as_deref().map(glob).transpose()?;
-        let mut search = Search {
-            matcher: self.matcher()?,
-            searcher: searcher(),
-            text: String::new(),
-            left: self.max.unwrap_or(MATCHES).clamp(1, MATCHES_MAX),
-            until: Instant::now() + time,
-            is_late: false,
-        };
+        let mut search = self.search(time)?;
         let ended = match spot.kind {
-            Kind::Missing => return Err(ToolError::Missing(spot.shown)),
+            Kind::Missing => return Err(ToolError::Missing(spot.shown.clone())),
             Kind::Folder => {
                 let reach = Reach {
                     depth: usize::MAX,
                     until: search.until,
                 };
-                tree::walk(roots, &spot, &reach, &mut |entry| {
+                tree::walk(roots, spot, &reach, &mut |entry| {
                     let is_asked = glob.as_ref().is_none_or(|it| it.is_match(&entry.path));
                     if !entry.is_file || !is_asked {
                         return true;
                     }
-                    let inner = roots.spot(&spot.plain.join(&entry.path), Last::Keep);
                     // What cannot be read is passed over, as a person would.
-                    let _ = inner.and_then(|it| search.file(roots, &it));
+                    let _ = search.walked(roots, &spot.plain.join(&entry.path));
                     search.goes_on()
                 })
             }
             _ => {
-                search.file(roots, &spot)?;
+                search.file(roots, spot)?;
                 match search.goes_on() {
                     true => Ended::Everything,
                     false => Ended::Enough,
@@ -121,6 +118,17 @@ impl SearchFiles {
             ),
         }
         Ok(text)
+    }
+
+    fn search(&self, time: Duration) -> Result<Search, ToolError> {
+        Ok(Search {
+            matcher: self.matcher()?,
+            searcher: searcher(),
+            text: String::new(),
+            left: self.max.unwrap_or(MATCHES).clamp(1, MATCHES_MAX),
+            until: Instant::now() + time,
+            is_late: false,
+        })
     }
 
     fn matcher(&self) -> Result<RegexMatcher, ToolError> {
@@ -155,6 +163,16 @@ struct Search {
 }
 
 impl Search {
+    /// A file that a walk came to by this plain path.
+    fn walked(&mut self, roots: &Roots, plain: &Path) -> Result<(), ToolError> {
+        let spot = roots.spot(plain, Last::Keep)?;
+        // If a link took a folder's place meanwhile, the path leads to what the walk may have left out.
+        match spot.plain == plain {
+            true => self.file(roots, &spot),
+            false => Err(ToolError::Missing(spot.shown)),
+        }
+    }
+
     fn file(&mut self, roots: &Roots, spot: &Spot) -> Result<(), ToolError> {
         let (file, _) = roots.open(spot)?;
         let name = roots.brief(&spot.shown);
@@ -212,13 +230,38 @@ mod tests {
         std::fs::write(folder.path().join("a.txt"), "needle\n").expect("a file");
         let policy = Policy::Fenced(Rules::read_only());
         let roots = Roots::new(folder.path(), &policy).expect("roots");
-        let search = SearchFiles {
-            pattern: "needle".to_owned(),
-            ..SearchFiles::default()
-        };
-        let found = |time| search.run_within(&roots, time).expect("text");
+        let search = needle();
+        let spot = roots.spot(Path::new("."), Last::Follow).expect("a folder");
+        let found = |time| search.run_within(&roots, &spot, time).expect("text");
         assert_eq!(found(TIME_MAX), "a.txt:1:needle\n");
         let late = "[not all was searched, because it takes too long; search a deeper folder]\n";
         assert_eq!(found(Duration::ZERO), late);
+    }
+
+    #[test]
+    fn a_link_that_took_a_walked_folders_place_is_not_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("a path");
+        std::fs::create_dir(top.join("closed")).expect("a folder");
+        std::fs::write(top.join("closed/a.txt"), "needle\n").expect("a file");
+        std::os::unix::fs::symlink("closed", top.join("open")).expect("a link");
+        let policy = Policy::Fenced(Rules::read_only());
+        let roots = Roots::new(&top, &policy).expect("roots");
+        for (path, wanted) in [
+            ("closed/a.txt", "closed/a.txt:1:needle\n"),
+            ("open/a.txt", ""),
+        ] {
+            let mut search = needle().search(TIME_MAX).expect("a search");
+            let read = search.walked(&roots, &top.join(path));
+            assert_eq!(search.text, wanted);
+            assert_eq!(read.is_ok(), !wanted.is_empty(), "{path}");
+        }
+    }
+
+    fn needle() -> SearchFiles {
+        SearchFiles {
+            pattern: "needle".to_owned(),
+            ..SearchFiles::default()
+        }
     }
 }

@@ -90,7 +90,8 @@ pub(super) fn walk(
         for mut entry in entries {
             let plain = folder.join(&entry.path);
             let is_git = entry.path.as_os_str() == OsStr::new(".git");
-            if is_git || rules.ignores(&plain, entry.is_folder) {
+            let is_left_out = is_git || roots.is_closed(&plain);
+            if is_left_out || rules.ignores(&plain, entry.is_folder) {
                 continue;
             }
             entry.path = below.join(&entry.path);

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use sha1::{Digest as _, Sha1};
 
-use super::change::{Contents, Planned, hex};
+use super::change::{Contents, Planned};
 use super::diff::{similarity, unified};
+use crate::hex::hex;
 
 /// All contents that are kept together.
 const BYTES_MAX: usize = 16 << 20;

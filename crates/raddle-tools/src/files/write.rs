@@ -28,6 +28,7 @@ impl WriteFile {
             name: "write_file".to_owned(),
             description: "Writes a whole file, and makes the folders around it. What was in it before is replaced."
                 .to_owned(),
+            freeform: None,
             schema: json!({
                 "type": "object",
                 "properties": {

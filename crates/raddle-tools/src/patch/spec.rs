@@ -1,10 +1,10 @@
 //! What a model is told of patches.
 
-use raddle_core::ports::ToolSpec;
+use raddle_core::ports::{Freeform, ToolSpec};
 use serde_json::json;
 
 /// What a patch may say, for models that are held to a grammar.
-pub const GRAMMAR: &str = r#"start: "*** Begin Patch" LF section+ "*** End Patch" LF?
+const GRAMMAR: &str = r#"start: "*** Begin Patch" LF section+ "*** End Patch" LF?
 
 section: add | delete | update
 add: "*** Add File: " path LF added+
@@ -13,22 +13,17 @@ update: "*** Update File: " path LF move? chunk*
 move: "*** Move to: " path LF
 
 chunk: place* line+ end?
-place: ("@@" | "@@ " /(.+)/) LF
-line: (" " | "-" | "+") /(.*)/ LF
-added: "+" /(.*)/ LF
+place: /@@( .+)?/ LF
+line: /[ +-].*/ LF
+added: /[+].*/ LF
 end: "*** End of File" LF
 
-path: /(.+)/
+path: /.+/
 
 %import common.LF
 "#;
 
-/// For models that write the patch itself, and not as a string in JSON.
-pub fn freeform_description() -> String {
-    "Changes files by a patch. Write the patch itself, without JSON around it.".to_owned()
-}
-
-/// As a tool whose one argument is the patch.
+/// As a tool whose one argument is the patch, or that is given the patch itself.
 pub fn spec() -> ToolSpec {
     ToolSpec {
         name: "apply_patch".to_owned(),
@@ -40,6 +35,10 @@ pub fn spec() -> ToolSpec {
             },
             "required": ["input"],
             "additionalProperties": false
+        }),
+        freeform: Some(Freeform {
+            description: format!("{DESCRIPTION} Write the patch itself, without JSON around it."),
+            grammar: GRAMMAR.to_owned(),
         }),
     }
 }

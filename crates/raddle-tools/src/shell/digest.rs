@@ -1,26 +1,21 @@
 //! What exactly a command is: a yes is good for this and nothing else.
 
-use std::collections::BTreeMap;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+mod named;
 
-use raddle_core::policy::is_shell;
-use rustix::fs::OFlags;
+use std::collections::BTreeMap;
+
 use sha2::{Digest, Sha256};
 
-/// The longest file that counts with all it holds; of a longer one its length and when it was changed do.
-const FILE_BYTES_MAX: u64 = 1024 * 1024;
+use named::{Named, identity};
 
-/// The most files of a command that count.
-const FILES_MAX: usize = 32;
+use crate::hex::hex;
 
 /// Everything that makes a command this one and no other.
 #[derive(Clone, Copy, Debug)]
 pub struct Digested<'a> {
     /// Its words.
     pub words: &'a [String],
-    /// The words of everything that it runs, in which the files that it runs are found.
+    /// The words of everything that it runs.
     pub commands: &'a [Vec<String>],
     /// Where it runs.
     pub cwd: &'a str,
@@ -28,10 +23,12 @@ pub struct Digested<'a> {
     pub environment: &'a BTreeMap<String, String>,
     /// The sandbox in which it runs, however it is written down.
     pub sandbox: &'a str,
+    /// The call that it comes with. It counts where there is too much to look at: a yes is then good for this
+    /// call only.
+    pub call: &'a str,
 }
 
-/// Its SHA-256 in hex. It reads the files that the command runs, so it may
-/// wait for a disk.
+/// Its SHA-256 in hex. It looks at the files and folders that the command names, so it may wait for a disk.
 pub fn digest(it: Digested<'_>) -> String {
     let mut sum = Sha256::new();
     // Each part says how long it is, so that no two lists of parts look alike.
@@ -43,98 +40,20 @@ pub fn digest(it: Digested<'_>) -> String {
     part(&count(it.words.len()));
     it.words.iter().for_each(|word| part(word.as_bytes()));
     part(it.cwd.as_bytes());
+    part(&identity(it.cwd.as_ref()).unwrap_or_default());
     part(&count(it.environment.len()));
     for (name, value) in it.environment {
         part(name.as_bytes());
         part(value.as_bytes());
     }
     part(it.sandbox.as_bytes());
-    for (path, content) in scripts(it) {
+    let Named { found, is_all } = named::look(it);
+    for (path, what) in found {
         part(path.as_os_str().as_encoded_bytes());
-        part(&content);
+        part(&what);
+    }
+    if !is_all {
+        part(it.call.as_bytes());
     }
     hex(&sum.finalize())
-}
-
-/// The files that are run, each with what it holds, summed up.
-fn scripts(it: Digested<'_>) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for word in it.commands.iter().flat_map(|words| run_by(words)) {
-        let path = Path::new(it.cwd).join(word);
-        if found.len() < FILES_MAX
-            && !found.contains_key(&path)
-            && let Some(content) = content(&path)
-        {
-            found.insert(path, content);
-        }
-    }
-    found
-}
-
-/// Names of files that decide what a command does: the program, if it is named by its path, and the script
-/// that it is given or finds.
-fn run_by(words: &[String]) -> Vec<&str> {
-    let Some((program, rest)) = words.split_first() else {
-        return Vec::new();
-    };
-    let name = program.rsplit('/').next().unwrap_or(program);
-    let mut found: Vec<&str> = Vec::new();
-    if program.contains('/') {
-        found.push(program);
-    }
-    if is_shell(words) || INTERPRETERS.iter().any(|it| name.starts_with(it)) || name == "." {
-        found.extend(
-            rest.iter()
-                .map(String::as_str)
-                .find(|it| !it.starts_with('-')),
-        );
-    }
-    if let Some((_, files)) = RECIPES.iter().find(|(tool, _)| *tool == name) {
-        found.extend(*files);
-    }
-    found.retain(|it| !it.is_empty() && !it.contains('\0'));
-    found
-}
-
-/// Programs that run a script, whatever follows their names.
-const INTERPRETERS: [&str; 9] = [
-    "bun", "deno", "lua", "node", "perl", "php", "python", "ruby", "source",
-];
-
-/// Programs that run what a file of the folder says.
-const RECIPES: [(&str, &[&str]); 5] = [
-    ("just", &["justfile", "Justfile"]),
-    ("make", &["GNUmakefile", "makefile", "Makefile"]),
-    ("npm", &["package.json"]),
-    ("pnpm", &["package.json"]),
-    ("yarn", &["package.json"]),
-];
-
-/// A plain file's sum; of one that is too long, its length and when it was changed.
-fn content(path: &Path) -> Option<Vec<u8>> {
-    let about = std::fs::metadata(path).ok()?;
-    if !about.is_file() {
-        return None;
-    }
-    if about.len() > FILE_BYTES_MAX {
-        return Some(format!("{} {:?}", about.len(), about.modified().ok()).into_bytes());
-    }
-    let mut sum = Sha256::new();
-    // It may have become a pipe by now, for which nobody waits.
-    let mut options = std::fs::OpenOptions::new();
-    options
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits() as i32);
-    let mut file = options.open(path).ok()?.take(FILE_BYTES_MAX + 1);
-    let mut piece = vec![0; 64 * 1024];
-    loop {
-        match file.read(&mut piece).ok()? {
-            0 => return Some(sum.finalize().to_vec()),
-            bytes => sum.update(&piece[..bytes]),
-        }
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,8 +1,9 @@
 //! The walk through a script, and through the words of its commands.
 
-use raddle_core::policy::{Script, UNKNOWN, is_shell, shell_script, through};
+use raddle_core::policy::{Script, UNKNOWN, shelled, through};
 use tree_sitter::{Node, Parser};
 
+use super::meaning::{self, Meaning};
 use super::tree::{
     children, feeds_shell, is_literal, last_command, on_lines, script_at, words, words_behind,
 };
@@ -30,14 +31,24 @@ const PLAIN: [&str; 11] = [
 /// What may stand between.
 const PLAIN_MARKS: [&str; 6] = ["&&", "||", "|", ";", "\n", "\""];
 
-/// Commands after which others may not mean what they say.
-const CHANGERS: [&str; 18] = [
-    ".", "alias", "bind", "declare", "enable", "eval", "export", "hash", "local", "mapfile",
-    "read", "readonly", "set", "shopt", "source", "trap", "typeset", "unalias",
+/// Commands that run another command by handing its words to a shell as one line.
+const JOINERS: [&str; 3] = ["hyperfine", "parallel", "watch"];
+
+/// Programs that start a shell if they are given nothing to run.
+const OPENERS: [&str; 7] = [
+    "chroot", "doas", "newgrp", "nsenter", "setarch", "sudo", "unshare",
 ];
 
-/// Commands that run another command by handing its words to a shell as one line.
-const JOINERS: [&str; 2] = ["parallel", "watch"];
+/// Programs that run what stands behind one of these words.
+const RUNNERS: &[(&str, &[&str])] = &[
+    ("fd", &["-x", "--exec", "-X", "--exec-batch"]),
+    ("fdfind", &["-x", "--exec", "-X", "--exec-batch"]),
+    ("find", &["-exec", "-execdir", "-ok", "-okdir"]),
+    ("git", &["run"]),
+    ("jobs", &["-x"]),
+    ("rg", &["--pre", "--hostname-bin"]),
+    ("script", &["--"]),
+];
 
 /// What was found so far.
 pub(super) struct Found {
@@ -155,9 +166,20 @@ impl Found {
         match kind {
             "command" => {
                 let lines = on_lines(node, text);
-                self.plain &= lines.len() == 1;
+                if lines.len() > 1 {
+                    self.unknown();
+                }
                 for words in lines {
                     self.command(words);
+                }
+            }
+            "variable_assignment" => {
+                let name = node.child_by_field_name("name");
+                let name = name.map_or("", |it| &text[it.byte_range()]);
+                let value = node.child_by_field_name("value");
+                let value = value.map(|it| word(it, text)).unwrap_or_default();
+                if meaning::is_order(&format!("{name}={value}")) {
+                    self.unknown();
                 }
             }
             "declaration_command" | "unset_command" | "test_command" => {
@@ -224,8 +246,10 @@ impl Found {
             self.plain = false;
         }
         let name = words[0].rsplit('/').next().unwrap_or_default().to_owned();
-        if CHANGERS.contains(&name.as_str()) {
-            self.plain = false;
+        match meaning::after(&name, &words[1..]) {
+            Meaning::Same => {}
+            Meaning::Other => self.plain = false,
+            Meaning::Any => self.unknown(),
         }
         // A script is judged by itself, so it is not listed as a word too.
         let listed = match script_at(&words) {
@@ -233,13 +257,15 @@ impl Found {
             _ => &words[..],
         };
         self.commands.push(listed.to_vec());
-        if let Some(at) = shell_script(&words) {
-            // It uses words behind it as it likes.
-            self.plain &= at + 1 == words.len();
-            self.given(&words[at]);
-        } else if is_shell(&words) && words.iter().skip(1).all(|it| it.starts_with('-')) {
-            // It reads what it runs.
-            self.unknown();
+        if let Some(shelled) = shelled(&words) {
+            if shelled.unsure {
+                self.unknown();
+            }
+            if let Some(at) = shelled.script {
+                // It uses words behind it as it likes.
+                self.plain &= at + 1 == words.len();
+                self.given(&words[at]);
+            }
         }
         self.run_by(&name, &words);
     }
@@ -256,6 +282,9 @@ impl Found {
     fn run_by(&mut self, name: &str, words: &[String]) {
         if let Some(through) = through(words) {
             self.plain &= through.neutral;
+            if through.unsure {
+                self.unknown();
+            }
             for start in through.starts {
                 if JOINERS.contains(&name) {
                     self.joined(&words[start..]);
@@ -266,11 +295,20 @@ impl Found {
                 }
                 self.command(inner);
             }
+        } else if OPENERS.contains(&name) {
+            // It starts a shell that reads what it runs.
+            self.unknown();
         }
         let rest = &words[1..];
+        if let Some((_, openers)) = RUNNERS.iter().find(|it| it.0 == name) {
+            self.behind(rest, openers);
+        }
         match name {
             "eval" => self.joined(rest),
-            "trap" => rest.iter().take(1).for_each(|it| self.given(it)),
+            "trap" => {
+                let mut rest = rest.iter().filter(|it| !it.starts_with('-'));
+                rest.next().into_iter().for_each(|it| self.given(it));
+            }
             "env" => {
                 let is_split = |it: &String| {
                     it.starts_with("--split")
@@ -284,18 +322,29 @@ impl Found {
                     self.joined(&[&[own], &rest[at + 1..]].concat());
                 }
             }
-            "find" => self.behind(rest, &["-exec", "-execdir", "-ok", "-okdir"]),
-            "fd" | "fdfind" => self.behind(rest, &["-x", "--exec", "-X", "--exec-batch"]),
-            "rg" => self.behind(rest, &["--pre", "--hostname-bin"]),
-            "git" => {
-                self.behind(rest, &["run"]);
-                if let Some(at) = rest.iter().position(|it| it == "foreach") {
-                    let is_option = |it: &&String| it.starts_with('-');
-                    let options = rest[at + 1..].iter().take_while(is_option).count();
-                    self.joined(&rest[at + 1 + options..]);
-                }
-            }
+            "git" => self.run_by_git(rest),
             _ => {}
+        }
+    }
+
+    fn run_by_git(&mut self, words: &[String]) {
+        if let Some(at) = words.iter().position(|it| it == "foreach") {
+            let is_option = |it: &&String| it.starts_with('-');
+            let options = words[at + 1..].iter().take_while(is_option).count();
+            self.joined(&words[at + 1 + options..]);
+        }
+        if !words.iter().any(|it| it == "rebase") {
+            return;
+        }
+        for (at, word) in words.iter().enumerate() {
+            let value = word.strip_prefix("--exec=").or(word.strip_prefix("-x"));
+            match value.filter(|it| !it.is_empty()) {
+                Some(script) => self.joined(&[script.to_owned()]),
+                None if word == "--exec" || word == "-x" => {
+                    self.joined(words.get(at + 1..at + 2).unwrap_or_default());
+                }
+                None => {}
+            }
         }
     }
 

@@ -84,16 +84,20 @@ pub(super) fn is_literal(body: Node<'_>, text: &str) -> bool {
     start.is_some_and(|it| text[it.byte_range()].contains(['\'', '"', '\\']))
 }
 
+/// How many commands that run another are followed to a shell.
+const CHAIN_MAX: usize = 32;
+
 /// Where the script stands that a shell is given at the end of a chain of commands that run another.
 pub(super) fn script_at(words: &[String]) -> Option<usize> {
     let mut start = 0;
-    loop {
+    for _ in 0..CHAIN_MAX {
         let rest = &words[start..];
         if let Some(at) = shell_script(rest) {
             return Some(start + at);
         }
         start += *through(rest)?.starts.first()?;
     }
+    None
 }
 
 pub(super) fn children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {

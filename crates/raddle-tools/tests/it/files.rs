@@ -1,5 +1,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use raddle_core::policy::PathPattern;
+use raddle_sandbox::Tmp;
 use raddle_tools::files::{
     ApplyError, EditFile, ListFiles, ReadFile, SearchFiles, ViewImage, WriteFile,
 };
@@ -176,6 +178,49 @@ fn a_hostile_tree_holds_up_nobody() {
     let search = args::<SearchFiles>(&json!({"pattern": "needle"}));
     let found = search.run(&roots).expect("matches");
     assert_eq!(found, "a.txt:1:needle\nx/b.txt:1:needle\n");
+}
+
+/// What rules close to reading turns up in no walk, whatever it begins in and by whatever way it comes there.
+#[test]
+fn a_walk_leaves_out_what_rules_close() {
+    let world = World::new();
+    world.write("a.txt", "needle\n");
+    world.write("private/key", "needle\n");
+    world.write("private/deep/key", "needle\n");
+    world.write("x/.env", "needle\n");
+    world.write("x/b.txt", "needle\n");
+    symlink("private", world.work.join("way")).expect("a link");
+    symlink("../private/key", world.work.join("x/key")).expect("a link");
+    let work = world.work.canonicalize().expect("its plain path");
+    let closed = [format!("{}/private", work.display()), "**/.env".to_owned()];
+    let closed: Vec<PathPattern> = closed
+        .iter()
+        .map(|it| PathPattern::parse(it).expect("a pattern"))
+        .collect();
+    let roots = world.roots().without(closed);
+    let search = args::<SearchFiles>(&json!({"pattern": "needle"}));
+    let found = search.run(&roots).expect("matches");
+    assert_eq!(found, "a.txt:1:needle\nx/b.txt:1:needle\n");
+    let list = args::<ListFiles>(&json!({"depth": 9}));
+    let found = list.run(&roots).expect("a list");
+    assert_eq!(found, "a.txt\nway\nx/\nx/b.txt\nx/key\n");
+}
+
+/// Where commands have a `/tmp` of their own, files of the other one are not theirs.
+#[test]
+fn another_tmp_is_out_of_sight() {
+    let world = World::new();
+    let file = tempfile::NamedTempFile::new_in("/tmp").expect("a file");
+    let path = file.path().display().to_string();
+    let read = args::<ReadFile>(&json!({ "path": path }));
+    for (tmp, is_seen) in [
+        (Tmp::Plain, true),
+        (Tmp::Private, false),
+        (Tmp::Folder(world.folder.path().to_owned()), false),
+    ] {
+        let roots = world.roots_with(|rules| rules.tmp = tmp.clone());
+        assert_eq!(read.run(&roots).is_ok(), is_seen, "{tmp:?}");
+    }
 }
 
 #[test]

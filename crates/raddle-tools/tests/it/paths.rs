@@ -127,6 +127,12 @@ fn check(roots: &Roots) {
         ("git-file".into(), Protected),
         ("x/../.git/config".into(), Protected),
         (".gitignore".into(), Inside),
+        // Also outside the workspace.
+        (absolute("work-2/.git/config"), Protected),
+        ("../work-2/new/.GIT/hooks/x".into(), Protected),
+        ("out-folder/.codex/config.toml".into(), Protected),
+        ("/etc/.raddle/rules.toml".into(), Protected),
+        (absolute("work-2/.gitignore"), Beyond),
         // What is hidden is not written either.
         ("key".into(), Protected),
         ("../hidden/new".into(), Protected),
@@ -212,6 +218,34 @@ fn a_repository_kept_elsewhere_is_protected() {
     ] {
         let place = roots.writable(Path::new(path)).expect("a place");
         assert_eq!(place, expected, "{path}");
+    }
+}
+
+/// What is hidden stays as it is where it is the workspace itself, and so do links to it.
+#[test]
+fn what_is_hidden_is_not_named_away() {
+    let world = World::new();
+    world.write("own/rules.toml", "");
+    world.write("kept.toml", "");
+    world.write("own/work/a", "");
+    symlink("../kept.toml", world.work.join("own/link.toml")).expect("a link");
+    let roots = |write: &str| {
+        world.roots_with(|rules| {
+            rules.write = vec![world.work.join(write)];
+            rules.hidden = vec![world.work.join("own"), world.work.join("own/link.toml")];
+        })
+    };
+    for (write, path, expected) in [
+        ("own", "own/rules.toml", Place::Protected),
+        ("own", "own/new", Place::Protected),
+        ("", "own/rules.toml", Place::Protected),
+        ("", "kept.toml", Place::Protected),
+        ("", "own/link.toml", Place::Protected),
+        ("own/work", "own/work/a", Place::Inside),
+        ("own/work", "own/rules.toml", Place::Protected),
+    ] {
+        let place = roots(write).writable(Path::new(path)).expect("a place");
+        assert_eq!(place, expected, "{path} where {write:?} is written");
     }
 }
 

@@ -18,8 +18,22 @@ const STREAM_RETRIES: u32 = 5;
 pub(super) enum CallFailed {
     /// The configuration does not allow it.
     NotConfigured(String),
+    /// There is no key for it.
+    NoKey(String),
+    /// Its key is no longer good, and whoever renews it cannot now.
+    NotRenewed(CallError),
     /// The vendor, or the way to it.
     Call(CallError),
+}
+
+impl std::fmt::Display for CallFailed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotConfigured(what) | Self::NoKey(what) => f.write_str(what),
+            Self::NotRenewed(error) => write!(f, "cannot renew the token: {error}"),
+            Self::Call(error) => error.fmt(f),
+        }
+    }
 }
 
 impl From<CallError> for CallFailed {
@@ -54,27 +68,30 @@ impl Tries {
 
     /// How the call ended.
     pub(super) fn ended(&self, failed: &CallFailed) -> ModelEnd {
-        let error = match failed {
-            CallFailed::NotConfigured(what) => {
-                let error = failure(what.clone(), FailureKind::BadRequest);
-                return ModelEnd::Failed { error };
-            }
-            CallFailed::Call(error) => error,
+        let for_good = |kind, what: &String| ModelEnd::Failed {
+            error: Failure::new(kind, what.clone()),
         };
-        let mut failure = failure(error.to_string(), kind(error));
+        let error = match failed {
+            CallFailed::NotConfigured(what) => return for_good(FailureKind::BadRequest, what),
+            CallFailed::NoKey(what) => return for_good(FailureKind::Unauthorized, what),
+            CallFailed::NotRenewed(error) | CallFailed::Call(error) => error,
+        };
+        let mut failure = Failure::new(kind(error), failed.to_string());
+        failure.retry_at = error.retry_after().map(|wait| later(now(), wait));
+        let may_pass = failure.kind.class().may_pass();
         let retries = match error.is_before_answer() {
             true => self.request_retries,
             false => self.stream_retries,
         };
-        if error.is_transient() && self.attempt <= retries {
+        if may_pass && self.attempt <= retries {
             let wait = retry::wait(self.attempt, error.retry_after());
             return ModelEnd::Broke {
                 error: failure,
                 retry_at: later(now(), wait),
             };
         }
-        if error.is_transient() && self.attempt > 1 {
-            failure.message = format!("gave up after {} attempts: {error}", self.attempt);
+        if may_pass && self.attempt > 1 {
+            failure.message = format!("gave up after {} attempts: {failed}", self.attempt);
         }
         ModelEnd::Failed { error: failure }
     }
@@ -85,23 +102,12 @@ fn later(Timestamp(now): Timestamp, wait: Duration) -> Timestamp {
     Timestamp(now.saturating_add(wait))
 }
 
-fn failure(message: String, kind: FailureKind) -> Failure {
-    Failure {
-        message,
-        kind,
-        details: None,
-    }
-}
-
 fn kind(error: &CallError) -> FailureKind {
     match error {
-        CallError::Connect { .. } | CallError::Untrusted { .. } => {
-            FailureKind::Connection { status: None }
-        }
-        CallError::BrokeOff(_)
-        | CallError::Malformed(_)
-        | CallError::Silent { .. }
-        | CallError::TooLong { .. } => FailureKind::Stream { status: None },
+        CallError::Connect { .. } => FailureKind::Connection { status: None },
+        CallError::Untrusted { .. } => FailureKind::Untrusted,
+        CallError::BrokeOff(_) | CallError::Silent { .. } => FailureKind::Stream { status: None },
+        CallError::Malformed(_) | CallError::TooLong { .. } => FailureKind::Unreadable,
         CallError::Vendor(error) => match error.fault {
             Fault::RateLimit => FailureKind::RateLimit,
             Fault::Quota => FailureKind::UsageLimit,
@@ -112,7 +118,8 @@ fn kind(error: &CallError) -> FailureKind {
             Fault::ContextFull => FailureKind::ContextFull,
             Fault::BadRequest => FailureKind::BadRequest,
             Fault::Policy => FailureKind::Policy,
-            Fault::CutShort | Fault::Other => FailureKind::Other,
+            Fault::CutShort => FailureKind::CutShort,
+            Fault::Other => FailureKind::Other,
         },
     }
 }

@@ -2,14 +2,30 @@
 
 use std::time::Duration;
 
-use raddle_model::{Endpoint, EndpointError, Limits};
+use raddle_model::{Endpoint, EndpointError, Limits, Wire};
 use raddle_server::Provider;
 
+use super::keys::Key;
 use super::outcome::CallFailed;
 
+/// How the provider is spoken to.
+pub(super) fn wire(provider: &Provider) -> Result<Wire, CallFailed> {
+    let Some(name) = provider.wire_api.as_deref() else {
+        return Ok(Wire::Responses);
+    };
+    Wire::named(name).ok_or_else(|| {
+        let names = Wire::ALL.map(|it| format!("\"{}\"", it.name()));
+        CallFailed::NotConfigured(format!(
+            "the model provider `{}` has wire_api = \"{name}\"; write one of {}",
+            provider.name,
+            names.join(", ")
+        ))
+    })
+}
+
 /// Whose sealed items a provider's are: its own, on this wire.
-pub(super) fn vendor(provider: &Provider) -> String {
-    format!("responses/{}", provider.name)
+pub(super) fn vendor(wire: Wire, provider: &Provider) -> String {
+    format!("{}/{}", wire.name(), provider.name)
 }
 
 pub(super) fn limits(provider: &Provider) -> Limits {
@@ -23,13 +39,11 @@ pub(super) fn limits(provider: &Provider) -> Limits {
 }
 
 /// Where the provider is, and what every request says.
-pub(super) fn endpoint(provider: &Provider) -> Result<Endpoint, CallFailed> {
-    if let Some(wire) = provider.wire_api.as_deref().filter(|it| *it != "responses") {
-        return Err(CallFailed::NotConfigured(format!(
-            "the model provider `{}` has wire_api = \"{wire}\", and only \"responses\" is supported so far",
-            provider.name
-        )));
-    }
+pub(super) fn endpoint(
+    wire: Wire,
+    provider: &Provider,
+    key: Option<&Key>,
+) -> Result<Endpoint, CallFailed> {
     let mut endpoint: Endpoint = provider.base_url.parse().map_err(unusable)?;
     for (name, value) in &provider.query_params {
         endpoint = endpoint.with_query(name, value);
@@ -38,16 +52,18 @@ pub(super) fn endpoint(provider: &Provider) -> Result<Endpoint, CallFailed> {
         endpoint = endpoint.with_header(name, value).map_err(unusable)?;
     }
     for (name, variable) in &provider.env_http_headers {
-        // As in Codex, one that is not set is not sent.
-        if let Ok(value) = std::env::var(variable) {
+        // As in Codex, one that is not set, or empty, is not sent.
+        let value = std::env::var(variable).ok();
+        if let Some(value) = value.filter(|it| !it.trim().is_empty()) {
             endpoint = endpoint.with_header(name, &value).map_err(unusable)?;
         }
     }
-    if let Some(variable) = &provider.env_key {
-        let key = std::env::var(variable).map_err(|_| {
-            CallFailed::NotConfigured(format!("the environment variable {variable} is not set"))
-        })?;
-        endpoint = endpoint.with_key(key.trim()).map_err(unusable)?;
+    if let Some(key) = key {
+        let keyed = match wire.key_header() {
+            Some(header) => endpoint.with_header(header, key.text()),
+            None => endpoint.with_key(key.text()),
+        };
+        endpoint = keyed.map_err(unusable)?;
     }
     Ok(endpoint)
 }

@@ -65,9 +65,15 @@ fn said(
 }
 
 fn tool(it: &ToolSpec) -> Value {
-    json!({
-        "type": "function", "name": it.name, "description": it.description, "strict": false, "parameters": it.schema,
-    })
+    match &it.freeform {
+        Some(text) => json!({
+            "type": "custom", "name": it.name, "description": text.description,
+            "format": { "type": "grammar", "syntax": "lark", "definition": text.grammar },
+        }),
+        None => json!({
+            "type": "function", "name": it.name, "description": it.description, "strict": false, "parameters": it.schema,
+        }),
+    }
 }
 
 /// An entry in the wire's words; nothing for what this vendor cannot read.
@@ -78,7 +84,10 @@ fn item<'a>(entry: &'a Entry, vendor: &str, freeform: &HashSet<&str>) -> Option<
         Entry::Summary(text) | Entry::Note(text) => Item::user(Parts::Text(text)),
         Entry::User(input) => Item::user(Parts::Input(input)),
         Entry::Developer(text) => Item::developer(text),
-        Entry::Assistant { text, .. } => Item::assistant(text),
+        Entry::Assistant { text, sealed, .. } => {
+            let own = sealed.as_ref().filter(|it| it.vendor == vendor);
+            Item::assistant(text, own.and_then(|it| it.value["phase"].as_str()))
+        }
         // The vendor stores nothing, so an item without its sealed part would be a name for nothing.
         Entry::Reasoning(sealed) => {
             let is_whole = sealed.value["encrypted_content"].is_string();
@@ -109,6 +118,7 @@ fn item<'a>(entry: &'a Entry, vendor: &str, freeform: &HashSet<&str>) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use raddle_core::ports::Freeform;
     use raddle_core::{Call, Image, Input, Output, Sealed, Settings};
 
     use super::*;
@@ -134,6 +144,26 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_part_of_an_answer_goes_back_only_to_whoever_said_it() {
+        for (vendor, phase) in [
+            ("responses/a", json!("commentary")),
+            ("responses/b", Value::Null),
+        ] {
+            let entry = Entry::Assistant {
+                text: "A loom.".to_owned(),
+                partial: false,
+                sealed: Some(Sealed {
+                    vendor: "responses/a".to_owned(),
+                    value: json!({ "phase": "commentary" }),
+                }),
+            };
+            let found = item(&entry, vendor, &HashSet::new()).expect("an item");
+            let found = serde_json::to_value(found).expect("JSON");
+            assert_eq!(found["phase"], phase, "{found}");
+        }
+    }
+
     fn prompt(entries: Vec<Entry>) -> Prompt {
         let schema = json!({"type": "object", "properties": {"b": {}, "a": {}}});
         Prompt {
@@ -146,6 +176,7 @@ mod tests {
                 name: "ns__look".to_owned(),
                 description: "Looks.".to_owned(),
                 schema,
+                freeform: None,
             }],
             entries: entries.into_iter().map(Into::into).collect(),
             output_schema: None,
@@ -198,7 +229,7 @@ mod tests {
         let tools = serde_json::to_string(&asked.tools).expect("JSON");
         assert_eq!(tools, wanted_tools);
         assert_eq!(asked.parallel_tool_calls, Some(true));
-        let gif = json!({"type": "input_image", "image_url": "data:image/gif;base64,AA=="});
+        let gif = json!({"type": "input_image", "image_url": "data:image/gif;base64,AA==", "detail": "auto"});
         let wanted = json!([
             {"type": "message", "role": "user", "content": [
                 {"type": "input_text", "text": "what is this"},
@@ -214,6 +245,21 @@ mod tests {
         let input: Vec<&RawValue> = asked.input.iter().map(|it| &**it).collect();
         let input = serde_json::to_string(&input).expect("JSON");
         assert_eq!(input, wanted.to_string());
+    }
+
+    #[test]
+    fn a_tool_that_is_given_a_text() {
+        let mut prompt = prompt(Vec::new());
+        prompt.tools[0].freeform = Some(Freeform {
+            description: "Looks at a text.".to_owned(),
+            grammar: "start: /a/".to_owned(),
+        });
+        let asked = request(&prompt, "m".to_owned(), &"v".into()).expect("a request");
+        let wanted = json!([{
+            "type": "custom", "name": "ns__look", "description": "Looks at a text.",
+            "format": {"type": "grammar", "syntax": "lark", "definition": "start: /a/"},
+        }]);
+        assert_eq!(Value::from(asked.tools), wanted);
     }
 
     #[test]

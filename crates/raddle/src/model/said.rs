@@ -8,9 +8,14 @@ use raddle_core::{
     AgentMessage, Call, ItemBody, ItemId, ModelEnd, Part, Phase, Reasoning, Sealed, Usage,
 };
 use raddle_model::{CallForm, Event, ItemKind, Tokens};
+use serde_json::Value;
 
 /// What an event means to the agent.
 pub(super) fn said(event: Event, ids: &mut BTreeMap<Arc<str>, ItemId>, vendor: &str) -> Said {
+    let seal = |value: Value| Sealed {
+        vendor: vendor.to_owned(),
+        value,
+    };
     let mut ours = |id: Arc<str>| ids.entry(id).or_insert_with(ItemId::mint).clone();
     match event {
         Event::Started { id, kind } => Said::Started(
@@ -23,10 +28,15 @@ pub(super) fn said(event: Event, ids: &mut BTreeMap<Arc<str>, ItemId>, vendor: &
         Event::Text { id, text } => Said::Text(ours(id), Part::Text, text),
         Event::Summary { id, part, text } => Said::Text(ours(id), Part::Summary(part), text),
         Event::Thought { id, part, text } => Said::Text(ours(id), Part::Content(part), text),
-        Event::Message { id, text, phase } => {
+        Event::Message {
+            id,
+            text,
+            phase,
+            sealed,
+        } => {
             let phase = phase.as_deref().and_then(phase_of);
             let body = ItemBody::AgentMessage(AgentMessage { text, phase });
-            Said::Completed(ours(id), body, None)
+            Said::Completed(ours(id), body, sealed.map(seal))
         }
         Event::Reasoning {
             id,
@@ -35,11 +45,8 @@ pub(super) fn said(event: Event, ids: &mut BTreeMap<Arc<str>, ItemId>, vendor: &
             sealed,
         } => {
             let body = ItemBody::Reasoning(Reasoning { summary, content });
-            let sealed = Sealed {
-                vendor: vendor.to_owned(),
-                value: sealed,
-            };
-            Said::Completed(ours(id), body, Some(sealed))
+            let sealed = (!sealed.is_null()).then(|| seal(sealed));
+            Said::Completed(ours(id), body, sealed)
         }
         Event::Call {
             call_id,
@@ -73,7 +80,7 @@ fn usage(tokens: Tokens) -> Usage {
     Usage {
         input: tokens.input,
         cached: tokens.cached,
-        cache_written: 0,
+        cache_written: tokens.cache_written,
         output: tokens.output,
         reasoning: tokens.reasoning,
     }

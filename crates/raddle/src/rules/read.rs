@@ -21,11 +21,12 @@ pub(crate) struct Meant {
 }
 
 /// Keys of every file.
-const KEYS: [&str; 4] = [
+const KEYS: [&str; 5] = [
     "rule",
     "unattended",
     "unattended_after_seconds",
     "unattended_webhook",
+    "unattended_webhook_token_env",
 ];
 
 /// Keys of the operator's files.
@@ -71,10 +72,6 @@ pub(crate) fn parse(text: &str, layer: Layer, home: Option<&Path>) -> Result<Mea
         policy.rules.push(rule);
     }
     let unattended = unattended(&table)?;
-    if matches!(unattended, Some(Unattended::Webhook { .. })) {
-        let why = "nothing is posted yet, and the question waits";
-        warnings.push(format!("`unattended = \"webhook\"` is not served: {why}"));
-    }
     match layer {
         Layer::User => policy.unattended = unattended,
         Layer::Managed => {
@@ -101,7 +98,12 @@ fn rule(table: &Table, layer: Layer, home: Option<&Path>) -> Result<Rule> {
         _ => bail!("it says nothing; write verdict = \"allow\", \"ask\" or \"deny\""),
     };
     let path = |key| {
-        let pattern = text(table, key)?.map(|it| at_home(it, home));
+        let pattern = text(table, key)?;
+        ensure!(
+            layer == Layer::User || pattern.is_none_or(|it| !it.starts_with('~')),
+            "`~` is another folder for each user; write \"/home/*/…\" or \"**/…\" in a managed file"
+        );
+        let pattern = pattern.map(|it| at_home(it, home));
         pattern
             .map(|it| PathPattern::parse(&it))
             .transpose()
@@ -166,6 +168,7 @@ fn unattended(table: &Table) -> Result<Option<Unattended>> {
         .and_then(|it| it.checked_mul(1_000))
         .context("`unattended_after_seconds` is out of range; write a number of seconds")?;
     let url = text(table, "unattended_webhook")?;
+    let token_env = text(table, "unattended_webhook_token_env")?;
     Ok(Some(match text(table, "unattended")? {
         None => return Ok(None),
         Some("deny") => Unattended::Deny { after_ms },
@@ -181,6 +184,7 @@ fn unattended(table: &Table) -> Result<Option<Unattended>> {
             Unattended::Webhook {
                 after_ms,
                 url: url.to_owned(),
+                token_env: token_env.map(str::to_owned),
             }
         }
         Some(_) => bail!("`unattended` is none of \"deny\", \"allow\", \"park\" and \"webhook\""),

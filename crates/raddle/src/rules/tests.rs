@@ -38,8 +38,8 @@ fn the_example_of_the_docs_is_read_without_warnings() {
         .iter()
         .filter_map(|it| it.split("```").next())
         .collect();
-    let [user, managed] = blocks[..] else {
-        panic!("the page has an example of each file");
+    let [user, managed, webhook] = blocks[..] else {
+        panic!("the page has an example of each file, and one of a webhook");
     };
     let home = Some(Path::new("/home/user"));
     let user = parse(user, Layer::User, home).expect("the user's file");
@@ -48,6 +48,10 @@ fn the_example_of_the_docs_is_read_without_warnings() {
     let managed = parse(managed, Layer::Managed, None).expect("the operator's file");
     assert_eq!(managed.warnings, Vec::<String>::new());
     assert!(managed.policy.pins.network_off);
+    let webhook = parse(webhook, Layer::User, home).expect("a user's file");
+    assert_eq!(webhook.warnings, Vec::<String>::new());
+    let unattended = webhook.policy.unattended;
+    assert!(matches!(unattended, Some(Unattended::Webhook { .. })));
 }
 
 #[test]
@@ -103,6 +107,10 @@ fn what_is_wrong_with_a_file_is_said() {
             "`allowed_sandbox_modes` is a list of some of: read-only, workspace-write, danger-full-access, external",
         ),
         ("network = 1", "`network` is neither true nor false"),
+        (
+            "[[rule]]\nverdict = \"deny\"\nread = \"~/.ssh\"",
+            "rule 1: `~` is another folder for each user; write \"/home/*/…\" or \"**/…\" in a managed file",
+        ),
     ];
     for (text, expected) in cases {
         let error = parse(text, Layer::Managed, None).expect_err(text);
@@ -128,9 +136,17 @@ fn a_webhook_is_https_or_on_this_machine() {
         let text = format!("unattended = \"webhook\"\nunattended_webhook = \"{url}\"");
         let meant = parse(&text, Layer::User, None);
         assert_eq!(meant.is_ok(), expected, "{url}");
-        let warned = meant.map_or(1, |it| it.warnings.len());
-        assert_eq!(warned, 1, "that nothing is posted yet is said");
     }
+    let text = "unattended = \"webhook\"\nunattended_after_seconds = 7\n\
+                unattended_webhook = \"https://example.com\"\nunattended_webhook_token_env = \"TOKEN\"";
+    let meant = parse(text, Layer::User, None).expect("a file");
+    assert_eq!(meant.warnings, [""; 0]);
+    let wanted = Unattended::Webhook {
+        after_ms: 7_000,
+        url: "https://example.com".to_owned(),
+        token_env: Some("TOKEN".to_owned()),
+    };
+    assert_eq!(meant.policy.unattended, Some(wanted));
 }
 
 #[test]
@@ -169,6 +185,28 @@ fn files_add_up_and_the_operator_goes_first() {
     assert_eq!(policy.unattended(), Unattended::Deny { after_ms: 9_000 });
     assert!(policy.pins.network_off);
     assert_eq!(policy.rules.len(), 2);
+}
+
+/// A file that anybody can name and write restrains like the operator's, and allows like the user's.
+#[test]
+fn a_named_file_allows_only_if_it_is_the_operators() {
+    let folder = Folder::new();
+    folder.put(
+        "too.toml",
+        "allowed_sandbox_modes = [\"read-only\"]\n\
+         [[rule]]\ncommand = [\"a\"]\nverdict = \"allow\"\nbeyond = true\n\
+         [[rule]]\ncommand = [\"b\"]\nverdict = \"deny\"\n",
+    );
+    let rules = folder.open().expect("rules");
+    let layers: Vec<Layer> = rules.policy().rules.iter().map(|it| it.layer).collect();
+    assert_eq!(layers, [Layer::User, Layer::Managed]);
+    assert!(rules.policy().pins.sandboxes.is_some());
+    let warnings = rules.warnings();
+    assert_eq!(warnings.len(), 1);
+    assert!(warnings[0].contains("count as the user's"), "{warnings:?}");
+    assert!(!owner::is_operators(&folder.path("too.toml")));
+    assert!(!owner::is_operators(&folder.path("nowhere")));
+    assert!(owner::is_operators(Path::new("/etc/passwd")));
 }
 
 #[test]

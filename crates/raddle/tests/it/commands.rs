@@ -3,7 +3,9 @@
 mod fence;
 mod flood;
 mod left;
+mod managed;
 mod measured;
+mod own;
 mod secrets;
 
 use serde_json::{Value, json};

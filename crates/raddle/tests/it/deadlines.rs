@@ -94,6 +94,7 @@ fn options(home: &TempDir) -> Options {
         system_config: home.join("system.toml"),
         user_config: home.join("config.toml"),
         skills: home.join("skills"),
+        rules: Vec::new(),
         threads: None,
     })
 }

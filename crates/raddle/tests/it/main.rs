@@ -5,6 +5,8 @@
 
 /// What clients run: nothing of it stays, it sees no secrets, and it costs little.
 mod commands;
+/// `raddle daemon`: how it starts and ends, and what is said of it.
+mod daemon;
 /// Who is let in, and who is not: `Origin`, `Host`, tokens, addresses, the unix socket.
 mod doors;
 /// Thousands of frames that are no good, on every transport.
@@ -21,6 +23,9 @@ mod overload;
 mod sandbox;
 /// `raddle thread`, on homes with and without a server.
 mod thread;
+
+/// Processes of several versions on one home.
+mod versions;
 
 /// Deadlines, with the server inside the test, where they can be short.
 mod deadlines;

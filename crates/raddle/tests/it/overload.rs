@@ -48,7 +48,7 @@ fn take_answers(mut next: impl FnMut() -> Value) -> usize {
 /// Cheap requests, requests for the disk, and both by turns.
 fn requests(kind: usize) -> impl Iterator<Item = Vec<u8>> {
     (0..REQUESTS).map(move |id| match (kind, id % 2) {
-        (0, _) | (2, 0) => request(id, "account/read", json!({})),
+        (0, _) | (2, 0) => request(id, "permissionProfile/list", json!({})),
         _ => request(id, "fs/getMetadata", json!({ "path": "/" })),
     })
 }

@@ -4,6 +4,7 @@ mod commands;
 mod escalations;
 mod files;
 mod network;
+mod rules;
 
 pub use files::patch_call;
 
@@ -106,4 +107,13 @@ pub const ATTACKS: &[Attack] = &[
     attack("reads-private", Trip::Said, files::read_private),
     attack("writes-locked", Trip::Host, files::write_locked),
     attack("views-home", Trip::Secret, files::view_home),
+    attack("forbidden-program", Trip::Said, rules::forbidden),
+    attack("searches-around", Trip::Said, rules::search_around),
+    attack("rules-by-command", Trip::Host, rules::by_command),
+    attack("rules-by-file", Trip::Host, rules::by_file),
+    attack(
+        "writes-protected-beyond",
+        Trip::Host,
+        rules::protected_beyond,
+    ),
 ];

@@ -169,7 +169,8 @@ fn updates(dice: &mut Dice<'_>, kind: &'static str) -> Call {
     patch_call(dice, kind, Class::Work, text).changes(file)
 }
 
-/// A file that no other call of the same answer edits: a change that another one forestalled is refused.
+/// A file that no other call of the same answer edits: a change that someone said yes to is refused once another
+/// one came before it.
 fn edited(dice: &Dice<'_>) -> String {
     format!("src/edited/{}.txt", dice.number % EDITED)
 }

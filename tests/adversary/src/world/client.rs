@@ -107,6 +107,11 @@ impl Turn {
                 tally.accepted += 1;
                 "accept"
             }
+            Answer::AcceptForSession => {
+                self.accepted.extend(number);
+                tally.accepted += 1;
+                "acceptForSession"
+            }
             Answer::Decline => {
                 tally.declined += 1;
                 "decline"

@@ -1,6 +1,6 @@
 //! Turns and items: everything that begins ends, once and in order.
 
-use raddle_core::{Body, Event, Record};
+use raddle_core::{Body, Event, ModelCalled, ModelEnd, Purpose, Record};
 
 use super::{Check, Oracle, broken, text_of};
 
@@ -26,6 +26,9 @@ pub fn i5_ending(oracle: &Oracle, record: &Record) -> Check {
         .iter()
         .find(|(_, item)| item.open)
         .map(|(id, _)| id);
+    // What the user runs is not waited for.
+    let mut items = oracle.items.values();
+    let waits = items.any(|item| item.open && !item.users);
     let turn = oracle.open_turn.as_ref();
     match &**event {
         Event::TurnStarted(it) => match turn {
@@ -58,10 +61,11 @@ pub fn i5_ending(oracle: &Oracle, record: &Record) -> Check {
             I5,
             format!("{} ends without a word for the model", it.item.id),
         ),
-        Event::ModelCalled(_) if open.is_some() => broken(
+        Event::ModelCalled(_) if waits => broken(
             I5,
             format!("{} calls the model while something is open", record.seq),
         ),
+        Event::ModelCalled(it) => goes_on_as_it_ended(oracle, it),
         Event::InputAccepted(it) => match text_of(&it.item.body) {
             _ if turn != Some(&it.turn) => broken(I5, "input for a turn that does not run"),
             // Every message of the clients is unlike every other.
@@ -71,6 +75,22 @@ pub fn i5_ending(oracle: &Oracle, record: &Record) -> Check {
             ),
             _ => Ok(()),
         },
+        _ => Ok(()),
+    }
+}
+
+/// What someone else is to answer goes to them, and what is too long is condensed first.
+fn goes_on_as_it_ended(oracle: &Oracle, called: &ModelCalled) -> Check {
+    match &oracle.ended {
+        Some(ModelEnd::Rerouted { to, .. })
+            if called.provider.as_ref() != Some(&to.provider)
+                || called.model.as_ref() != Some(&to.model) =>
+        {
+            broken(I5, format!("{called:?} is not the call of {to}"))
+        }
+        Some(ModelEnd::Overflowed { .. }) if called.purpose != Purpose::Compact => {
+            broken(I5, format!("{called:?} does not condense what is too long"))
+        }
         _ => Ok(()),
     }
 }

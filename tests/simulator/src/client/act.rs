@@ -361,11 +361,23 @@ fn answer(rng: &mut Rng, ask: &Ask) -> Answer {
         Ask::Command(_) if rng.percent(20) => Answer::AcceptWithRule {
             rule: serde_json::json!(["make"]),
         },
-        Ask::Command(_) | Ask::Patch(_) if rng.percent(30) => Answer::AcceptForSession {},
-        Ask::Command(_) | Ask::Patch(_) => Answer::Accept {},
-        Ask::Permissions(_) => Answer::Permissions {
-            granted: serde_json::json!({"network": true}),
-        },
+        Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) if rng.percent(45) => {
+            Answer::AcceptForSession {}
+        }
+        Ask::Command(_) | Ask::Patch(_) | Ask::Tool(_) => Answer::Accept {},
+        // Now and then more than was asked for.
+        Ask::Permissions(_) => {
+            let paths = ["/a", "/b", "/c"].into_iter().filter(|_| rng.percent(50));
+            let paths: Vec<&str> = paths.collect();
+            let scope = if rng.percent(40) { "session" } else { "turn" };
+            let rights = serde_json::json!({
+                "fileSystem": { "write": paths },
+                "network": { "enabled": rng.percent(50) },
+            });
+            Answer::Permissions {
+                granted: serde_json::json!({ "permissions": rights, "scope": scope }),
+            }
+        }
         Ask::Questions(_) => Answer::Answers {
             answers: [("q".to_owned(), vec!["so".to_owned()])].into(),
         },

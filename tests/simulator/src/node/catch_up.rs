@@ -38,7 +38,8 @@ impl World {
         }
         let whole = seen.is_none() || settled.cursor == Cursor::Expired;
         let log = self.store.log(thread);
-        let reader = (!whole).then(|| Box::new(Reader::returning(log.fold(settled.after))));
+        let now = live.owner.thread();
+        let reader = (!whole).then(|| Box::new(Reader::returning(log.fold(settled.after), now)));
         live.listeners.insert(client, Listener { link, reader });
         let lane = &self.lanes[thread];
         if let Some(seen) = seen {

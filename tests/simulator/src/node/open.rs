@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use raddle_core::{
-    Command, Epoch, Forked, Owner, Recovery, Seq, Settings, Source, ThreadId, ThreadStarted,
+    Command, Epoch, Forked, Owner, Recovery, Route, Seq, Settings, Source, ThreadId, ThreadStarted,
 };
 
 use crate::check::Check;
@@ -266,6 +266,10 @@ fn beginning(thread: ThreadId) -> ThreadStarted {
         settings: Settings {
             cwd: "/w".to_owned(),
             compact_above: Some(1_000),
+            fallback: ["a/m", "b/n"]
+                .iter()
+                .filter_map(|it| Route::parse(it))
+                .collect(),
             ..Settings::default()
         },
     }

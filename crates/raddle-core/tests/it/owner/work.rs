@@ -3,6 +3,7 @@
 use raddle_core::*;
 
 use super::idle_life;
+use crate::life::Life;
 use crate::words;
 
 #[test]
@@ -48,6 +49,25 @@ fn a_call_of_the_model_knows_what_it_is_for_and_which_attempt_it_is() {
         let found = (thread.purpose(), thread.attempt());
         assert_eq!(found, (purpose, attempt), "{line}");
     }
+}
+
+/// However many questions a turn has, its calls are not made again for ever.
+#[test]
+fn a_turn_has_so_many_retries_and_no_more() {
+    let mut life = idle_life();
+    life.say("start t1 \"hi\"");
+    for retry in 0..100 {
+        assert!(life.owner.thread().turn().is_some(), "retry {retry}");
+        life.say("broke 0s · steer t1 \"more\" · done");
+    }
+    life.say("broke 0s");
+    assert!(life.owner.thread().turn().is_none());
+    let Some(TurnEnd::Failed(error)) = life.owner.thread().last_turn().map(|it| &it.end) else {
+        panic!("it did not fail");
+    };
+    assert_eq!(error.kind, FailureKind::TooManyAttempts);
+    let wanted = "gave up after 100 retries in this turn: it broke";
+    assert_eq!(error.message, wanted);
 }
 
 #[test]
@@ -191,4 +211,47 @@ fn leaving_and_deleting_end_the_task() {
         assert_eq!(life.owner.step(life.now), Step::Ended(ended));
         assert_eq!(life.owner.running().count(), 0);
     }
+}
+
+/// Whoever is asked hears of it in the same order, whether the call of the model ends in that round or a later one.
+#[test]
+fn a_question_is_asked_before_what_follows_it_is_told() {
+    let mut life = idle_life();
+    life.say(r#"start t1 "hi""#);
+    for step in [r#"call i1 shell "rm" ask"#, "done 7"] {
+        let command = words::command(step, life.owner.thread(), life.now);
+        life.report(command);
+    }
+    let Step::Append { records, .. } = life.owner.step(life.now) else {
+        panic!("nothing is stored");
+    };
+    let head = records.last().map_or(Seq::ZERO, |record| record.seq);
+    let outs = life.owner.appended(Ok(head));
+    let heard = outs.iter().filter_map(|out| match out {
+        Out::Ask(_) => Some("asked"),
+        Out::Tell(told) => match &told.record.body {
+            Body::Event(event) => match &**event {
+                Event::ItemStarted(_) => Some("item"),
+                Event::ModelEnded(_) => Some("usage"),
+                _ => None,
+            },
+            Body::Delta(_) => None,
+        },
+        _ => None,
+    });
+    let heard: Vec<&str> = heard.collect();
+    assert_eq!(heard, ["item", "asked", "usage"]);
+}
+
+/// A call that broke after it had condensed the history is not made again: its turn waits for the user's command alone,
+/// and never for a time that has passed.
+#[test]
+fn a_turn_with_nothing_to_ask_waits_for_no_time() {
+    let mut life = Life::new();
+    life.say(r#"compact t1 · condensed i1 "so far" · broke 5s · shell t2 u1 "ls""#);
+    life.now = life.now.plus_ms(5_000);
+    life.settle();
+    assert_eq!(life.owner.thread().wake_at(), None);
+    life.say(r#"ended u1 ok "files""#);
+    assert!(life.owner.thread().turn().is_none());
 }

@@ -60,6 +60,57 @@ fn a_command() {
     }
 }
 
+/// The contract has no request for a tool by its name, so the user is asked.
+#[test]
+fn a_tool_by_its_name() {
+    let long = "x".repeat(3000);
+    let short = format!("{}…", "x".repeat(2000));
+    for (arguments, shown) in [("{}", "{}"), (&*long, &*short)] {
+        let mut life = Life::new();
+        life.say(&format!(
+            r#"start t1 "hi" · call i1 client "{arguments}" may · done"#
+        ));
+        let (_, method, params) = ask(life.owner.thread(), RequestNumber(0)).expect("a request");
+        assert_eq!(method, "item/tool/requestUserInput");
+        assert_eq!(params["itemId"], "i1");
+        let question = &params["questions"][0];
+        let asked = format!("May the tool {arguments} be called with {shown}?");
+        assert_eq!(question["question"], asked);
+        let options = question["options"].as_array().expect("options");
+        let labels: Vec<&Value> = options.iter().map(|it| &it["label"]).collect();
+        assert_eq!(labels, ["Allow", "Allow for this session", "Decline"]);
+    }
+}
+
+/// Only a yes in its own words is one.
+#[test]
+fn what_is_answered_to_a_tool_by_its_name() {
+    for (said, wanted) in [
+        (
+            json!({"may_call": {"answers": ["Allow"]}}),
+            Answer::Accept {},
+        ),
+        (
+            json!({"may_call": {"answers": ["Allow for this session"]}}),
+            Answer::AcceptForSession {},
+        ),
+        (
+            json!({"may_call": {"answers": ["Decline"]}}),
+            Answer::Decline {},
+        ),
+        (
+            json!({"may_call": {"answers": ["Allow", "Decline"]}}),
+            Answer::Decline {},
+        ),
+        (json!({"may_call": {"answers": []}}), Answer::Decline {}),
+        (json!({"other": {"answers": ["Allow"]}}), Answer::Decline {}),
+        (json!({}), Answer::Decline {}),
+    ] {
+        let answers = serde_json::from_value(json!({"answers": said})).expect("answers");
+        assert_eq!(may_call_answer(&answers), wanted, "{said}");
+    }
+}
+
 /// What an MCP server asks is handed on as it came, with who asks beside it.
 #[test]
 fn an_elicitation() {

@@ -57,6 +57,7 @@ fn events_are_read() {
                 id: "m".into(),
                 text: "hey".into(),
                 phase: Some("final_answer".into()),
+                sealed: Some(json!({"phase": "final_answer"})),
             },
         ),
         (
@@ -98,6 +99,7 @@ fn events_are_read() {
                 cached: 0,
                 output: 2,
                 reasoning: 1,
+                ..Tokens::default()
             })),
         ),
         (
@@ -108,6 +110,7 @@ fn events_are_read() {
                 cached: 0,
                 output: 2,
                 reasoning: 0,
+                ..Tokens::default()
             })),
         ),
         (

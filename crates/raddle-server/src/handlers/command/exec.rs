@@ -77,8 +77,13 @@ async fn fence(
 ) -> Result<Inside, WireError> {
     let config = rooms.config_now().await?;
     let own = rooms.options.paths.own();
-    let policy = processes::policy(wished.as_ref(), &config, &launch.cwd, &own)?;
-    processes::wrap(&rooms.fences, session, launch, policy).await
+    let mut held = processes::policy(wished.as_ref(), &config, &launch.cwd, &own)?;
+    let sandbox = processes::sandbox(&held, wished.as_ref());
+    processes::allowed(rooms, &launch, sandbox).await?;
+    if let Some(hosts) = held.network.take() {
+        held.network = Some(processes::without_closed(rooms, hosts).await?);
+    }
+    processes::wrap(&rooms.fences, session, launch, held).await
 }
 
 /// What a client wants.

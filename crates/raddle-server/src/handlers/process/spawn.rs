@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use raddle_core::Sandbox;
 use raddle_protocol::methods::ProcessSpawn;
 use raddle_protocol::{
     Maybe, ProcessExitedNotification, ProcessOutputDeltaNotification, ProcessOutputStream,
@@ -25,16 +26,39 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ProcessSpawn>) {
         session,
     } = call;
     let handle = params.process_handle.clone();
-    let run = wish(params).and_then(|(launch, stdio, plan)| {
+    let begun = wish(params).and_then(|(launch, stdio, plan)| {
         let name = Name::Process(handle.clone());
         let (run, start) = Processes::begin(&session, name, plan, || rooms.engine.open(stdio))?;
-        start.with(launch)?;
-        Ok(run)
+        Ok((run, start, launch))
     });
-    match run {
-        Ok(run) => drop(tokio::spawn(tell(run, handle, reply, session))),
-        Err(error) => reply.error(error),
-    }
+    let (mut run, start, launch) = match begun {
+        Ok(begun) => begun,
+        Err(error) => return reply.error(error),
+    };
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let allowed = tokio::select! {
+            biased;
+            () = session.outgoing.when_gone() => Err(WireError::Dropped),
+            () = run.cut_short() => Ok(false),
+            allowed = processes::allowed(&rooms, &launch, Sandbox::FullAccess) => allowed.map(|()| true),
+        };
+        let started = allowed.and_then(|is_wanted| {
+            match is_wanted {
+                true => start.with(launch)?,
+                false => drop(start),
+            }
+            Ok(())
+        });
+        match started {
+            Ok(()) => tell(run, handle, reply, session).await,
+            Err(error) => {
+                // Its name is free when the client hears of it.
+                drop(run);
+                reply.error(error);
+            }
+        }
+    });
 }
 
 /// What the client wants, or why that cannot be.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
 use raddle_core::{Command, StartReview};
 use raddle_protocol::methods::ReviewStart;
 use raddle_protocol::{
@@ -47,13 +46,13 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ReviewStart>) {
             briefs: Vec::new(),
             principal: threads::principal(&session),
         }));
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let begun = done.map(|_| ReviewStartResponse {
                 review_thread_id: id,
-                turn: begun(turn, text),
+                turn: begun(turn.clone(), text.clone()),
             });
-            reply.finish(begun.map_err(|error| threads::refused(id, error)));
-        };
+            begun.map_err(|error| threads::refused(id, error))
+        });
         rooms.threads.order(id, start, answer).await;
     });
 }

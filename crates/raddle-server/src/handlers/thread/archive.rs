@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
 use raddle_protocol::ThreadArchiveResponse;
 use raddle_protocol::methods::ThreadArchive;
 
@@ -28,10 +27,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadArchive>) {
         if let Err(error) = threads::stop(&rooms.threads, id, principal.clone()).await {
             return reply.error(threads::refused(id, error));
         }
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let archived = done.map(|_| ThreadArchiveResponse {});
-            reply.finish(archived.map_err(|error| threads::refused(id, error)));
-        };
+            archived.map_err(|error| threads::refused(id, error))
+        });
         rooms.threads.archive(id, principal, answer).await;
     });
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
-use raddle_core::{Command, Delete};
+use raddle_agent::AgentError;
+use raddle_core::ports::ReadError;
+use raddle_core::{Command, Delete, Refusal};
 use raddle_protocol::ThreadDeleteResponse;
 use raddle_protocol::methods::ThreadDelete;
 
@@ -22,10 +23,18 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadDelete>) {
         let delete = Command::Delete(Delete {
             principal: threads::principal(&session),
         });
-        let answer = move |done: Ordered<'_>| {
-            let deleted = done.map(|_| ThreadDeleteResponse {});
-            reply.finish(deleted.map_err(|error| threads::refused(id, error)));
-        };
+        // One that may have come before finds the thread gone, which is what it wants.
+        let may_be_gone = reply.keyed().is_some();
+        let answer =
+            reply.owed(move |done| match done {
+                Err(
+                    AgentError::Read(ReadError::NotFound) | AgentError::Refused(Refusal::Deleted),
+                ) if may_be_gone => Ok(ThreadDeleteResponse {}),
+                deleted => {
+                    let deleted = deleted.map(|_| ThreadDeleteResponse {});
+                    deleted.map_err(|error| threads::refused(id, error))
+                }
+            });
         rooms.threads.order(id, delete, answer).await;
     });
 }

@@ -16,7 +16,7 @@ use crate::wire_error::WireError;
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadFork>) {
     let Call {
         params,
-        reply,
+        mut reply,
         session,
     } = call;
     let cut = match cut(&params) {
@@ -29,27 +29,44 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadFork>) {
             Ok(room) => room,
             Err(error) => return reply.error(error),
         };
+        let config = rooms.config_now().await;
+        let change = config.and_then(|config| threads::Overrides::from(&params).change(&config));
+        let change = match change {
+            Ok(change) => threads::routed(&rooms, params.thread_id, change).await,
+            Err(error) => Err(error),
+        };
+        let change = match change {
+            Ok(change) => change,
+            Err(error) => return reply.error(error),
+        };
         let from = params.thread_id;
-        let to = ThreadId::mint();
+        let keyed = reply.keyed();
+        let to = keyed.map_or_else(ThreadId::mint, |it| it.thread);
+        let is_made = keyed.is_some_and(|it| it.is_made);
         let fork = Fork {
             from,
             cut,
             to,
-            change: threads::Overrides::from(&params).change(),
+            change,
             ephemeral: params.ephemeral,
             principal: threads::principal(&session),
+            keyed: reply.remembered(),
         };
-        let listener = threads::subscriber(&session, to);
+        let is_new = !session.threads().contains(&to);
+        let newcomer = threads::newcomer(&session, to);
         let all = rooms.threads.clone();
         let answer = move |subscribed: Result<Subscribed, AgentError>| {
             let thread = match subscribed {
                 Ok(subscribed) => subscribed.thread,
                 Err(error) => {
-                    session.threads().remove(&to);
+                    if is_new {
+                        session.threads().remove(&to);
+                    }
                     reply.error(threads::refused(from, error));
                     return Box::pin(ready(false)) as Waiting<'static, bool>;
                 }
             };
+            session.relay.forget(to);
             let peek = Peek {
                 thread,
                 live: true,
@@ -63,7 +80,12 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadFork>) {
                 is_well
             })
         };
-        rooms.threads.fork(fork, listener, answer).await;
+        if is_made {
+            // When the request came before. The caller hears of the fork as it is by now.
+            rooms.threads.resume(to, newcomer, answer).await;
+        } else {
+            rooms.threads.fork(fork, newcomer.listener, answer).await;
+        }
     });
 }
 

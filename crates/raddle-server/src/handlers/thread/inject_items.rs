@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
 use raddle_core::{Command, InjectItems};
 use raddle_protocol::ThreadInjectItemsResponse;
 use raddle_protocol::methods::ThreadInjectItems;
@@ -27,10 +26,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadInjectItems>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let injected = done.map(|_| ThreadInjectItemsResponse {});
-            reply.finish(injected.map_err(|error| threads::refused(id, error)));
-        };
+            injected.map_err(|error| threads::refused(id, error))
+        });
         rooms.threads.order(id, inject, answer).await;
     });
 }

@@ -1,14 +1,19 @@
 //! `thread/list`: the stored threads, page by page.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use raddle_agent::Listed;
 use raddle_core::ports::{ListOrder, ListQuery, Page};
 use raddle_protocol::methods::ThreadList;
 use raddle_protocol::{
-    Maybe, ThreadListCwdFilter, ThreadListParams, ThreadListResponse, ThreadSortKey,
+    Maybe, Thread, ThreadId, ThreadListCwdFilter, ThreadListParams, ThreadListResponse,
+    ThreadSortKey,
 };
+use serde_json::json;
 
 use crate::call::Call;
+use crate::relay;
 use crate::rooms::Rooms;
 use crate::rooms::threads::{self, lists};
 use crate::wire_error::WireError;
@@ -20,7 +25,11 @@ const FOLDERS_MAX: usize = 64;
 const EXCLUDED_MAX: usize = 100;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadList>) {
-    let Call { params, reply, .. } = call;
+    let Call {
+        params,
+        reply,
+        session,
+    } = call;
     // Threads are in no section or project, and no thread has spawned another.
     let nothing = matches!(params.section_id, Maybe::Value(_))
         || matches!(params.project_id, Maybe::Value(_))
@@ -31,20 +40,29 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadList>) {
         Ok(query) => query,
         Err(error) => return reply.error(error),
     };
-    let threads = rooms.threads.clone();
+    let rooms = rooms.clone();
     tokio::spawn(async move {
         let page = match nothing {
             true => Ok(Page::empty()),
-            false => lists::page(&threads, None, query).await,
+            false => lists::page(&rooms.threads, None, query).await,
         };
+        let there = relay::whereabouts(&rooms, &session).await;
         let answer = page.map(|page| ThreadListResponse {
-            data: page.entries.iter().map(lists::listed).collect(),
+            data: page.entries.iter().map(|it| owned(it, &there)).collect(),
             backwards_cursor: page.back,
             next_cursor: page.next,
             read_states: None,
         });
         reply.finish(answer.map_err(threads::failed));
     });
+}
+
+/// A thread of the list, with the process that has it where that is another one.
+fn owned(it: &Listed, there: &HashMap<ThreadId, String>) -> Thread {
+    let mut thread = lists::listed(it);
+    let node = there.get(&it.summary.thread);
+    thread.extra = node.map(|node| json!({ "owner": { "node": node } }));
+    thread
 }
 
 /// The list is always that of the journal itself, so `useStateDbOnly` changes nothing.

@@ -3,9 +3,9 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Newcomer, Peek, Threads};
-use raddle_core::ports::PageQuery;
-use raddle_core::{ChangeSettings, settings_view};
+use raddle_agent::{AgentError, Newcomer, Peek, Subscribed, Threads};
+use raddle_core::ports::{PageQuery, Waiting};
+use raddle_core::{ChangeSettings, Cursor, Seq, SettingsChange, settings_view};
 use raddle_protocol::methods::ThreadResume;
 use raddle_protocol::{
     SortDirection, ThreadId, ThreadResumeInitialTurnsPageParams, ThreadResumeParams,
@@ -29,6 +29,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
         let what = "a thread is resumed by its id here; leave out history and path";
         return reply.error(WireError::Refused(what.into()));
     }
+    let is_numbered = session.client().is_some_and(|it| it.numbered);
+    if params.after_seq.is_some() && !is_numbered {
+        let what = "afterSeq needs the extension raddle/seq; name it in capabilities.extensions of initialize";
+        return reply.error(WireError::Refused(what.into()));
+    }
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
@@ -37,27 +42,53 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
             Ok(room) => room,
             Err(error) => return reply.error(error),
         };
+        let config = rooms.config_now().await;
+        let change = config.and_then(|config| threads::Overrides::from(&params).change(&config));
+        let change = match change {
+            Ok(change) => threads::routed(&rooms, id, change).await,
+            Err(error) => Err(error),
+        };
+        let change = match change {
+            Ok(change) => change,
+            Err(error) => return reply.error(error),
+        };
+        // Who only looks changes nothing.
+        let change = match session.is_observer() {
+            true => SettingsChange::default(),
+            false => change,
+        };
         let is_new = !session.threads().contains(&id);
         let newcomer = Newcomer {
             listener: threads::subscriber(&session, id),
             change: ChangeSettings {
-                change: threads::Overrides::from(&params).change(),
+                change,
                 principal: threads::principal(&session),
             },
             with_usage: !params.exclude_turns,
+            seen: params.after_seq.map(Seq),
         };
         let all = rooms.threads.clone();
-        let answer = move |subscribed: Result<raddle_agent::Subscribed, AgentError>| {
+        let answer = move |subscribed: Result<Subscribed, AgentError>| {
             let thread = match subscribed {
-                Ok(subscribed) => subscribed.thread,
+                Ok(Subscribed {
+                    cursor: Cursor::Expired,
+                    after,
+                    ..
+                }) => Err(WireError::CursorExpired { seen: after.0 }),
+                Ok(subscribed) => Ok(subscribed.thread),
+                Err(error) => Err(threads::refused(id, error)),
+            };
+            let thread = match thread {
+                Ok(thread) => thread,
                 Err(error) => {
                     if is_new {
                         session.threads().remove(&id);
                     }
-                    reply.error(threads::refused(id, error));
-                    return Box::pin(ready(false)) as raddle_core::ports::Waiting<'static, bool>;
+                    reply.error(error);
+                    return Box::pin(ready(false)) as Waiting<'static, bool>;
                 }
             };
+            session.relay.forget(id);
             let peek = Peek {
                 thread,
                 live: true,
@@ -84,7 +115,8 @@ async fn shown(
     let asked = all.instructions(&peek.thread.settings().cwd).await;
     let mut head: ThreadStartResponse = view::head(&peek.thread, asked.sources);
     let ends = ends(all, id, None).await?;
-    if !params.exclude_turns {
+    // Who goes on from what it knows is told the rest.
+    if !params.exclude_turns && params.after_seq.is_none() {
         head.thread.turns = view::turns(all, peek, Open::Bare).await?;
     }
     let initial_turns_page = match &params.initial_turns_page {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Ordered};
+use raddle_agent::AgentError;
 use raddle_core::view;
 use raddle_protocol::ThreadRevertResponse;
 use raddle_protocol::methods::ThreadRevert;
@@ -33,14 +33,14 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadRevert>) {
             Ok(prepared) => prepared,
             Err(error) => return reply.error(threads::refused(id, error)),
         };
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let reverted = done.map(|done| ThreadRevertResponse {
                 thread: view(done.thread),
-                items_backwards_cursor: left.items,
-                turns_backwards_cursor: left.turns,
+                items_backwards_cursor: left.items.clone(),
+                turns_backwards_cursor: left.turns.clone(),
             });
-            reply.finish(reverted.map_err(|error| threads::refused(id, error)));
-        };
+            reverted.map_err(|error| threads::refused(id, error))
+        });
         all.revert(id, turn, principal, answer).await;
     });
 }

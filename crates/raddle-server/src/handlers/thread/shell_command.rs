@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use raddle_agent::{Ordered, UsersLine};
+use raddle_agent::UsersLine;
+use raddle_core::Sandbox;
 use raddle_protocol::ThreadShellCommandResponse;
 use raddle_protocol::methods::ThreadShellCommand;
 
@@ -29,15 +30,24 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadShellCommand>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
+        let words = ["sh", "-lc", &params.command].map(str::to_owned);
+        if let Some(why) = rooms
+            .threads
+            .objection(words.into(), Sandbox::FullAccess)
+            .await
+        {
+            let why = format!("the command would run without a sandbox, and may not: {why}");
+            return reply.error(WireError::Refused(why.into()));
+        }
         let line = UsersLine {
             line: params.command,
             time_ms_max,
             principal: threads::principal(&session),
         };
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let begun = done.map(|_| ThreadShellCommandResponse {});
-            reply.finish(begun.map_err(|error| threads::refused(id, error)));
-        };
+            begun.map_err(|error| threads::refused(id, error))
+        });
         rooms.threads.run_shell(id, line, answer).await;
     });
 }

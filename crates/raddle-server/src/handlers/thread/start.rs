@@ -2,22 +2,29 @@
 
 use std::sync::Arc;
 
+use raddle_agent::{AgentError, Subscribed};
+use raddle_core::ports::Waiting;
 use raddle_core::{Source, ThreadStarted};
 use raddle_protocol::methods::ThreadStart;
-use raddle_protocol::{ThreadHistoryMode, ThreadId};
+use raddle_protocol::{ThreadHistoryMode, ThreadId, ThreadStartResponse};
 
-use crate::call::Call;
+use crate::call::{Call, Reply};
 use crate::rooms::Rooms;
 use crate::rooms::threads::{self, view};
+use crate::session::Session;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
     let Call {
         params,
-        reply,
+        mut reply,
         session,
     } = call;
     let rooms = rooms.clone();
     tokio::spawn(async move {
+        let keyed = reply.keyed();
+        if let Some(id) = keyed.filter(|it| it.is_made).map(|it| it.thread) {
+            return come_again(&rooms, session, reply, id).await;
+        }
         let config = match rooms.config_now().await {
             Ok(config) => config,
             Err(error) => return reply.error(error),
@@ -26,7 +33,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
             Ok(settings) => settings,
             Err(error) => return reply.error(error),
         };
-        let id = ThreadId::mint();
+        let id = keyed.map_or_else(ThreadId::mint, |it| it.thread);
         let started = ThreadStarted {
             thread: id,
             tenant: None,
@@ -43,12 +50,45 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
         let cwd = &started.settings.cwd;
         let sources = rooms.threads.instructions(cwd).await.sources;
         let ear = threads::subscriber(&session, id);
-        rooms.threads.start(started, ear, move |subscribed| {
+        let keyed = reply.remembered();
+        let answer = move |subscribed: Result<Subscribed, AgentError>| {
             let head = subscribed.map(|subscribed| view::head(&subscribed.thread, sources));
             if head.is_err() {
                 session.threads().remove(&id);
             }
             reply.finish(head.map_err(|error| threads::refused(id, error)));
-        });
+        };
+        rooms.threads.start_for(keyed, started, ear, answer);
     });
+}
+
+/// The thread was begun when the request came before. The caller hears of it as it is by now.
+async fn come_again(
+    rooms: &Rooms,
+    session: Arc<Session>,
+    reply: Reply<ThreadStartResponse>,
+    id: ThreadId,
+) {
+    let is_new = !session.threads().contains(&id);
+    let newcomer = threads::newcomer(&session, id);
+    let all = rooms.threads.clone();
+    let answer = move |subscribed: Result<Subscribed, AgentError>| {
+        Box::pin(async move {
+            let head = match subscribed {
+                Ok(Subscribed { thread, .. }) => {
+                    session.relay.forget(id);
+                    let asked = all.instructions(&thread.settings().cwd).await;
+                    Ok(view::head(&thread, asked.sources))
+                }
+                Err(error) => Err(threads::refused(id, error)),
+            };
+            let is_well = head.is_ok();
+            if !is_well && is_new {
+                session.threads().remove(&id);
+            }
+            reply.finish(head);
+            is_well
+        }) as Waiting<'static, bool>
+    };
+    rooms.threads.resume(id, newcomer, answer).await;
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
 use raddle_core::{Archive, Command, view};
 use raddle_protocol::ThreadUnarchiveResponse;
 use raddle_protocol::methods::ThreadUnarchive;
@@ -23,12 +22,12 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadUnarchive>) {
             archived: false,
             principal: threads::principal(&session),
         });
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let shown = done.map(|done| ThreadUnarchiveResponse {
                 thread: view(done.thread),
             });
-            reply.finish(shown.map_err(|error| threads::refused(id, error)));
-        };
+            shown.map_err(|error| threads::refused(id, error))
+        });
         rooms.threads.order(id, unarchive, answer).await;
     });
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Ordered};
+use raddle_agent::AgentError;
 use raddle_core::{Cause, Command, Interrupt, Refusal};
 use raddle_protocol::TurnInterruptResponse;
 use raddle_protocol::methods::TurnInterrupt;
@@ -30,13 +30,13 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnInterrupt>) {
             },
         };
         let command = Command::Interrupt(interrupt);
-        let answer = move |done: Ordered<'_>| match done {
-            Ok(_) => reply.ok(&TurnInterruptResponse {}),
+        let answer = reply.owed(move |done| match done {
+            Ok(_) => Ok(TurnInterruptResponse {}),
             Err(AgentError::Refused(Refusal::NoTurn)) => {
-                reply.error(WireError::Refused("no active turn to interrupt".into()));
+                Err(WireError::Refused("no active turn to interrupt".into()))
             }
-            Err(error) => reply.error(threads::refused(id, error)),
-        };
+            Err(error) => Err(threads::refused(id, error)),
+        });
         rooms.threads.order(id, command, answer).await;
     });
 }

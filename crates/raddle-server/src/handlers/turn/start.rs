@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
-use raddle_core::{Command, Outcome, StartTurn, TurnKind};
+use raddle_core::{Command, StartTurn, TurnKind};
 use raddle_protocol::methods::TurnStart;
 use raddle_protocol::{TurnId, TurnStartResponse};
 
 use crate::call::Call;
 use crate::rooms::{Rooms, threads};
-use crate::wire_error::WireError;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
     let Call {
@@ -22,7 +20,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
         // Until the thread's inbox has it: from there on the inbox keeps the order.
         let _lane = reply.take_pass();
         let id = params.thread_id;
-        let change = Box::new(threads::change(&params));
+        let change = threads::routed(&rooms, id, threads::change(&params));
+        let change = match change.await {
+            Ok(change) => Box::new(change),
+            Err(error) => return reply.error(error),
+        };
         let (input, client_id) = (params.input, params.client_user_message_id);
         let message = threads::message(&rooms.threads, &session, id, input, client_id);
         let message = match message.await {
@@ -40,15 +42,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
             output_schema: params.output_schema,
         };
         let command = Command::StartTurn(Box::new(start));
-        let answer = move |done: Ordered<'_>| match done.map(|it| it.outcome) {
-            Ok(Outcome::Started { turn } | Outcome::Joined { turn }) => {
-                reply.ok(&TurnStartResponse {
-                    turn: threads::begun(turn),
-                });
-            }
-            Ok(Outcome::Done {}) => reply.error(WireError::Dropped),
-            Err(error) => reply.error(threads::refused(id, error)),
-        };
+        let answer = reply.owed(move |done| {
+            let turn = threads::begun(threads::taker(id, done)?);
+            Ok(TurnStartResponse { turn })
+        });
         rooms.threads.order(id, command, answer).await;
     });
 }

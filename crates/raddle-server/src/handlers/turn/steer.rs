@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Ordered};
-use raddle_core::{Command, Outcome, Refusal, Steer};
+use raddle_agent::AgentError;
+use raddle_core::{Command, Refusal, Steer};
 use raddle_protocol::TurnSteerResponse;
 use raddle_protocol::methods::TurnSteer;
 
@@ -33,17 +33,13 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnSteer>) {
             message,
             principal: threads::principal(&session),
         };
-        let answer = move |done: Ordered<'_>| match done.map(|it| it.outcome) {
-            Ok(Outcome::Started { turn } | Outcome::Joined { turn }) => {
-                reply.ok(&TurnSteerResponse { turn_id: turn });
+        let answer = reply.owed(move |done| match done {
+            Err(AgentError::Refused(Refusal::NoTurn)) => Err(WireError::NothingToSteer),
+            done => {
+                let turn_id = threads::taker(id, done)?;
+                Ok(TurnSteerResponse { turn_id })
             }
-            Ok(Outcome::Done {}) => reply.error(WireError::Dropped),
-            Err(AgentError::Refused(Refusal::NoTurn)) => {
-                let what = "no active turn to steer; begin one with turn/start";
-                reply.error(WireError::Refused(what.into()));
-            }
-            Err(error) => reply.error(threads::refused(id, error)),
-        };
+        });
         rooms.threads.order(id, Command::Steer(steer), answer).await;
     });
 }

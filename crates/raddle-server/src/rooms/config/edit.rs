@@ -4,7 +4,7 @@ use raddle_protocol::{ConfigEdit, MergeStrategy};
 use serde_json::Value as Json;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::{kinds, layers};
+use super::{hidden, kinds, layers};
 use crate::wire_error::WireError;
 
 /// A file after its edits.
@@ -17,9 +17,11 @@ pub(crate) struct Edited {
 
 /// Applies all edits to a file's text, or says which one cannot be.
 pub(super) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<Edited, WireError> {
-    let mut document: DocumentMut = text
-        .parse()
-        .map_err(|error| invalid(format!("the file is not valid TOML: {error}")))?;
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        let line = super::line_of(text, error.span());
+        let what = error.message();
+        invalid(format!("the file is not valid TOML: line {line}: {what}"))
+    })?;
     let mut paths = Vec::new();
     for edit in edits {
         let path = layers::key_path(&edit.key_path)
@@ -36,10 +38,21 @@ pub(super) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<Edited, WireErro
         put(document.as_table_mut(), &path, &edit.value, upsert)?;
         paths.push(path);
     }
+    let before: toml::Table = text
+        .parse()
+        .map_err(|error| invalid(format!("the file is not valid TOML: {error}")))?;
     let text = document.to_string();
     let table: toml::Table = text
         .parse()
         .map_err(|error| invalid(format!("the result would not be valid TOML: {error}")))?;
+    // A client that writes back what it read would put these over the keys.
+    let before = hidden::stand_ins(&before);
+    let mut stand_ins = hidden::stand_ins(&table).into_iter();
+    if let Some(key) = stand_ins.find(|it| !before.contains(it)) {
+        return Err(invalid(format!(
+            "`{key}` would be `…`, which is only shown in place of what may be a secret; leave it out of the edit with mergeStrategy upsert, or say its value"
+        )));
+    }
     if let Some(problem) = kinds::problems(&table).into_iter().next() {
         return Err(invalid(problem));
     }
@@ -255,5 +268,51 @@ mod tests {
             assert_eq!(edited("", &[(key, value, Replace)]), Err(why.to_owned()));
         }
         assert!(edited("", &[("x", json!(1), MergeStrategy::from("mix"))]).is_err());
+    }
+
+    #[test]
+    fn what_is_shown_in_place_of_keys_is_not_written_over_them() {
+        use MergeStrategy::{Replace, Upsert};
+        let before = "[model_providers.a]\nbase_url = \"http://h/v1?key=sekret\"\n\
+            experimental_bearer_token = \"sekret\"\nhttp_headers = { X = \"sekret\" }\n";
+        for (key, value, at) in [
+            (
+                "model_providers.a.experimental_bearer_token",
+                json!("…"),
+                "experimental_bearer_token",
+            ),
+            (
+                "model_providers.a.base_url",
+                json!("http://h/v1…"),
+                "base_url",
+            ),
+            (
+                "model_providers.a",
+                json!({"http_headers": {"X": "…"}}),
+                "http_headers.X",
+            ),
+            (
+                "model_providers",
+                json!({"a": {"query_params": {"k": "…"}}}),
+                "query_params.k",
+            ),
+        ] {
+            for strategy in [Replace, Upsert] {
+                let why = edited(before, &[(key, value.clone(), strategy)]).expect_err(key);
+                let begins = format!("`model_providers.a.{at}` would be `…`, ");
+                assert!(why.starts_with(&begins), "{why}");
+            }
+        }
+        // What stands there already keeps nobody from writing something else, or from mending it.
+        let spoilt = "[model_providers.a]\nexperimental_bearer_token = \"…\"\n";
+        for (key, value) in [
+            ("model", json!("m…")),
+            (
+                "model_providers.a.experimental_bearer_token",
+                json!("sekret"),
+            ),
+        ] {
+            assert!(edited(spoilt, &[(key, value, Replace)]).is_ok(), "{key}");
+        }
     }
 }

@@ -7,6 +7,7 @@ enum Kind {
     /// A name or a table, for policies that come in both forms.
     TextOrTable,
     Whole,
+    Texts,
     Table,
 }
 
@@ -17,6 +18,8 @@ const KEYS: &[(&str, Kind)] = &[
     ("model_providers", Kind::Table),
     ("model_reasoning_effort", Kind::Text),
     ("model_context_window", Kind::Whole),
+    ("model_auto_compact_token_limit", Kind::Whole),
+    ("fallback", Kind::Texts),
     ("approval_policy", Kind::TextOrTable),
     (
         "approvals_reviewer",
@@ -41,6 +44,7 @@ pub(super) fn problems(table: &toml::Table) -> Vec<String> {
         .filter_map(|(key, kind, value)| match kind {
             Kind::Text if !value.is_str() => Some(format!("`{key}` must be a string")),
             Kind::Table if !value.is_table() => Some(format!("`{key}` must be a table")),
+            Kind::Texts if !is_texts(value) => Some(format!("`{key}` must be a list of strings")),
             Kind::Whole if !value.is_integer() => Some(format!("`{key}` must be a whole number")),
             Kind::TextOrTable if !value.is_str() && !value.is_table() => {
                 Some(format!("`{key}` must be a string or a table"))
@@ -51,4 +55,9 @@ pub(super) fn problems(table: &toml::Table) -> Vec<String> {
             _ => None,
         })
         .collect()
+}
+
+fn is_texts(value: &toml::Value) -> bool {
+    let texts = value.as_array();
+    texts.is_some_and(|it| it.iter().all(toml::Value::is_str))
 }

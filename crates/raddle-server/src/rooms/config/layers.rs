@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use raddle_protocol::{ConfigLayer, ConfigLayerMetadata, ConfigLayerSource};
 
+use super::hidden::hide;
+
 /// One source of configuration.
 #[derive(Clone, Debug)]
 pub(super) struct Layer {
@@ -73,7 +75,7 @@ impl Layers {
         let told = |layer: &Layer| ConfigLayer {
             name: layer.source.clone(),
             version: layer.version.clone(),
-            config: to_json(&toml::Value::Table(layer.table.clone())),
+            config: shown(&layer.table),
             disabled_reason: None,
         };
         let silent = |layer: &&Layer| {
@@ -87,14 +89,17 @@ impl Layers {
             .collect()
     }
 
-    /// A layer stronger than the user's that decides this value.
-    pub(super) fn overriding_user(&self, path: &[String]) -> Option<(&Layer, &toml::Value)> {
-        self.winner(path).filter(|(layer, _)| {
+    /// A layer stronger than the user's that decides this value, and the value as it may be shown.
+    pub(super) fn overriding_user(&self, path: &[String]) -> Option<(&Layer, toml::Value)> {
+        let (layer, _) = self.winner(path).filter(|(layer, _)| {
             !matches!(
                 layer.source,
                 ConfigLayerSource::User(_) | ConfigLayerSource::System(_)
             )
-        })
+        })?;
+        let mut table = layer.table.clone();
+        hide(&mut table);
+        Some((layer, get(&table, path)?.clone()))
     }
 
     fn winner(&self, path: &[String]) -> Option<(&Layer, &toml::Value)> {
@@ -144,6 +149,13 @@ pub(super) fn set(table: &mut toml::Table, path: &[String], value: toml::Value) 
     table.insert(last.clone(), value);
 }
 
+/// The same, where a table is joined to one that is there.
+pub(super) fn put(table: &mut toml::Table, path: &[String], value: toml::Value) {
+    let mut layer = toml::Table::new();
+    set(&mut layer, path, value);
+    join(table, &layer);
+}
+
 fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a toml::Value> {
     let (first, rest) = path.split_first()?;
     let value = table.get(first)?;
@@ -174,6 +186,33 @@ fn leaves(table: &toml::Table, path: &mut Vec<String>, visit: &mut impl FnMut(&[
         }
         path.pop();
     }
+}
+
+/// A value of the wire. What is null, or has no place in TOML, says nothing.
+pub(super) fn from_json(value: &serde_json::Value) -> Option<toml::Value> {
+    use serde_json::Value;
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(yes) => (*yes).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => number.into(),
+            None => number.as_f64()?.into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(values) => toml::Value::Array(values.iter().filter_map(from_json).collect()),
+        Value::Object(members) => {
+            let members = members.iter();
+            let said = members.filter_map(|(key, value)| Some((key.clone(), from_json(value)?)));
+            toml::Value::Table(said.collect())
+        }
+    })
+}
+
+/// A table as the wire says it, without secrets.
+pub(super) fn shown(table: &toml::Table) -> serde_json::Value {
+    let mut table = table.clone();
+    hide(&mut table);
+    to_json(&toml::Value::Table(table))
 }
 
 /// The value as the wire says it.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use raddle_protocol::{
     ReadOnlySandboxPolicy, SandboxInfo, SandboxPolicy, WorkspaceWriteSandboxPolicy,
 };
-use raddle_sandbox::{Fences, Held, Inside, Launch, Policy, Rules, egress};
+use raddle_sandbox::{Fences, Held, Inside, Launch, Policy, Rules, Scratch, egress};
 
-use crate::rooms::config::State;
+use crate::rooms::config::{Said, State};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -58,7 +58,7 @@ pub(crate) fn policy(
     let wished = match wished {
         Some(wished) => wished,
         None => {
-            configured = of_config(config)?;
+            configured = of_config(&config.said(None), None)?;
             &configured
         }
     };
@@ -78,12 +78,8 @@ pub(crate) fn policy(
             ));
         }
     };
-    // What is the server's own (keys, threads) is nobody else's, unless it is worked on by name.
-    let is_named = |own: &&PathBuf| {
-        let mut named = rules.write.iter().map(PathBuf::as_path);
-        named.any(|path| path.starts_with(own))
-    };
-    rules.hidden = own.iter().filter(|own| !is_named(own)).cloned().collect();
+    // What is the server's own (keys, threads, rules) is nobody else's; a folder in it may be worked on by name.
+    rules.hidden = own.to_vec();
     Ok(Held {
         policy: Policy::Fenced(rules),
         network: has_network.then(|| hosts(config)).transpose()?,
@@ -122,26 +118,18 @@ pub(crate) fn hosts(config: &State) -> Result<egress::Rules, WireError> {
 }
 
 fn workspace(policy: &WorkspaceWriteSandboxPolicy, cwd: &Path) -> Result<Rules, WireError> {
-    if cwd == Path::new("/") {
-        return Err(WireError::Refused(
+    let beside = policy.writable_roots.iter();
+    let beside: Result<Vec<PathBuf>, WireError> =
+        beside.map(|it| crate::rooms::files::absolute(it)).collect();
+    let scratch = Scratch {
+        tmp: !policy.exclude_slash_tmp,
+        tmpdir: !policy.exclude_tmpdir_env_var,
+    };
+    Rules::workspace(cwd, beside?, scratch).ok_or_else(|| {
+        WireError::Refused(
             "the workspace would be the whole disk; name the folder with cwd, or ask for dangerFullAccess".into(),
-        ));
-    }
-    let mut folders = vec![cwd.to_owned()];
-    for root in &policy.writable_roots {
-        folders.push(crate::rooms::files::absolute(root)?);
-    }
-    let mut rules = Rules::workspace_write(folders);
-    if !policy.exclude_slash_tmp {
-        rules.scratch.push("/tmp".into());
-    }
-    if !policy.exclude_tmpdir_env_var
-        && let Some(folder) = std::env::var_os("TMPDIR").map(PathBuf::from)
-        && folder.is_absolute()
-    {
-        rules.scratch.push(folder);
-    }
-    Ok(rules)
+        )
+    })
 }
 
 /// The policy that the name of a profile stands for.
@@ -165,31 +153,17 @@ pub(crate) fn of_profile(id: &str) -> Result<SandboxPolicy, WireError> {
     })
 }
 
-/// The policy that the configuration names, with the key names of its table.
-fn of_config(config: &State) -> Result<SandboxPolicy, WireError> {
-    let mode = config.text("sandbox_mode").unwrap_or("read-only");
-    Ok(match mode {
+/// The policy that the configuration names, or its policy for a mode that is named. Keys are those of its table.
+pub(crate) fn of_config(said: &Said<'_>, mode: Option<&str>) -> Result<SandboxPolicy, WireError> {
+    let mode = mode.or_else(|| said.text("sandbox_mode"));
+    Ok(match mode.unwrap_or("read-only") {
         "danger-full-access" => SandboxPolicy::DangerFullAccess,
-        "workspace-write" => {
-            let table = config.value("sandbox_workspace_write");
-            let value = |key: &str| table.and_then(|table| table.get(key));
-            let flag = |key: &str| {
-                value(key)
-                    .and_then(toml::Value::as_bool)
-                    .unwrap_or_default()
-            };
-            let roots = value("writable_roots").and_then(toml::Value::as_array);
-            SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
-                exclude_slash_tmp: flag("exclude_slash_tmp"),
-                exclude_tmpdir_env_var: flag("exclude_tmpdir_env_var"),
-                network_access: flag("network_access"),
-                writable_roots: roots
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|it| it.as_str().map(str::to_owned))
-                    .collect(),
-            })
-        }
+        "workspace-write" => SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
+            exclude_slash_tmp: flag(said, "exclude_slash_tmp")?,
+            exclude_tmpdir_env_var: flag(said, "exclude_tmpdir_env_var")?,
+            network_access: flag(said, "network_access")?,
+            writable_roots: roots(said)?,
+        }),
         "read-only" => SandboxPolicy::ReadOnly(ReadOnlySandboxPolicy {
             network_access: false,
         }),
@@ -199,4 +173,36 @@ fn of_config(config: &State) -> Result<SandboxPolicy, WireError> {
             ));
         }
     })
+}
+
+const TABLE: &str = "sandbox_workspace_write";
+
+fn in_table<'a>(said: &'a Said<'_>, key: &str) -> Option<&'a toml::Value> {
+    said.value(TABLE)?.get(key)
+}
+
+fn flag(said: &Said<'_>, key: &str) -> Result<bool, WireError> {
+    match in_table(said, key) {
+        None => Ok(false),
+        Some(toml::Value::Boolean(it)) => Ok(*it),
+        Some(_) => Err(WireError::Refused(
+            format!("{TABLE}.{key} in the configuration must be true or false").into(),
+        )),
+    }
+}
+
+fn roots(said: &Said<'_>) -> Result<Vec<String>, WireError> {
+    let wrong = || {
+        let what =
+            format!("{TABLE}.writable_roots in the configuration must be a list of absolute paths");
+        WireError::Refused(what.into())
+    };
+    let Some(roots) = in_table(said, "writable_roots") else {
+        return Ok(Vec::new());
+    };
+    let roots = roots.as_array().ok_or_else(wrong)?.iter();
+    let roots = roots.map(|it| it.as_str().filter(|it| Path::new(it).is_absolute()));
+    roots
+        .map(|it| it.map(str::to_owned).ok_or_else(wrong))
+        .collect()
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use raddle_agent::{IMAGES_BYTES_MAX, ImageError, Picture, Threads};
-use raddle_core::{Answer, AnswerRequest, Ask, Command, Image, Output, RequestNumber, ThreadId};
+use raddle_core::{
+    Answer, AnswerRequest, Ask, Command, Image, Output, RequestNumber, ThreadId, may_call_answer,
+};
 use raddle_protocol as wire;
 use raddle_rpc::{Id, Response};
 use serde::de::DeserializeOwned;
@@ -21,7 +23,8 @@ const TOOL_BYTES_MAX: usize = 1 << 20;
 /// Hands an answer to the thread that asked. The first one counts; what answers nothing is only noted. An
 /// error says that this client cannot answer, and counts when it was the last one who might.
 pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Response<'_>) {
-    let asked = named(&response.id).filter(|(id, _)| session.threads().contains(id));
+    let may_answer = |id: &ThreadId| !session.is_observer() && session.threads().contains(id);
+    let asked = named(&response.id).filter(|(id, _)| may_answer(id));
     let handle = asked.and_then(|(id, _)| rooms.threads.live(id));
     let (Some((id, request)), Some(handle)) = (asked, handle) else {
         session.counts.noise();
@@ -72,7 +75,7 @@ pub(crate) fn take(rooms: &Arc<Rooms>, session: &Arc<Session>, response: Respons
 }
 
 /// The thread and the number that the id of a request names.
-fn named(id: &Id) -> Option<(ThreadId, RequestNumber)> {
+pub(crate) fn named(id: &Id) -> Option<(ThreadId, RequestNumber)> {
     let Id::String(id) = id else {
         return None;
     };
@@ -93,6 +96,7 @@ fn answer(ask: &Ask, said: Result<Box<RawValue>, String>) -> Answer {
     match ask {
         Ask::Command(_) => read(said).map_or_else(failed, command),
         Ask::Patch(_) => read(said).map_or_else(failed, patch),
+        Ask::Tool(_) => read(said).map_or_else(failed, |said| may_call_answer(&said)),
         Ask::ClientTool {} => read(said).and_then(tool).unwrap_or_else(failed),
         Ask::Permissions(_) => {
             let granted: Result<wire::PermissionsRequestApprovalResponse, _> = read(said);

@@ -1,7 +1,13 @@
 //! What `thread/resume` and `thread/fork` may want otherwise than it is stored.
 
+use std::collections::BTreeMap;
+
 use raddle_core::SettingsChange;
 use raddle_protocol as wire;
+use serde_json::Value;
+
+use crate::rooms::config::State;
+use crate::wire_error::WireError;
 
 /// The settings that both may name.
 pub(crate) struct Overrides<'a> {
@@ -12,6 +18,7 @@ pub(crate) struct Overrides<'a> {
     approval: &'a Option<wire::AskForApproval>,
     reviewer: &'a Option<wire::ApprovalsReviewer>,
     sandbox: &'a Option<wire::SandboxMode>,
+    config: &'a Option<BTreeMap<String, Value>>,
     tier: &'a wire::Maybe<String>,
     personality: Option<&'a wire::Personality>,
     base_instructions: &'a Option<String>,
@@ -28,6 +35,7 @@ impl<'a> From<&'a wire::ThreadResumeParams> for Overrides<'a> {
             approval: &params.approval_policy,
             reviewer: &params.approvals_reviewer,
             sandbox: &params.sandbox,
+            config: &params.config,
             tier: &params.service_tier,
             personality: params.personality.as_ref(),
             base_instructions: &params.base_instructions,
@@ -46,6 +54,7 @@ impl<'a> From<&'a wire::ThreadForkParams> for Overrides<'a> {
             approval: &params.approval_policy,
             reviewer: &params.approvals_reviewer,
             sandbox: &params.sandbox,
+            config: &params.config,
             tier: &params.service_tier,
             personality: None,
             base_instructions: &params.base_instructions,
@@ -56,16 +65,21 @@ impl<'a> From<&'a wire::ThreadForkParams> for Overrides<'a> {
 
 impl Overrides<'_> {
     /// What changes. What is not named stays as it is.
-    pub(crate) fn change(self) -> SettingsChange {
+    pub(crate) fn change(self, config: &State) -> Result<SettingsChange, WireError> {
+        let config = config.said(self.config.as_ref());
+        let sandbox = match self.sandbox {
+            Some(mode) => Some(super::sandbox_of(Some(mode), &config)?),
+            None => None,
+        };
         let named = |text: &Option<String>| text.clone().map(Some);
-        SettingsChange {
+        Ok(SettingsChange {
             model: named(self.model),
             provider: named(self.provider),
             cwd: self.cwd.clone(),
             roots: self.roots.clone(),
             approval: self.approval.as_ref().map(super::approval),
             reviewer: self.reviewer.as_ref().map(super::reviewer),
-            sandbox: self.sandbox.as_ref().map(super::sandbox_of),
+            sandbox,
             tier: match self.tier {
                 // Clients say null for what they do not name.
                 wire::Maybe::Absent | wire::Maybe::Null => None,
@@ -75,6 +89,6 @@ impl Overrides<'_> {
             base_instructions: named(self.base_instructions),
             developer_instructions: named(self.developer_instructions),
             ..SettingsChange::default()
-        }
+        })
     }
 }

@@ -83,10 +83,13 @@ async fn an_edit_by_hand_is_seen_however_soon_it_comes() {
 #[test]
 fn a_file_that_is_not_toml_stops_the_start() {
     let stage = Stage::new();
-    std::fs::write(stage.config(), "model = \n").unwrap();
+    // What stands there may be a key.
+    std::fs::write(stage.config(), "model = 'm'\ntoken = \"sekret\n").unwrap();
     let error = Server::open(stage.options(), crate::script::threads(&[])).expect_err("no server");
+    let error = error.to_string();
     assert!(
-        error.to_string().contains("config.toml is not valid TOML"),
+        error.contains("config.toml is not valid TOML: line 2: "),
         "{error}"
     );
+    assert!(!error.contains("sekret"), "{error}");
 }

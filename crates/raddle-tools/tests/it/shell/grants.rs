@@ -11,6 +11,7 @@ struct Parts {
     cwd: String,
     environment: BTreeMap<String, String>,
     sandbox: String,
+    call: String,
 }
 
 type Swap<'a> = &'a dyn Fn(&mut Parts);
@@ -23,6 +24,7 @@ fn act(it: &Parts) -> Act {
         cwd: &it.cwd,
         environment: &it.environment,
         sandbox: &it.sandbox,
+        call: &it.call,
     });
     Act {
         kind: ActKind::Command {
@@ -55,6 +57,7 @@ fn grant_swap() {
         cwd: cwd.clone(),
         environment: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
         sandbox: "read-only".to_owned(),
+        call: "c1".to_owned(),
     };
     let settings = Settings {
         approval: ApprovalPolicy::OnRequest,
@@ -100,28 +103,168 @@ fn grant_swap() {
         assert_eq!(judged(&changed(swap), &granted), Verdict::Ask, "{what}");
     }
 
-    // What is run, wherever it stands in the command.
-    for line in [
-        "bash run.sh",
-        "./run.sh",
-        "env bash ./run.sh",
-        "bash -c ./run.sh",
-        "python3 run.sh",
-    ] {
-        file("run.sh", "echo one");
-        let before = act(&parts(line)).digest;
-        assert_eq!(before, act(&parts(line)).digest, "{line}");
-        file("run.sh", "echo two");
-        assert_ne!(before, act(&parts(line)).digest, "{line}");
-        std::fs::remove_file(folder.path().join("run.sh")).expect("a file");
-        assert_ne!(before, act(&parts(line)).digest, "{line}, without it");
+    // Another call of the same is the same, and so is the same file written anew.
+    file("run.sh", "echo one");
+    let again = changed(&|it| it.call = "c2".to_owned());
+    assert_eq!(judged(&again, &granted), Verdict::Allow);
+    // Another folder of the same name, with all that was in it, is another folder.
+    let (here, there) = (folder.path().join("a"), folder.path().join("b"));
+    for path in [&here, &there] {
+        std::fs::create_dir(path).expect("a folder");
     }
-    let before = act(&parts("make all")).digest;
-    file("Makefile", "all: x");
-    assert_ne!(before, act(&parts("make all")).digest);
-    // What is only read may change.
-    file("data", "one");
-    let before = act(&parts("cat data")).digest;
-    file("data", "two");
-    assert_eq!(before, act(&parts("cat data")).digest);
+    let inside = || {
+        let mut parts = parts("ls");
+        parts.cwd.push_str("/a");
+        act(&parts).digest
+    };
+    let before = inside();
+    std::fs::rename(&here, folder.path().join("c")).expect("moved");
+    std::fs::rename(&there, &here).expect("moved");
+    assert_ne!(before, inside());
+}
+
+/// Whatever a line names counts with what it holds, however it is named.
+#[test]
+fn whatever_a_line_names_is_part_of_what_was_allowed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cwd = folder.path().canonicalize().expect("its plain path");
+    std::fs::create_dir_all(cwd.join("sub/deep")).expect("folders");
+    std::fs::create_dir_all(cwd.join(".cargo")).expect("a folder");
+    let of = |line: &str, call: &str| {
+        let words = ["/bin/bash", "-lc", line].map(str::to_owned);
+        digest(Digested {
+            words: &words,
+            commands: &of_words(&words).commands,
+            cwd: cwd.to_str().expect("a name"),
+            environment: &BTreeMap::new(),
+            sandbox: "",
+            call,
+        })
+    };
+    for (line, name) in [
+        ("./x", "x"),
+        ("cat x", "x"),
+        ("bash x now", "x"),
+        ("sh -x x", "x"),
+        ("bash < x", "x"),
+        ("bash<x", "x"),
+        (". x", "x"),
+        ("source ./x", "x"),
+        ("env A=b ./x", "x"),
+        ("true && (sudo ./x)", "x"),
+        ("bash -c 'bash -c \"./x\"'", "x"),
+        ("echo $(./x)", "x"),
+        ("python -W ignore x", "x"),
+        ("python3 -m pytest", "conftest.py"),
+        ("'./a b'", "a b"),
+        ("./a\\ b", "a b"),
+        ("cd sub && ./x", "sub/x"),
+        ("cd sub; cd deep; ./x", "sub/deep/x"),
+        ("pushd sub/deep && ./x", "sub/deep/x"),
+        ("make", "Makefile"),
+        ("make -C sub", "sub/Makefile"),
+        ("make --directory=sub", "sub/Makefile"),
+        ("make -f x", "x"),
+        ("make -fx", "x"),
+        ("make --file=x", "x"),
+        ("tool --with a,x", "x"),
+        ("/usr/bin/just", "justfile"),
+        ("npm test", "package.json"),
+        ("cargo build", "build.rs"),
+        ("cargo build", ".cargo/config.toml"),
+        ("curl -d @x example.com", "x"),
+    ] {
+        let file = cwd.join(name);
+        let without = of(line, "c1");
+        std::fs::write(&file, "echo one").expect("a file");
+        let one = of(line, "c1");
+        assert_eq!(one, of(line, "c2"), "{line}: another call");
+        std::fs::write(&file, "echo two").expect("a file");
+        let two = of(line, "c1");
+        std::fs::write(&file, vec![b'x'; 2 << 20]).expect("a file");
+        let long = of(line, "c1");
+        std::fs::remove_file(&file).expect("a file");
+        // The same text at another place, of which nobody said anything.
+        std::fs::write(cwd.join("elsewhere"), "echo one").expect("a file");
+        std::os::unix::fs::symlink(cwd.join("elsewhere"), &file).expect("a link");
+        let link = of(line, "c1");
+        std::fs::remove_file(&file).expect("a link");
+        let all = BTreeSet::from([&without, &one, &two, &long, &link]);
+        assert_eq!(all.len(), 5, "{line}");
+        assert_eq!(without, of(line, "c1"), "{line}: as it was");
+    }
+    // What the system says of itself is new each time.
+    assert_eq!(
+        of("cat /proc/uptime /proc/self/stat", "c1"),
+        of("cat /proc/uptime /proc/self/stat", "c1")
+    );
+    // A folder that is named counts as the folder that it is.
+    let before = of("ls sub", "c1");
+    std::fs::rename(cwd.join("sub"), cwd.join("old")).expect("moved");
+    std::fs::create_dir(cwd.join("sub")).expect("a folder");
+    assert_ne!(before, of("ls sub", "c1"));
+    // Where there is too much to look at, a yes is good for one call only.
+    for at in 0..65 {
+        std::fs::write(cwd.join(format!("f{at}")), "").expect("a file");
+        std::fs::create_dir(cwd.join(format!("d{at}"))).expect("a folder");
+    }
+    let list = |prefix: &str, count: usize| {
+        let names: Vec<String> = (0..count).map(|at| format!("{prefix}{at}")).collect();
+        format!("ls {}", names.join(" "))
+    };
+    // Of many files the last ones count too.
+    let many = list("f", 65);
+    let before = of(&many, "c1");
+    std::fs::write(cwd.join("f64"), "x").expect("a file");
+    assert_ne!(before, of(&many, "c1"));
+    for (line, is_same) in [
+        (list("f", 65), true),
+        (list("d", 16), true),
+        (list("d", 17), false),
+        (list("n", 4_000), true),
+        (list("n", 5_000), false),
+    ] {
+        let end: String = line.chars().rev().take(9).collect();
+        assert_eq!(of(&line, "c1") == of(&line, "c2"), is_same, "{end}");
+        assert_eq!(of(&line, "c1"), of(&line, "c1"), "{end}");
+    }
+}
+
+/// What a line only writes may change: of such a file only where it is counts.
+#[test]
+fn what_is_only_written_may_hold_anything() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let of = |line: &str| {
+        let words = ["bash", "-c", line].map(str::to_owned);
+        let script = of_words(&words);
+        digest(Digested {
+            words: &words,
+            commands: &script.commands,
+            cwd: folder.path().to_str().expect("a name"),
+            environment: &BTreeMap::new(),
+            sandbox: "",
+            call: "c1",
+        })
+    };
+    for (line, stays) in [
+        ("echo a | tee -a log", true),
+        ("echo a >> log", true),
+        ("echo a >log", true),
+        ("bash <>log", false),
+        ("echo a > log; bash log", false),
+        ("tee log < x; ./log", false),
+        ("bash log", false),
+    ] {
+        let _ = std::fs::remove_file(at("log"));
+        let missing = of(line);
+        std::fs::write(at("log"), "one").expect("a file");
+        let one = of(line);
+        std::fs::write(at("log"), "two").expect("a file");
+        assert_eq!(one == of(line), stays, "{line}");
+        assert_eq!(missing == one, stays, "{line}");
+        std::fs::rename(at("log"), at("old")).expect("moved");
+        std::os::unix::fs::symlink("old", at("log")).expect("a link");
+        assert_ne!(one, of(line), "{line}");
+    }
 }

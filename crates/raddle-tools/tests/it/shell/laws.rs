@@ -57,7 +57,9 @@ proptest! {
         if is_whole {
             let longer = take_apart(&format!("{line}\n{more}"));
             prop_assert!(script.plain || !longer.plain, "{line:?} {more:?}");
-            for command in &script.commands {
+            // What the parser cannot read any more could be anything.
+            let is_lost = longer.commands.contains(&vec![UNKNOWN.to_string()]);
+            for command in script.commands.iter().filter(|_| !is_lost) {
                 prop_assert!(longer.commands.contains(command), "{line:?} {more:?}: {longer:?}");
             }
         }

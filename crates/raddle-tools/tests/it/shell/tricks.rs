@@ -145,6 +145,67 @@ const FORBIDDEN: &[&str] = &[
     "time -f %e rm x",
     "git submodule foreach 'rm x'",
     "echo a; (echo b; (echo c; { rm x; }))",
+    "env -u A -u B rm x",
+    "env -uA rm x",
+    "env -iu A rm x",
+    "env --unset=A -C / rm x",
+    "env --chdir / --unset A rm x",
+    "env - rm x",
+    "env A=b -- C=d rm x",
+    "sudo --chdir / --user root rm x",
+    "sudo -nu root rm x",
+    "sudo -D / -R / rm x",
+    "sudo --preserve-env=PATH A=b rm x",
+    "sudo --us root --unheard of rm x",
+    "doas -nu root rm x",
+    "flock --timeout 5 f rm x",
+    "flock -w 5 -E 3 f rm x",
+    "flock --exclusive --nonblock f rm x",
+    "chroot --userspec=u / rm x",
+    "chroot --userspec u --skip-chdir / rm x",
+    "timeout -vk 1 5 rm x",
+    "timeout --kill 1 5 rm x",
+    "nice --adj 5 rm x",
+    "ionice -c3 -n 7 rm x",
+    "chrt -f 10 rm x",
+    "taskset -c 0 rm x",
+    "setpriv --reuid 0 --clear-groups rm x",
+    "unshare --mount --map-root-user rm x",
+    "nsenter -t 1 -m rm x",
+    "setarch x86_64 -R rm x",
+    "runuser -u root -- rm x",
+    "prlimit --nofile=10 rm x",
+    "systemd-run --user --wait -p A=b rm x",
+    "/lib64/ld-linux-x86-64.so.2 /bin/rm x",
+    "ld.so --library-path / /bin/rm x",
+    "xargs --max-args=1 --replace rm x",
+    "xargs -a f -i rm x",
+    "strace -qfo x rm x",
+    "fakeroot rm x",
+    "unbuffer -p rm x",
+    "command rm -v x",
+    "command -p -- rm -V",
+    "exec -cl rm x",
+    "bash -ceuo pipefail 'rm x'",
+    "bash -euo pipefail -c 'rm x'",
+    "bash -o pipefail -O extglob -c 'rm x'",
+    "bash +o posix -c 'rm x'",
+    "bash --rcfile f -c 'rm x'",
+    "bash -c -- 'rm x'",
+    "bash -c - 'rm x'",
+    "rbash -c 'rm x'",
+    "yash -c 'rm x'",
+    "tcsh -c 'rm x'",
+    "csh -fc 'rm x'",
+    "fish -c 'rm x'",
+    "su --login root --command 'rm x'",
+    "su -lc 'rm x' root",
+    "trap -- 'rm x' EXIT",
+    "jobs -x rm x",
+    "git rebase -x 'rm x' main",
+    "git rebase --exec='rm x' main",
+    "noglob rm x",
+    "repeat 3 rm x",
 ];
 
 /// What these run is not known before, so a rule might forbid it.
@@ -166,7 +227,95 @@ const DOUBTFUL: &[&str] = &[
     "git $X",
     "git pu${X}sh",
     "$X",
+    "alias g=rm; g x",
+    "alias g=rm\ng x",
+    "hash -p /bin/rm g; g x",
+    "BASH_CMDS[g]=/bin/rm; g x",
+    "BASH_ALIASES[g]=rm; g x",
+    "declare -n g=BASH_CMDS",
+    "enable -f ./x g; g x",
+    "compgen -C 'ls' x",
+    "mapfile -C 'ls' -c 1 a < f",
+    "PS4='$(ls)'; set -x; true",
+    "export PROMPT_COMMAND=ls",
+    "BASH_ENV=f bash -c true",
+    "x='a[$(ls)]'; echo $((x))",
+    "let 'a[$(ls)]'",
+    "test -v 'a[$(ls)]'",
+    "printf -v 'a[$(ls)]' x",
+    "sudo --unheard ls",
+    "sudo -u $X ls",
+    "sudo -i",
+    "su",
+    "unshare -r",
+    "nice --unheard 5 ls",
+    "env --unheard ls",
+    "flock --unheard f ls",
+    "bash -o pipefail",
+    "bash --unheard -c ls",
+    "bash --rcfile f -c ls",
+    "bash /dev/stdin",
+    "bash -s x",
+    "bash -",
+    "source /dev/stdin",
+    ". <(echo ls)",
+    "bash <(echo ls)",
+    "su -c'ls'",
+    "su --command=ls",
+    "fish -c ls",
+    "tcsh -c ls",
+    "csh -c ls",
+    "nu -c ls",
+    "pwsh -c ls",
+    "emulate sh -c ls",
+    "=ls x",
+    "git -c alias.p=push p",
+    "git config alias.p push; git p",
+    "GIT_CONFIG_COUNT=1 git p",
+    "eval \"ls $X\"",
 ];
+
+/// Ordinary work, in which nothing is doubtful although rules forbid something.
+const CLEAR: &[&str] = &[
+    "V=$(grep version Cargo.toml | sed 's/a/b/'); echo \"$V\"",
+    "X='a $HOME (b)' make",
+    "ENV=production make build",
+    "export PATH=\"$HOME/bin:$PATH\"; make",
+    "commands=(a b); echo \"${commands[0]}\"",
+    "declare -A seen; seen[a]=1",
+    "local_file=x; cat \"$local_file\"",
+    "[ -n \"$(pwd)\" ] && echo yes",
+    "source venv/bin/activate && pytest -q",
+    "f() { echo \"$1\"; }; f x",
+    "for f in *.rs; do wc -l \"$f\"; done",
+    "while read -r line; do echo \"$line\"; done < f",
+    "cat > x.py <<'EOF'\nprint(`x`)\nEOF\npython3 x.py",
+    "bash -euo pipefail -c 'cargo build'",
+    "timeout 60 env -u A RUST_LOG=debug cargo test",
+    "find . -name '*.rs' | xargs grep -l TODO",
+    "sudo -n true",
+    "uv run pytest -q",
+    "npm install x --save",
+    "npm run build -- --prod",
+    "./script --fast",
+    "git commit -m \"$(cat <<'EOF'\nTitle\nEOF\n)\"",
+    "printf '%s\\n' '`a`'",
+    "bash scripts/build.sh --fast",
+    "(cd a && make) && echo done",
+    "npm run build 2>&1 | tail -n 5",
+];
+
+#[test]
+fn ordinary_work_is_not_doubtful() {
+    let mut wrong = Vec::new();
+    for line in CLEAR {
+        let ruling = judged(line, &ApprovalPolicy::OnRequest);
+        if ruling.verdict != Verdict::Allow {
+            wrong.push(format!("{line:?}: {ruling:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
 
 #[test]
 fn what_may_do_more_is_asked_about() {
@@ -178,21 +327,27 @@ fn what_may_do_more_is_asked_about() {
 
 #[test]
 fn what_is_forbidden_is_found_wherever_it_stands() {
+    let mut wrong = Vec::new();
     for line in FORBIDDEN {
         for approval in &super::POLICIES {
             let ruling = judged(line, approval);
-            assert_eq!(ruling.verdict, Verdict::Deny, "{line:?}: {ruling:?}");
-            assert_eq!(ruling.rule, "command rm", "{line:?}");
+            if ruling.verdict != Verdict::Deny || ruling.rule != "command rm" {
+                wrong.push(format!("{line:?}: {ruling:?}"));
+            }
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn what_might_be_forbidden_is_asked_about() {
+    let mut wrong = Vec::new();
     for line in DOUBTFUL {
-        let ruling = judged(line, &ApprovalPolicy::OnRequest);
-        assert_eq!(ruling.verdict, Verdict::Ask, "{line:?}: {ruling:?}");
-        let ruling = judged(line, &ApprovalPolicy::Never);
-        assert_eq!(ruling.verdict, Verdict::Deny, "{line:?}: {ruling:?}");
+        let asked = judged(line, &ApprovalPolicy::OnRequest);
+        let denied = judged(line, &ApprovalPolicy::Never);
+        if asked.verdict != Verdict::Ask || denied.verdict != Verdict::Deny {
+            wrong.push(format!("{line:?}: {asked:?}"));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

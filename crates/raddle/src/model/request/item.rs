@@ -14,6 +14,9 @@ pub(super) enum Item<'a> {
     Message {
         role: &'static str,
         content: Parts<'a>,
+        /// What part of an answer it is, in the vendor's word.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a str>,
     },
     FunctionCall {
         call_id: &'a str,
@@ -40,21 +43,26 @@ pub(super) enum Item<'a> {
 
 impl<'a> Item<'a> {
     pub(super) fn user(content: Parts<'a>) -> Self {
-        let role = "user";
-        Self::Message { role, content }
+        Self::Message {
+            role: "user",
+            content,
+            phase: None,
+        }
     }
 
     pub(super) fn developer(text: &'a str) -> Self {
         Self::Message {
             role: "developer",
             content: Parts::Text(text),
+            phase: None,
         }
     }
 
-    pub(super) fn assistant(text: &'a str) -> Self {
+    pub(super) fn assistant(text: &'a str, phase: Option<&'a str>) -> Self {
         Self::Message {
             role: "assistant",
             content: Parts::Answer(text),
+            phase,
         }
     }
 }
@@ -76,7 +84,8 @@ impl Serialize for Parts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
             Self::Text(text) => [Part::text(text)].serialize(serializer),
-            Self::Answer(text) => [Part::OutputText { text }].serialize(serializer),
+            // In parts it would need an id of the vendor's, which other vendors' answers do not have.
+            Self::Answer(text) => text.serialize(serializer),
             Self::Input(input) => serializer.collect_seq(input.iter().map(Part::of)),
             Self::Output(output) => {
                 let text = Some(output.text.as_str()).filter(|text| !text.is_empty());
@@ -111,16 +120,12 @@ enum Part<'a> {
     InputText {
         text: Cow<'a, str>,
     },
-    OutputText {
-        text: &'a str,
-    },
     InputImage {
         #[serde(skip_serializing_if = "Option::is_none")]
         image_url: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         file_id: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        detail: Option<&'a str>,
+        detail: &'a str,
     },
 }
 
@@ -153,7 +158,7 @@ impl<'a> Part<'a> {
         Self::InputImage {
             image_url,
             file_id,
-            detail,
+            detail: detail.unwrap_or("auto"),
         }
     }
 }

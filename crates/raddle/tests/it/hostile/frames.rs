@@ -91,7 +91,7 @@ impl Frames {
             "permissionProfile/list",
             "permissionProfile/list",
             "skills/extraRoots/set",
-            "account/logout",
+            "account/rateLimits/read",
             "no/such/method",
             "initialize",
             "",

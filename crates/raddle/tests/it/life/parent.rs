@@ -69,7 +69,7 @@ fn a_slow_one_gets_every_answer_after_its_end() {
     let mut stdin = server.child.stdin.take().expect("stdin");
     let asks = (0..REQUESTS).map(|number| {
         let id = format!("{number} {}", "x".repeat(900));
-        request(id, "account/read", json!({}))
+        request(id, "permissionProfile/list", json!({}))
     });
     let asks = lines([initialize("hello")].into_iter().chain(asks));
     stdin.write_all(&asks).expect("the server reads");
@@ -149,7 +149,7 @@ fn pipes_that_do_not_block_will_do() {
     for round in 0..4 {
         for number in 0..40 {
             let id = format!("{round} {number} {long}");
-            let ask = lines([request(id, "account/read", json!({}))]);
+            let ask = lines([request(id, "permissionProfile/list", json!({}))]);
             stdin.write_all(&ask).expect("it fits");
         }
         taken.lines(&mut stdout, 1 + 40 * (round + 1));

@@ -7,10 +7,19 @@ use super::Client;
 /// Plays a turn in which the model makes one call, and answers its question, if there is one. Gives what was
 /// heard, and what the model was told of the call.
 fn play(call: &str, start: Value, decision: &str) -> (Vec<Value>, String, Client) {
-    let script = format!(
+    let mut client = Client::start(&script(call), &[]);
+    let (heard, told) = act(&mut client, start, decision);
+    (heard, told, client)
+}
+
+fn script(call: &str) -> String {
+    format!(
         "[[answer]]\nmatch = 'do it'\nsteps = [{call}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]"
-    );
-    let mut client = Client::start(&script, &[]);
+    )
+}
+
+/// The turn in which that call is made.
+fn act(client: &mut Client, start: Value, decision: &str) -> (Vec<Value>, String) {
     let mut params =
         json!({"threadId": client.thread, "input": [{"type": "text", "text": "do it"}]});
     for (name, value) in start.as_object().into_iter().flatten() {
@@ -37,7 +46,7 @@ fn play(call: &str, start: Value, decision: &str) -> (Vec<Value>, String, Client
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    (heard, told, client)
+    (heard, told)
 }
 
 fn completed(heard: &[Value], kind: &str) -> Value {
@@ -73,7 +82,7 @@ fn a_command_runs_in_the_fence_and_its_deltas_are_its_output() {
         (&item["exitCode"], &item["status"]),
         (&json!(0), &json!("completed"))
     );
-    assert!(client.home().join("here").exists());
+    assert!(client.work().join("here").exists());
     assert!(!std::path::Path::new("/beyond-raddle").exists());
     assert!(told.contains("Process exited with code 0"), "{told}");
 }
@@ -135,7 +144,7 @@ fn a_patch_changes_files_and_the_turn_tells_its_diff() {
     let (heard, told, client) = play(&call, workspace(), "accept");
     let item = completed(&heard, "fileChange");
     assert_eq!(item["status"], "completed", "{item} {told}");
-    let written = std::fs::read_to_string(client.home().join("note.txt"));
+    let written = std::fs::read_to_string(client.work().join("note.txt"));
     assert_eq!(written.expect("a file"), "hello\n");
     let diff = heard
         .iter()
@@ -196,4 +205,124 @@ fn a_command_of_the_users_runs_outside_the_sandbox() {
     );
     let output = item["aggregatedOutput"].as_str().unwrap_or_default();
     assert!(output.ends_with("mine\n"), "{item}");
+}
+
+/// What the client grants widens the fence of the commands to come, and of nothing else; the turn's rights end with it.
+#[test]
+fn rights_that_are_granted_widen_the_fence() {
+    let [asked, other] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let shown = |folder: &tempfile::TempDir| folder.path().display().to_string();
+    let touch = format!(
+        "touch {0}/$N {1}/$N here; echo tried $N",
+        shown(&asked),
+        shown(&other)
+    );
+    let exec = |n: &str| {
+        let line = touch.replace("$N", n);
+        format!("{{ call = 'exec_command', arguments = {{ cmd = '{line}', login = false }} }}")
+    };
+    for (scope, gives, wanted) in [
+        ("turn", true, [true, false]),
+        ("session", true, [true, true]),
+        ("turn", false, [false, false]),
+    ] {
+        let (asked, other) = (asked.path(), other.path());
+        let script = format!(
+            "[[answer]]\nmatch = 'do it'\nsteps = [{{ call = 'request_permissions', arguments = {{ reason = 'to build', permissions = {{ file_system = {{ write = ['{0}', '{1}'] }}, network = {{ enabled = true }} }} }} }}]
+             [[answer]]\nsteps = [{2}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]
+             [[answer]]\nsteps = [{3}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]",
+            asked.display(),
+            other.display(),
+            exec("one"),
+            exec("two"),
+        );
+        let mut client = Client::start(&script, &[]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let read_only = json!({"type": "readOnly"});
+        let say = |client: &mut Client, text: &str| {
+            let input = json!([{"type": "text", "text": text}]);
+            let params = json!({"threadId": client.thread, "input": input, "cwd": folder.path(), "sandboxPolicy": read_only});
+            client.ask("turn/start", params);
+        };
+        say(&mut client, "do it");
+        let heard = client.until(|it| it["method"] == "item/permissions/requestApproval");
+        let question = heard.last().cloned().unwrap_or_default();
+        let params = &question["params"];
+        let paths = json!([asked, other].map(|it| it.canonicalize().expect("a folder")));
+        assert_eq!(
+            params["permissions"]["fileSystem"]["write"], paths,
+            "{params}"
+        );
+        assert_eq!(params["permissions"]["network"]["enabled"], true);
+        assert_eq!(params["reason"], "to build");
+        let given = match gives {
+            true => json!({"fileSystem": {"write": [paths[0], "/"]}}),
+            false => json!({}),
+        };
+        let result = json!({"permissions": given, "scope": scope});
+        let answer = json!({"id": question["id"], "result": result});
+        client.pipes.send(answer.to_string().as_bytes());
+        client.until(|it| it["method"] == "turn/completed");
+        say(&mut client, "again");
+        client.until(|it| it["method"] == "turn/completed");
+        let wrote = ["one", "two"].map(|it| asked.join(it).exists());
+        assert_eq!(wrote, wanted, "{scope} {gives}");
+        for n in ["one", "two"] {
+            assert!(!other.join(n).exists(), "what was not granted");
+            let _ = std::fs::remove_file(asked.join(n));
+        }
+        assert!(
+            !folder.path().join("here").exists(),
+            "the workspace is read-only"
+        );
+    }
+}
+/// Whoever says how far the sandbox of a thread goes, the fence goes as far.
+#[test]
+fn the_configuration_says_what_a_thread_may_write() {
+    let top = tempfile::tempdir().expect("a folder");
+    let (work, beside) = (top.path().join("work"), top.path().join("beside"));
+    std::fs::create_dir(&work).expect("a folder");
+    std::fs::create_dir(&beside).expect("a folder");
+    let file = beside.join("here");
+    let call = format!(
+        "{{ call = 'exec_command', arguments = {{ cmd = 'touch {}', login = false }} }}",
+        file.display()
+    );
+    let narrow =
+        "[sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n";
+    let wide = format!("{narrow}writable_roots = [{beside:?}]\n");
+    let dotted = json!({"sandbox_workspace_write.writable_roots": [beside]});
+    let nested = json!({"sandbox_workspace_write": {"writable_roots": [beside]}});
+    let mut client = Client::start(&script(&call), &[]);
+    for (configured, said, may) in [
+        (narrow, Value::Null, false),
+        (wide.as_str(), Value::Null, true),
+        (narrow, dotted, true),
+        (narrow, nested, true),
+    ] {
+        std::fs::write(client.server.home().join("config.toml"), configured).expect("a file");
+        let start = json!({"cwd": work, "sandbox": "workspace-write", "config": said});
+        client.ask("thread/start", start);
+        let started = client.until(|it| it["result"]["thread"]["id"].is_string());
+        let started = started.last().cloned().unwrap_or_default();
+        let id = started["result"]["thread"]["id"].as_str();
+        client.thread = id.expect("a thread").to_owned();
+        let (_, told) = act(&mut client, Value::Null, "accept");
+        assert_eq!(file.exists(), may, "{configured} {said}: {told}");
+        let _ = std::fs::remove_file(&file);
+    }
+}
+
+/// Where it would find an empty folder it is not run, and the model knows why.
+#[test]
+fn a_command_is_not_run_where_it_sees_nothing() {
+    let call = "{ call = 'exec_command', arguments = { cmd = 'ls -a', login = false } }";
+    let (heard, told, _client) = play(
+        call,
+        json!({"sandboxPolicy": {"type": "readOnly"}}),
+        "accept",
+    );
+    assert_eq!(completed(&heard, "commandExecution")["status"], "failed");
+    assert!(told.contains("belongs to the server itself"), "{told}");
 }

@@ -78,6 +78,16 @@ impl Server {
         Self { child, home, log }
     }
 
+    /// Kills it, and starts another with the same home.
+    pub fn start_again(&mut self, arguments: &[&str]) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let mut command = command(self.home.path());
+        command.arg("app-server").args(arguments);
+        self.child = command.spawn().expect("the binary starts");
+        self.log = Log::of(self.child.stderr.take().expect("stderr"));
+    }
+
     /// Starts with one websocket door that needs no token.
     pub fn open_websocket(arguments: &[&str]) -> Self {
         let mut all = vec!["--listen", "ws://127.0.0.1:0", "--insecure-loopback"];

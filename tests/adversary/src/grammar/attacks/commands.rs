@@ -136,7 +136,7 @@ pub fn move_protected(dice: &mut Dice<'_>, kind: &'static str) -> Call {
 
 pub fn write_home(dice: &mut Dice<'_>, kind: &'static str) -> Call {
     let home = dice.stage.home();
-    let files = ["config.toml", "auth.json", "keys/9.pem"];
+    let files = ["config.toml", "rules.toml", "auth.json", "keys/9.pem"];
     let file = home.join(dice.chance.pick(&files));
     let to = match dice.chance.below(3) {
         0 => quote("ways/home/config.toml"),

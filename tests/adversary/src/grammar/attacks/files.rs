@@ -9,7 +9,7 @@ use crate::grammar::shell::quote;
 use crate::grammar::{Dice, paths};
 use crate::ground::{PRIVATE, RESEMBLING};
 
-fn attack(dice: &Dice<'_>, kind: &'static str, name: &str, arguments: &Value) -> Call {
+pub(super) fn attack(dice: &Dice<'_>, kind: &'static str, name: &str, arguments: &Value) -> Call {
     Call::function(dice.number, kind, Class::Attack, name, arguments)
 }
 
@@ -29,7 +29,7 @@ pub fn patch_call(dice: &mut Dice<'_>, kind: &'static str, class: Class, text: S
     }
 }
 
-fn patch(dice: &mut Dice<'_>, kind: &'static str, sections: &str) -> Call {
+pub(super) fn patch(dice: &mut Dice<'_>, kind: &'static str, sections: &str) -> Call {
     let text = format!("*** Begin Patch\n{sections}*** End Patch\n");
     patch_call(dice, kind, Class::Attack, text)
 }

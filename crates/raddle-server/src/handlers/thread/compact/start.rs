@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
 use raddle_core::{Command, StartTurn, TurnKind};
 use raddle_protocol::methods::ThreadCompactStart;
 use raddle_protocol::{ThreadCompactStartResponse, TurnId};
@@ -29,10 +28,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadCompactStart>) {
             root: None,
             output_schema: None,
         }));
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let begun = done.map(|_| ThreadCompactStartResponse {});
-            reply.finish(begun.map_err(|error| threads::refused(id, error)));
-        };
+            begun.map_err(|error| threads::refused(id, error))
+        });
         rooms.threads.order(id, start, answer).await;
     });
 }

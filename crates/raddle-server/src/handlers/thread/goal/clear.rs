@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Ordered};
+use raddle_agent::AgentError;
 use raddle_core::{ClearGoal, Command, Refusal};
 use raddle_protocol::ThreadGoalClearResponse;
 use raddle_protocol::methods::ThreadGoalClear;
@@ -22,14 +22,14 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadGoalClear>) {
         let clear = Command::ClearGoal(ClearGoal {
             principal: threads::principal(&session),
         });
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let cleared = match done {
                 Ok(_) => Ok(true),
                 Err(AgentError::Refused(Refusal::NoGoal)) => Ok(false),
                 Err(error) => Err(threads::refused(id, error)),
             };
-            reply.finish(cleared.map(|cleared| ThreadGoalClearResponse { cleared }));
-        };
+            cleared.map(|cleared| ThreadGoalClearResponse { cleared })
+        });
         rooms.threads.order(id, clear, answer).await;
     });
 }

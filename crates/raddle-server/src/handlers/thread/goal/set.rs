@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
 use raddle_core::{Command, GoalStatus, SetGoal, goal_view};
 use raddle_protocol::methods::ThreadGoalSet;
 use raddle_protocol::{ThreadGoalSetParams, ThreadGoalSetResponse, ThreadGoalStatus};
@@ -29,11 +28,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadGoalSet>) {
     set.principal = threads::principal(&session);
     let rooms = rooms.clone();
     tokio::spawn(async move {
-        let answer = move |done: Ordered<'_>| match done.map(|done| goal_view(done.thread)) {
-            Ok(Some(goal)) => reply.ok(&ThreadGoalSetResponse { goal }),
-            Ok(None) => reply.error(WireError::Dropped),
-            Err(error) => reply.error(threads::refused(id, error)),
-        };
+        let answer = reply.owed(move |done| match done.map(|done| goal_view(done.thread)) {
+            Ok(Some(goal)) => Ok(ThreadGoalSetResponse { goal }),
+            Ok(None) => Err(WireError::Dropped),
+            Err(error) => Err(threads::refused(id, error)),
+        });
         let set = Command::SetGoal(set);
         rooms.threads.order(id, set, answer).await;
     });

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
 use raddle_core::{ChangeMetadata, Command, view};
 use raddle_protocol::methods::ThreadMetadataUpdate;
 use raddle_protocol::{Maybe, ThreadMetadataUpdateResponse};
@@ -43,12 +42,12 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadMetadataUpdate>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let changed = done.map(|done| ThreadMetadataUpdateResponse {
                 thread: view(done.thread),
             });
-            reply.finish(changed.map_err(|error| threads::refused(id, error)));
-        };
+            changed.map_err(|error| threads::refused(id, error))
+        });
         let change = Command::ChangeMetadata(change);
         rooms.threads.order(id, change, answer).await;
     });

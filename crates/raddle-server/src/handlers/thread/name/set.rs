@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
 use raddle_core::{Command, Rename};
 use raddle_protocol::ThreadSetNameResponse;
 use raddle_protocol::methods::ThreadNameSet;
@@ -36,10 +35,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadNameSet>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let named = done.map(|_| ThreadSetNameResponse {});
-            reply.finish(named.map_err(|error| threads::refused(id, error)));
-        };
+            named.map_err(|error| threads::refused(id, error))
+        });
         rooms.threads.order(id, rename, answer).await;
     });
 }

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
 use raddle_core::{Command, Enqueue};
 use raddle_protocol::ThreadQueueAddResponse;
 use raddle_protocol::methods::ThreadQueueAdd;
@@ -31,12 +30,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueAdd>) {
             message,
             principal: threads::principal(&session),
         });
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let added = queue::entry(id, done, &item);
-            reply.finish(
-                added.map(|queued_submission| ThreadQueueAddResponse { queued_submission }),
-            );
-        };
+            added.map(|queued_submission| ThreadQueueAddResponse { queued_submission })
+        });
         rooms.threads.order(id, enqueue, answer).await;
     });
 }

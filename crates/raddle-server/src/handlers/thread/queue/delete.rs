@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_agent::{AgentError, Ordered};
+use raddle_agent::AgentError;
 use raddle_core::{Command, ItemId, Refusal, Unqueue};
 use raddle_protocol::ThreadQueueDeleteResponse;
 use raddle_protocol::methods::ThreadQueueDelete;
@@ -23,14 +23,14 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueDelete>) {
             item: ItemId::from(params.queued_submission_id.as_str()),
             principal: threads::principal(&session),
         });
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let deleted = match done {
                 Ok(_) => Ok(true),
                 Err(AgentError::Refused(Refusal::NotQueued)) => Ok(false),
                 Err(error) => Err(threads::refused(id, error)),
             };
-            reply.finish(deleted.map(|deleted| ThreadQueueDeleteResponse { deleted }));
-        };
+            deleted.map(|deleted| ThreadQueueDeleteResponse { deleted })
+        });
         rooms.threads.order(id, unqueue, answer).await;
     });
 }

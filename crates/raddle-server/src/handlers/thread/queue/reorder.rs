@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
 use raddle_core::{Command, ItemId, ReorderQueue};
 use raddle_protocol::ThreadQueueReorderResponse;
 use raddle_protocol::methods::ThreadQueueReorder;
@@ -24,10 +23,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueReorder>) {
             items: items.map(|it| ItemId::from(it.as_str())).collect(),
             principal: threads::principal(&session),
         });
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let reordered = done.map(|_| ThreadQueueReorderResponse {});
-            reply.finish(reordered.map_err(|error| threads::refused(id, error)));
-        };
+            reordered.map_err(|error| threads::refused(id, error))
+        });
         rooms.threads.order(id, reorder, answer).await;
     });
 }

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
-use raddle_core::{Command, ItemId, Outcome, StartQueued};
+use raddle_core::{Command, ItemId, StartQueued};
 use raddle_protocol::methods::ThreadQueueStart;
 use raddle_protocol::{ThreadQueueStartResponse, TurnId};
 
 use crate::call::Call;
 use crate::rooms::{Rooms, threads};
-use crate::wire_error::WireError;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueStart>) {
     let Call {
@@ -27,14 +25,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueStart>) {
             briefs: Vec::new(),
             principal: threads::principal(&session),
         });
-        let answer = move |done: Ordered<'_>| match done.map(|it| it.outcome) {
-            Ok(Outcome::Started { turn } | Outcome::Joined { turn }) => {
-                let turn = threads::begun(turn);
-                reply.ok(&ThreadQueueStartResponse { turn });
-            }
-            Ok(Outcome::Done {}) => reply.error(WireError::Dropped),
-            Err(error) => reply.error(threads::refused(id, error)),
-        };
+        let answer = reply.owed(move |done| {
+            let turn = threads::taker(id, done)?;
+            let turn = threads::begun(turn);
+            Ok(ThreadQueueStartResponse { turn })
+        });
         rooms.threads.order(id, start, answer).await;
     });
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
 use raddle_core::{ChangeQueued, Command, ItemId};
 use raddle_protocol::ThreadQueueUpdateResponse;
 use raddle_protocol::methods::ThreadQueueUpdate;
@@ -30,12 +29,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadQueueUpdate>) {
             input: message.input,
             principal: threads::principal(&session),
         });
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let changed = queue::entry(id, done, &item);
-            let changed =
-                changed.map(|queued_submission| ThreadQueueUpdateResponse { queued_submission });
-            reply.finish(changed);
-        };
+            changed.map(|queued_submission| ThreadQueueUpdateResponse { queued_submission })
+        });
         rooms.threads.order(id, change, answer).await;
     });
 }

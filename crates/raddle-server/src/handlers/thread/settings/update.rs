@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use raddle_agent::Ordered;
+use raddle_agent::client_tools;
 use raddle_core::{ChangeSettings, Command, SettingsChange};
 use raddle_protocol::methods::ThreadSettingsUpdate;
 use raddle_protocol::{Maybe, ThreadSettingsUpdateParams, ThreadSettingsUpdateResponse};
@@ -21,17 +21,30 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadSettingsUpdate>) {
         let what = "there are no permission profiles here; say sandboxPolicy";
         return reply.error(WireError::Refused(what.into()));
     }
+    let tools = params.dynamic_tools.as_deref().map(client_tools);
+    let client_tools = match tools.transpose() {
+        Ok(tools) => tools,
+        Err(error) => return reply.error(WireError::Refused(error.to_string().into())),
+    };
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
+        let change = SettingsChange {
+            client_tools,
+            ..change(&params)
+        };
+        let change = match threads::routed(&rooms, id, change).await {
+            Ok(change) => change,
+            Err(error) => return reply.error(error),
+        };
         let change = Command::ChangeSettings(Box::new(ChangeSettings {
-            change: change(&params),
+            change,
             principal: threads::principal(&session),
         }));
-        let answer = move |done: Ordered<'_>| {
+        let answer = reply.owed(move |done| {
             let changed = done.map(|_| ThreadSettingsUpdateResponse {});
-            reply.finish(changed.map_err(|error| threads::refused(id, error)));
-        };
+            changed.map_err(|error| threads::refused(id, error))
+        });
         rooms.threads.order(id, change, answer).await;
     });
 }
@@ -46,6 +59,7 @@ fn change(params: &ThreadSettingsUpdateParams) -> SettingsChange {
     let personality = params.personality.as_ref();
     SettingsChange {
         model: model.map(Some),
+        provider: params.model_provider.clone().map(Some),
         effort,
         summary: summary.map(|it| Some(it.as_str().to_owned())),
         cwd: params.cwd.clone(),

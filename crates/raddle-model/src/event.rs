@@ -47,6 +47,8 @@ pub enum Event {
         text: String,
         /// What part of the answer it is, in the vendor's word.
         phase: Option<String>,
+        /// What else it is, for the vendor's eyes.
+        sealed: Option<Value>,
     },
     /// The thinking is over.
     Reasoning {
@@ -99,6 +101,8 @@ pub struct Tokens {
     pub input: u64,
     /// Of these, read from a cache.
     pub cached: u64,
+    /// Of these, written to a cache, from vendors that say so.
+    pub cache_written: u64,
     /// Produced, reasoning included.
     pub output: u64,
     /// Of these, reasoning.
@@ -107,7 +111,7 @@ pub struct Tokens {
 
 impl Event {
     /// Takes over what the next event says, if both are text of the same part; else gives it back.
-    pub(super) fn grow(&mut self, next: Self) -> Option<Self> {
+    pub(crate) fn grow(&mut self, next: Self) -> Option<Self> {
         match (self, next) {
             (
                 Self::Text { id, text },

@@ -1,0 +1,376 @@
+//! What a model's words cost on their way: from the vendor's socket to the client, on each wire.
+//!
+//! The mock stamps each piece with the time at which it is said. A bare reader of its stream and a client of the
+//! server compare the stamps with the time at which they hear the piece; the ratio is what the server adds. In
+//! between the server stores every piece, so it is never 1. And: how soon after `turn/start` a vendor is asked.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{fs, thread};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::noise::Noise;
+use crate::pipe::Pipe;
+use crate::server::Carriage;
+
+const PIECES: usize = 1000;
+const WARM: usize = 50;
+const TURNS: usize = 60;
+const FIRST_BYTE_MAX: Duration = Duration::from_millis(5);
+/// The digits of the microseconds since 1970, for the next 260 years.
+const STAMP_DIGITS: usize = 16;
+
+/// A wire's name, the path below the base, and what is asked there.
+type Wire = (&'static str, &'static str, fn(&str) -> Value);
+
+const WIRES: [Wire; 4] = [
+    (
+        "responses",
+        "/responses",
+        |said| json!({ "model": "mock", "stream": true, "input": said }),
+    ),
+    (
+        "chat",
+        "/chat/completions",
+        |said| json!({ "model": "mock", "stream": true, "messages": [{ "role": "user", "content": said }] }),
+    ),
+    (
+        "messages",
+        "/messages",
+        |said| json!({ "model": "mock", "stream": true, "max_tokens": 9, "messages": [{ "role": "user", "content": said }] }),
+    ),
+    (
+        "gemini",
+        "/models/mock:streamGenerateContent",
+        |said| json!({ "contents": [{ "role": "user", "parts": [{ "text": said }] }] }),
+    ),
+];
+
+/// Measures all of it. Gives what missed its limit.
+pub fn run(raddle: &Path) -> Result<Vec<String>> {
+    let said = format!("MOCK text n={PIECES} size=24 gap_us=1000 stamp=1");
+    println!(
+        "{:<42}{:>12}{:>12}{:>9}",
+        "a piece of text, heard after its stamp", "bare", "raddle", "ratio"
+    );
+    let noise = Noise::begin(&[])?;
+    for (wire, path, asked) in WIRES {
+        let mock = Mock::start(raddle)?;
+        let bare = sorted(read_bare(&mock.address, path, &asked(&said))?)?;
+        let server = Server::start(raddle, &mock.address, wire)?;
+        let through = sorted(read_through(server, &said)?)?;
+        for (name, share) in [("p50", 50), ("p99", 99)] {
+            let [bare, through] = [&bare, &through].map(|it| it[it.len() * share / 100]);
+            let row = format!("{wire}, {name}");
+            let ratio = through / bare;
+            println!("{row:<42}{bare:>9.0} µs{through:>9.0} µs{ratio:>8.2}×");
+        }
+    }
+    let mut missed = Vec::new();
+    let times = sorted(first_bytes(raddle)?)?;
+    let [half, most] = [50, 99].map(|share| times[times.len() * share / 100]);
+    let limit = FIRST_BYTE_MAX.as_micros();
+    println!(
+        "turn/start → the vendor's first byte, warm: p50 {half:.0} µs, p99 {most:.0} µs, limit of p50 {limit} µs"
+    );
+    if half >= limit as f64 {
+        missed.push("the first byte to the vendor".to_owned());
+    }
+    println!("others had {:.0} % of the machine", noise.end()? * 100.0);
+    Ok(missed)
+}
+
+/// `raddle mock`. It ends when this is dropped.
+struct Mock {
+    child: Child,
+    address: String,
+}
+
+impl Mock {
+    fn start(raddle: &Path) -> Result<Self> {
+        let mut child = Command::new(raddle)
+            .args(["mock", "--listen", "127.0.0.1:0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        let output = child.stdout.take().context("no stdout")?;
+        BufReader::new(output).read_line(&mut line)?;
+        let address = line.trim().strip_prefix("http://");
+        let address = address.and_then(|it| it.strip_suffix("/v1"));
+        let address = address.context("the mock did not say where it listens")?;
+        let address = address.to_owned();
+        Ok(Self { child, address })
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The least that can read the stream: a socket, and a look for stamps.
+fn read_bare(address: &str, path: &str, asked: &Value) -> Result<Vec<f64>> {
+    let body = asked.to_string();
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    let length = body.len();
+    let head =
+        format!("POST /v1{path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {length}\r\n\r\n");
+    stream.write_all(format!("{head}{body}").as_bytes())?;
+    let mut heard = Heard::default();
+    let mut chunk = vec![0; 64 << 10];
+    while heard.times.len() < PIECES {
+        let count = stream.read(&mut chunk)?;
+        ensure!(
+            count > 0,
+            "the mock ended after {} pieces",
+            heard.times.len()
+        );
+        heard.take(&chunk[..count]);
+    }
+    // At the end some wires say it all again.
+    heard.times.truncate(PIECES);
+    Ok(heard.times)
+}
+
+/// The same text as a turn of a thread.
+fn read_through(mut server: Server, said: &str) -> Result<Vec<f64>> {
+    server.start_turn(said)?;
+    let mut heard = Heard::default();
+    let mut is_over = false;
+    while !is_over {
+        server.pipe.read(&mut |line| {
+            if has(line, "\"item/agentMessage/delta\"") {
+                heard.take(line);
+            }
+            is_over |= has(line, "\"turn/completed\"");
+            Ok(())
+        })?;
+    }
+    let count = heard.times.len();
+    ensure!(count == PIECES, "{count} of {PIECES} pieces were heard");
+    Ok(heard.times)
+}
+
+/// Pieces that were heard, by how long after their stamps, in microseconds.
+#[derive(Default)]
+struct Heard {
+    times: Vec<f64>,
+    /// The end of what came, where a stamp may have begun.
+    rest: Vec<u8>,
+}
+
+impl Heard {
+    fn take(&mut self, bytes: &[u8]) {
+        let now = now();
+        self.rest.extend_from_slice(bytes);
+        let mut done = 0;
+        for at in memchr::memchr_iter(b';', &self.rest) {
+            let Some(begin) = at.checked_sub(STAMP_DIGITS) else {
+                continue;
+            };
+            let digits = std::str::from_utf8(&self.rest[begin..at]);
+            let stamp = digits.ok().and_then(|it| it.parse::<u64>().ok());
+            if let Some(stamp) = stamp.filter(|it| *it <= now) {
+                self.times.push((now - stamp) as f64);
+            }
+            done = at + 1;
+        }
+        let keep = self.rest.len().saturating_sub(STAMP_DIGITS);
+        self.rest.drain(..done.max(keep));
+    }
+}
+
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |it| it.as_micros() as u64)
+}
+
+/// Without the first, which meet cold caches.
+fn sorted(times: Vec<f64>) -> Result<Vec<f64>> {
+    let mut times = times;
+    ensure!(times.len() > WARM, "too few were heard: {}", times.len());
+    times.drain(..WARM.min(times.len() / 2));
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+/// A server with one thread. It ends when this is dropped.
+struct Server {
+    child: Child,
+    pipe: Pipe,
+    thread: String,
+    last_id: u64,
+    _home: TempDir,
+}
+
+impl Server {
+    fn start(raddle: &Path, address: &str, wire: &str) -> Result<Self> {
+        let home = tempfile::tempdir()?;
+        let config = format!(
+            "model = \"mock\"\nmodel_provider = \"mock\"\n[model_providers.mock]\n\
+             base_url = \"http://{address}/v1\"\nwire_api = \"{wire}\"\n"
+        );
+        fs::write(home.path().join("config.toml"), config)?;
+        let mut child = Command::new(raddle)
+            .arg("app-server")
+            .env_clear()
+            .env("RADDLE_HOME", home.path())
+            .current_dir(home.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let pipe = Pipe::new(&mut child)?;
+        let mut server = Self {
+            child,
+            pipe,
+            thread: String::new(),
+            last_id: 0,
+            _home: home,
+        };
+        let client = json!({ "clientInfo": { "name": "speed", "version": "1" } });
+        server.ask("initialize", &client)?;
+        let started = server.ask("thread/start", &json!({}))?;
+        let id = started["thread"]["id"].as_str().context("no thread")?;
+        id.clone_into(&mut server.thread);
+        Ok(server)
+    }
+
+    fn start_turn(&mut self, said: &str) -> Result<()> {
+        let input = json!([{ "type": "text", "text": said }]);
+        let params = json!({ "threadId": self.thread, "input": input });
+        self.send("turn/start", &params)
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> Result<()> {
+        self.last_id += 1;
+        let message = json!({ "id": self.last_id, "method": method, "params": params });
+        let mut bytes = Vec::new();
+        self.pipe.frame(&message.to_string(), &mut bytes);
+        self.pipe.write(&bytes)
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
+        self.send(method, params)?;
+        let mut answer = Value::Null;
+        while answer.is_null() {
+            let id = self.last_id;
+            self.pipe.read(&mut |line| {
+                let message: Value = serde_json::from_slice(line)?;
+                if message["id"] == id {
+                    answer = message["result"].clone();
+                    ensure!(!answer.is_null(), "{method}: {message}");
+                }
+                Ok(())
+            })?;
+        }
+        Ok(answer)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+/// From the moment before `turn/start` is written to the first byte of the call, in microseconds. The connection
+/// is kept from one turn to the next.
+fn first_bytes(raddle: &Path) -> Result<Vec<f64>> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?.to_string();
+    let (sender, asked) = std::sync::mpsc::channel();
+    thread::spawn(move || -> Result<()> {
+        let (mut stream, _) = listener.accept()?;
+        stream.set_nodelay(true)?;
+        while let Some(at) = take_call(&mut stream)? {
+            sender.send(at)?;
+            let event = json!({ "choices": [{ "index": 0, "delta": { "content": "So." }, "finish_reason": "stop" }] });
+            let body = format!("data: {event}\n\ndata: [DONE]\n\n");
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\n\r\n"
+            );
+            stream.write_all(format!("{head}{body}").as_bytes())?;
+        }
+        Ok(())
+    });
+    let mut server = Server::start(raddle, &address, "chat")?;
+    let mut times = Vec::new();
+    for _ in 0..WARM + TURNS {
+        let begun = Instant::now();
+        server.start_turn("hello")?;
+        let mut is_over = false;
+        while !is_over {
+            server.pipe.read(&mut |line| {
+                is_over |= has(line, "\"turn/completed\"");
+                Ok(())
+            })?;
+        }
+        let at = asked.recv_timeout(Duration::from_secs(10))?;
+        times.push(at.duration_since(begun).as_secs_f64() * 1e6);
+    }
+    Ok(times)
+}
+
+/// Reads one call, and says when its first byte came; nothing when no more come.
+fn take_call(stream: &mut TcpStream) -> Result<Option<Instant>> {
+    let mut call = Vec::new();
+    let mut chunk = vec![0; 64 << 10];
+    let mut first = None;
+    loop {
+        let count = stream.read(&mut chunk)?;
+        if count == 0 {
+            return Ok(None);
+        }
+        let first = *first.get_or_insert_with(Instant::now);
+        call.extend_from_slice(&chunk[..count]);
+        let Some(head) = memchr::memmem::find(&call, b"\r\n\r\n") else {
+            continue;
+        };
+        let text = String::from_utf8_lossy(&call[..head]).to_lowercase();
+        let length = text
+            .lines()
+            .find_map(|it| it.strip_prefix("content-length:"));
+        let length: usize = length.context("a call without a length")?.trim().parse()?;
+        if call.len() >= head + 4 + length {
+            return Ok(Some(first));
+        }
+    }
+}
+
+fn has(line: &[u8], text: &str) -> bool {
+    memchr::memmem::find(line, text.as_bytes()).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_are_found_wherever_the_bytes_are_cut() {
+        let stamp = now() - 1000;
+        let text = format!("{{\"delta\":\"{stamp};abc{stamp};def\"}};");
+        for at in 0..text.len() {
+            let (before, after) = text.as_bytes().split_at(at);
+            let mut heard = Heard::default();
+            heard.take(before);
+            heard.take(after);
+            assert_eq!(heard.times.len(), 2, "{at}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Questions that are put to an address while nobody is there.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use raddle_agent::FixedRules;
+use raddle_core::policy::{Policy, Unattended};
+use raddle_core::ports::{Decision, Put, Waiting, Webhook};
+use raddle_core::{Event, Resolution, ThreadId};
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::hands::{Bench, Stage};
+use crate::script::Line;
+use crate::{begin, client, journal, order, subscribe, threads_asking, turn, until};
+
+/// Someone far away who says this, or nothing ever.
+struct Far {
+    says: Option<Result<Decision, String>>,
+    heard: Mutex<Vec<Put>>,
+    hears: Notify,
+    /// Dropped with whoever waits for an answer.
+    waits: Arc<()>,
+}
+
+impl Webhook for Far {
+    fn put(&self, put: Put) -> Waiting<'static, Result<Decision, String>> {
+        self.heard.lock().expect("heard").push(put);
+        self.hears.notify_one();
+        let (says, waits) = (self.says.clone(), self.waits.clone());
+        Box::pin(async move {
+            let _waits = waits;
+            match says {
+                Some(says) => says,
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+/// A thread that asks whether a command may run.
+async fn asking(
+    says: Option<Result<Decision, String>>,
+    after_ms: u64,
+) -> (Arc<Far>, Stage, Arc<dyn raddle_agent::Listener>) {
+    let far = Arc::new(Far {
+        says,
+        heard: Mutex::default(),
+        hears: Notify::new(),
+        waits: Arc::new(()),
+    });
+    let rules = Arc::new(FixedRules(Arc::new(Policy {
+        unattended: Some(Unattended::Webhook {
+            after_ms,
+            url: "https://example.com/hook".to_owned(),
+            token_env: Some("TOKEN".to_owned()),
+        }),
+        ..Policy::default()
+    })));
+    let (journal, bench) = (journal(), Arc::new(Bench::default()));
+    let script: &[&[Line]] = &[&[Line::Calls("do", "beyond prints")], &[Line::Says("done")]];
+    let (threads, script) = threads_asking(&journal, script, bench.clone(), rules, far.clone());
+    let (me, hears) = client();
+    let id = ThreadId::mint();
+    let thread = begin(&threads, id, me.clone()).await;
+    order(&thread, turn("t1", "hi")).await.expect("a turn");
+    let stage = Stage {
+        bench,
+        threads,
+        script,
+        thread,
+        id,
+        hears,
+        journal,
+    };
+    (far, stage, me)
+}
+
+async fn settled(stage: &Stage) -> Option<Resolution> {
+    let runs = |thread: &raddle_core::Thread| thread.turn().is_some();
+    while stage.thread.look(runs).await.expect("a thread") {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let events = stage.events().await.into_iter();
+    let mut settled = events.filter_map(|event| match event {
+        Event::RequestResolved(it) => Some(it.resolution),
+        _ => None,
+    });
+    settled.next()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_is_an_answer() {
+    for (says, ran) in [(Decision::Accept, 1), (Decision::Decline, 0)] {
+        let (far, mut stage, me) = asking(Some(Ok(says)), 60_000).await;
+        until(&mut stage.hears, "ask").await;
+        stage.threads.unsubscribe(stage.id, me).await;
+        let settled = settled(&stage).await;
+        let found = settled.and_then(|it| match it {
+            Resolution::Answered { by, .. } => Some(by),
+            _ => None,
+        });
+        assert_eq!(found.as_deref(), Some("webhook"));
+        assert_eq!(stage.bench.ran().len(), ran);
+        let heard = far.heard.lock().expect("heard");
+        let [put] = &heard[..] else {
+            panic!("it was put {} times", heard.len());
+        };
+        assert_eq!(put.url, "https://example.com/hook");
+        assert_eq!(put.token_env.as_deref(), Some("TOKEN"));
+        assert_eq!(put.within, Duration::from_secs(60));
+        let question = &put.question;
+        assert_eq!(question["id"], format!("{}:0", stage.id));
+        assert_eq!(question["method"], "item/commandExecution/requestApproval");
+        assert_eq!(question["deadlineMs"], 1_060_000);
+        assert_eq!(question["paths"], json!([]));
+        let params = &question["params"];
+        assert_eq!(params["threadId"], stage.id.to_string());
+        assert_eq!(params["turnId"], "t1");
+        assert_eq!(params["itemId"], question["itemId"]);
+        assert_eq!(params["command"], "prints");
+        assert_eq!(params["reason"], "It goes beyond the sandbox.");
+    }
+}
+
+/// What is no decision leaves the question open, until its deadline makes it a no.
+#[tokio::test(start_paused = true)]
+async fn trouble_far_away_decides_nothing() {
+    let (far, mut stage, me) = asking(Some(Err("it is gone".to_owned())), 60_000).await;
+    until(&mut stage.hears, "ask").await;
+    stage.threads.unsubscribe(stage.id, me).await;
+    far.hears.notified().await;
+    while Arc::strong_count(&far.waits) > 1 {
+        tokio::task::yield_now().await;
+    }
+    let open = |thread: &raddle_core::Thread| {
+        let open = thread.requests().map(|(_, open)| open.expires_at);
+        open.collect::<Vec<_>>()
+    };
+    let deadlines = stage.thread.look(open).await;
+    assert_eq!(deadlines, Ok(vec![Some(raddle_core::Timestamp(1_060_000))]));
+    assert_eq!(stage.bench.ran().len(), 0);
+    assert_eq!(far.heard.lock().expect("heard").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_put_far_away_while_somebody_is_there() {
+    let (far, mut stage, me) = asking(None, 60_000).await;
+    until(&mut stage.hears, "ask").await;
+    tokio::time::sleep(Duration::from_secs(1_000)).await;
+    assert_eq!(far.heard.lock().expect("heard").len(), 0);
+    stage.threads.unsubscribe(stage.id, me).await;
+    far.hears.notified().await;
+    // Whoever comes back is asked, and nobody far away is waited for.
+    let (me, mut hears) = client();
+    subscribe(&stage.thread, me).await;
+    until(&mut hears, "ask").await;
+    while Arc::strong_count(&far.waits) > 1 {
+        tokio::task::yield_now().await;
+    }
+    stage.answer(0, raddle_core::Answer::Accept {}).await;
+    until(&mut hears, "turn/completed").await;
+    assert_eq!(stage.bench.ran().len(), 1);
+}

@@ -1,0 +1,56 @@
+//! The options of programs, as lists of those that are known.
+
+/// Where an option's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// In the same word, or there is none.
+    Here,
+    /// In the next word.
+    Next,
+}
+
+/// Whether a word is in a list between spaces.
+pub(super) fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|it| it == word)
+}
+
+/// Whether a word consists of options that are listed. A colon at the end of one says that it has a value.
+pub(super) fn option(list: &str, word: &str) -> Option<Value> {
+    let flag = |name: &str| has(list, name);
+    let valued = |name: &str| list.split(' ').any(|it| it.strip_suffix(':') == Some(name));
+    if word.starts_with("--") {
+        let (name, has_value) = match word.split_once('=') {
+            Some((name, _)) => (name, true),
+            None => (word, false),
+        };
+        return match has_value {
+            true => (flag(name) || valued(name)).then_some(Value::Here),
+            false if flag(name) => Some(Value::Here),
+            false => valued(name).then_some(Value::Next),
+        };
+    }
+    if word == "-" {
+        return flag(word).then_some(Value::Here);
+    }
+    if is_signed_number(word) {
+        return has(list, "-n:").then_some(Value::Here);
+    }
+    let letters = &word[1..];
+    for (at, letter) in letters.char_indices() {
+        let name = format!("-{letter}");
+        if valued(&name) {
+            let is_last = at + letter.len_utf8() == letters.len();
+            return Some(if is_last { Value::Next } else { Value::Here });
+        }
+        if !flag(&name) {
+            return None;
+        }
+    }
+    Some(Value::Here)
+}
+
+/// `-7`, and for `find` also `-10k`.
+pub(super) fn is_signed_number(word: &str) -> bool {
+    let digits = word[1..].trim_end_matches(|it: char| "ckMGw".contains(it));
+    !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit())
+}

@@ -1,0 +1,98 @@
+//! Rights beyond the sandbox that the agent asks for and someone gives, for a turn or for the session.
+
+use raddle_protocol as wire;
+use serde_json::{Value, json};
+
+use crate::Grant;
+
+impl Grant {
+    /// The rights in the wire's form that can be given at all: to write at paths, and to use the network.
+    pub fn of_wire(permissions: &Value) -> Self {
+        let profile: Option<wire::RequestPermissionProfile> =
+            serde_json::from_value(permissions.clone()).ok();
+        let Some(profile) = profile else {
+            return Self::default();
+        };
+        let files = profile.file_system;
+        let entries = files.as_ref().and_then(|it| it.entries.as_ref());
+        let entries = entries
+            .into_iter()
+            .flatten()
+            .filter_map(|it| match (&it.access, &it.path) {
+                (wire::FileSystemAccessMode::Write, wire::FileSystemPath::Path(at)) => {
+                    Some(&at.path)
+                }
+                _ => None,
+            });
+        let older = files.as_ref().and_then(|it| it.write.as_ref());
+        let mut write: Vec<String> = Vec::new();
+        for path in older.into_iter().flatten().chain(entries) {
+            if !write.contains(path) {
+                write.push(path.clone());
+            }
+        }
+        let network = profile.network.and_then(|it| it.enabled);
+        Self {
+            write,
+            network: network.unwrap_or_default(),
+            session: false,
+        }
+    }
+
+    /// These rights in the wire's form.
+    pub fn to_wire(&self) -> Value {
+        let files = (!self.write.is_empty()).then(|| json!({ "write": self.write }));
+        let network = self.network.then(|| json!({ "enabled": true }));
+        json!({ "fileSystem": files, "network": network })
+    }
+
+    /// What of an answer is among what was asked for. An answer can give less, and never more.
+    pub fn given(asked: &Value, answer: &Value) -> Self {
+        let asked = Self::of_wire(asked);
+        let given = Self::of_wire(&answer["permissions"]);
+        let any = crate::bugs::planted(crate::bugs::Bug::TooManyRights);
+        let is_asked = |path: &String| any || asked.write.contains(path);
+        Self {
+            write: given.write.into_iter().filter(is_asked).collect(),
+            network: given.network && asked.network,
+            session: answer["scope"] == "session",
+        }
+    }
+
+    /// Whether it gives nothing.
+    pub fn is_empty(&self) -> bool {
+        self.write.is_empty() && !self.network
+    }
+
+    /// Gives up the folders that lie in those of another.
+    pub(crate) fn leave_to(&mut self, other: &Self) {
+        let is_around = |path: &String| other.write.iter().any(|it| is_within(path, it));
+        self.write.retain(|path| !is_around(path));
+    }
+
+    /// Takes in what another gives.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for path in &other.write {
+            if !self.write.contains(path) {
+                self.write.push(path.clone());
+            }
+        }
+        let surplus = self.write.len().saturating_sub(paths_max());
+        self.write.drain(..surplus);
+        self.network |= other.network;
+    }
+}
+
+/// How many paths can be given until the session ends; who gives more is asked again about the oldest.
+fn paths_max() -> usize {
+    crate::bugs::bound(100, 2)
+}
+
+/// Whether a path is another, or below it. One that goes up again is within nothing.
+fn is_within(path: &str, root: &str) -> bool {
+    let mut parts = path.split('/');
+    let goes_up = parts.any(|part| part == "..");
+    let root = root.trim_end_matches('/');
+    let rest = path.strip_prefix(root);
+    !goes_up && path.starts_with('/') && rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+}

@@ -1,0 +1,94 @@
+use raddle_core::Sandbox;
+use raddle_core::policy::{Layer, Policy, SandboxKind};
+
+use super::{policy, script};
+
+/// What the operator has against commands that clients run by themselves; what the user wrote is not about them.
+#[test]
+fn clients_are_held_to_what_the_operator_says() {
+    let all = [
+        "deny managed command git push",
+        "deny managed command rm",
+        "deny command touch",
+        "ask managed command make",
+    ];
+    let mut policy = policy(&all);
+    let said = |policy: &Policy, line: &str, sandbox: &Sandbox| {
+        let objection = policy.objection(&script(line), sandbox);
+        objection.unwrap_or_else(|| "nothing".to_owned())
+    };
+    let open = Sandbox::FullAccess;
+    for (line, expected) in [
+        ("ls", "nothing"),
+        ("touch x", "nothing"),
+        ("make x", "nothing"),
+        ("git push", "the managed rule `command git push` forbids it"),
+        ("ls ; /bin/rm x", "the managed rule `command rm` forbids it"),
+        ("~ ?", "may forbid it, which cannot be told before it runs"),
+    ] {
+        let found = said(&policy, line, &open);
+        assert!(found.contains(expected), "{line}: {found}");
+    }
+    policy.pins.sandboxes = Some(vec![SandboxKind::ReadOnly]);
+    policy.pins.network_off = true;
+    for (sandbox, expected) in [
+        (
+            open,
+            "the managed policy does not allow the sandbox danger-full-access; choose one of: read-only",
+        ),
+        (
+            Sandbox::ReadOnly {
+                roots: Vec::new(),
+                network: false,
+            },
+            "nothing",
+        ),
+        (
+            Sandbox::ReadOnly {
+                roots: Vec::new(),
+                network: true,
+            },
+            "the managed policy keeps the network off; choose a sandbox without it",
+        ),
+    ] {
+        assert_eq!(said(&policy, "ls", &sandbox), expected);
+    }
+}
+
+#[test]
+fn hosts_are_closed_by_layer_and_leave_is_the_users() {
+    let policy = policy(&[
+        "deny managed host a.example.com",
+        "ask host b.example.com",
+        "allow host c.example.com",
+        "allow beyond command make",
+        "allow beyond managed command git",
+    ]);
+    assert_eq!(policy.closed_hosts(&[Layer::Managed]), ["a.example.com"]);
+    let both = policy.closed_hosts(&[Layer::Managed, Layer::User]);
+    assert_eq!(both, ["a.example.com", "b.example.com"]);
+    let beyond: Vec<bool> = policy
+        .without_leave()
+        .rules
+        .iter()
+        .map(|it| it.beyond)
+        .collect();
+    assert_eq!(beyond, [false, false, false, false, true]);
+}
+
+/// A walk through a folder leaves out what rules close below it, and nothing that somebody said yes to.
+#[test]
+fn what_is_closed_below_a_folder() {
+    let rules = [
+        "deny read **/.env",
+        "ask read /w/private",
+        "allow read /w/open",
+        "deny write /w/locked",
+    ];
+    let closed = |folder: &str| -> Vec<String> {
+        let closed = policy(&rules).closed_below(folder);
+        closed.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(closed("/w"), ["**/.env", "/w/private"]);
+    assert_eq!(closed("/w/private/deep"), ["**/.env"]);
+}

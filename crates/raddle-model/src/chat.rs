@@ -1,0 +1,30 @@
+//! The OpenAI Chat Completions wire, as OpenAI, brokers and most engines speak it.
+
+mod reader;
+mod request;
+
+pub(crate) use reader::Reader;
+
+use self::request::body;
+use crate::{CallError, Client, Endpoint, Limits, Question, Stream, Wire};
+
+/// The member that holds an answer's thinking, by the names it has with different vendors. It goes back under
+/// the name it came with.
+const THINKING: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// Its parts, from vendors that seal some of them.
+const DETAILS: &str = "reasoning_details";
+
+impl Client {
+    /// Asks a model on the OpenAI Chat Completions wire.
+    pub async fn chat(
+        &self,
+        endpoint: &Endpoint,
+        question: &Question<'_>,
+        limits: Limits,
+    ) -> Result<Stream, CallError> {
+        let body = body(question).map_err(|error| CallError::Malformed(error.to_string()))?;
+        let answer = self.post(endpoint, "/chat/completions", body, limits);
+        Ok(Stream::new(Wire::Chat, answer.await?))
+    }
+}

@@ -1,0 +1,286 @@
+//! A question in this wire's words.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::question::{Part, Question, Told, Tool, object};
+
+/// The body of a request. What changes least comes first.
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Described<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service_tier: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    stream: bool,
+    stream_options: Value,
+}
+
+#[derive(Serialize)]
+struct Described<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+enum Message<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: Content<'a>,
+    },
+    Assistant(Assistant<'a>),
+    Tool {
+        tool_call_id: &'a str,
+        content: &'a str,
+    },
+}
+
+#[derive(Default, Serialize)]
+struct Assistant<'a> {
+    content: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Called<'a>>,
+    /// What the vendor wants to see again.
+    #[serde(flatten)]
+    sealed: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct Called<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Named<'a>,
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
+    name: &'a str,
+    /// JSON in a text.
+    arguments: Cow<'a, str>,
+}
+
+/// Words alone are a text: not every engine knows parts.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(String),
+    Parts(Vec<Seen<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Seen<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: Image<'a> },
+}
+
+#[derive(Serialize)]
+struct Image<'a> {
+    url: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+}
+
+/// The question as bytes.
+pub(crate) fn body(question: &Question<'_>) -> Result<Vec<u8>, serde_json::Error> {
+    let has_tools = !question.tools.is_empty();
+    let format = question.output_schema.map(|schema| {
+        let schema = json!({ "name": "answer", "schema": schema, "strict": true });
+        json!({ "type": "json_schema", "json_schema": schema })
+    });
+    serde_json::to_vec(&Body {
+        model: question.model,
+        tools: question.tools.iter().map(described).collect(),
+        tool_choice: (has_tools && question.calls_nothing).then_some("none"),
+        parallel_tool_calls: has_tools.then_some(true),
+        messages: messages(question),
+        reasoning_effort: question.effort,
+        response_format: format,
+        service_tier: question.service_tier,
+        max_tokens: question.output_tokens_max,
+        stream: true,
+        stream_options: json!({ "include_usage": true }),
+    })
+}
+
+fn described<'a>(tool: &Tool<'a>) -> Described<'a> {
+    Described {
+        kind: "function",
+        function: Function {
+            name: tool.name,
+            description: tool.description,
+            parameters: tool.schema,
+        },
+    }
+}
+
+/// What was said so far. Templates of many models want user and assistant to take turns, so what one of them
+/// says in a row is one message.
+fn messages<'a>(question: &'a Question<'_>) -> Vec<Message<'a>> {
+    let mut messages = Messages::default();
+    if !question.instructions.is_empty() {
+        let content = &question.instructions;
+        messages.done.push(Message::System { content });
+    }
+    // Thinking is for the calls that it led to. Once the user speaks again it is of no use, and some vendors
+    // refuse it.
+    let is_user = |it: &Told<'_>| matches!(it, Told::User(_));
+    let last_user = question.history.iter().rposition(is_user);
+    for (at, told) in question.history.iter().enumerate() {
+        match told {
+            Told::User(parts) => messages.hear(parts.iter().cloned()),
+            Told::Assistant { text, .. } => messages.assistant().say(text),
+            Told::Sealed(_) if last_user.is_some_and(|last| at < last) => {}
+            Told::Sealed(value) => messages.assistant().seal(value),
+            Told::Call {
+                id,
+                name,
+                arguments,
+                form,
+            } => {
+                let arguments = match object(arguments, *form) {
+                    Cow::Borrowed(raw) => Cow::Borrowed(raw.get()),
+                    Cow::Owned(raw) => Cow::Owned(String::from(Box::<str>::from(raw))),
+                };
+                messages.assistant().tool_calls.push(Called {
+                    id,
+                    kind: "function",
+                    function: Named { name, arguments },
+                });
+            }
+            Told::Output {
+                call, text, images, ..
+            } => messages.give(call, text, images),
+        }
+    }
+    messages.finish()
+}
+
+/// Messages as they grow.
+#[derive(Default)]
+struct Messages<'a> {
+    done: Vec<Message<'a>>,
+    /// What the user says next.
+    user: Vec<Part<'a>>,
+}
+
+impl<'a> Messages<'a> {
+    fn hear(&mut self, parts: impl Iterator<Item = Part<'a>>) {
+        self.user.extend(parts);
+    }
+
+    fn assistant(&mut self) -> &mut Assistant<'a> {
+        self.settle();
+        if !matches!(self.done.last(), Some(Message::Assistant(_))) {
+            self.done.push(Message::Assistant(Assistant::default()));
+        }
+        match self.done.last_mut() {
+            Some(Message::Assistant(it)) => it,
+            _ => unreachable!("it was pushed"),
+        }
+    }
+
+    /// What came of a call. A tool gives words here; its images come from the user, after what the other tools
+    /// gave.
+    fn give(&mut self, call: &'a str, text: &'a str, images: &[&'a str]) {
+        let message = Message::Tool {
+            tool_call_id: call,
+            content: text,
+        };
+        self.done.push(message);
+        if !images.is_empty() {
+            let whose = Part::Text(format!("Images that the call {call} gave:").into());
+            let images = images.iter().map(|url| Part::Image { url, detail: None });
+            self.user.extend([whose].into_iter().chain(images));
+        }
+    }
+
+    fn settle(&mut self) {
+        let parts = std::mem::take(&mut self.user);
+        if parts.is_empty() {
+            return;
+        }
+        let is_text = |part: &Part<'_>| matches!(part, Part::Text(_));
+        let content = match parts.iter().all(is_text) {
+            true => {
+                let texts = parts.into_iter().map(|part| match part {
+                    Part::Text(text) => text,
+                    Part::Image { url, .. } => Cow::Borrowed(url),
+                });
+                Content::Text(texts.collect::<Vec<_>>().join("\n\n"))
+            }
+            false => Content::Parts(parts.into_iter().map(seen).collect()),
+        };
+        self.done.push(Message::User { content });
+    }
+
+    fn finish(mut self) -> Vec<Message<'a>> {
+        self.settle();
+        // Thinking alone is no message.
+        self.done.retain(|it| match it {
+            Message::Assistant(it) => it.content.is_some() || !it.tool_calls.is_empty(),
+            _ => true,
+        });
+        self.done
+    }
+}
+
+fn seen(part: Part<'_>) -> Seen<'_> {
+    match part {
+        Part::Text(text) => Seen::Text { text },
+        Part::Image { url, detail } => Seen::ImageUrl {
+            image_url: Image { url, detail },
+        },
+    }
+}
+
+impl<'a> Assistant<'a> {
+    fn say(&mut self, text: &'a str) {
+        match &mut self.content {
+            Some(said) => {
+                let said = said.to_mut();
+                said.push_str("\n\n");
+                said.push_str(text);
+            }
+            None => self.content = Some(Cow::Borrowed(text)),
+        }
+    }
+
+    fn seal(&mut self, sealed: &Value) {
+        for (name, value) in sealed.as_object().into_iter().flatten() {
+            match (self.sealed.get_mut(name), value) {
+                (Some(Value::String(said)), Value::String(more)) => said.push_str(more),
+                (Some(Value::Array(parts)), Value::Array(more)) => {
+                    parts.extend(more.iter().cloned());
+                }
+                _ => drop(self.sealed.insert(name.clone(), value.clone())),
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The way through a proxy, where the environment names one.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use hyper::Uri;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::lines::Place;
+use crate::io::Io;
+
+/// How long the head of a proxy's answer may be.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+
+/// Proxies for `https://`, and the hosts that are reached without them.
+#[derive(Default)]
+pub(super) struct Proxies {
+    proxy: Option<Proxy>,
+    /// What was named and cannot be one. Nothing is sent past it.
+    wrong: Option<String>,
+    exempt: Vec<String>,
+}
+
+/// A proxy that takes `CONNECT`.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Proxy {
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// What lets us in, in Base64.
+    credentials: Option<String>,
+}
+
+impl Proxies {
+    /// Those that the environment names: `https_proxy`, else `all_proxy`, and `no_proxy`, in small or in
+    /// capital letters.
+    pub(super) fn of_environment() -> Self {
+        Self::of(|name| {
+            let variable = std::env::var(name).or_else(|_| std::env::var(name.to_uppercase()));
+            variable.ok().filter(|it| !it.trim().is_empty())
+        })
+    }
+
+    fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let named = ["https_proxy", "all_proxy"].into_iter();
+        let named = named
+            .filter_map(|name| Some((name, variable(name)?)))
+            .next();
+        let parsed = named.map(|(name, text)| {
+            Proxy::parse(text.trim()).ok_or_else(|| {
+                format!("{name} cannot be a proxy; write it like http://proxy.example.com:3128")
+            })
+        });
+        let exempt = variable("no_proxy").unwrap_or_default();
+        let exempt = exempt.split([',', ' ']).map(|it| it.trim().to_lowercase());
+        Self {
+            proxy: parsed.clone().and_then(Result::ok),
+            wrong: parsed.and_then(Result::err),
+            exempt: exempt.filter(|it| !it.is_empty()).collect(),
+        }
+    }
+
+    /// The proxy for a place, if it is reached through one.
+    pub(super) fn to(&self, place: &Place) -> Result<Option<&Proxy>, String> {
+        if !place.is_safe || self.is_exempt(&place.host) {
+            return Ok(None);
+        }
+        match &self.wrong {
+            Some(what) => Err(what.clone()),
+            None => Ok(self.proxy.as_ref()),
+        }
+    }
+
+    /// This machine itself, and what `no_proxy` names: a host, a domain with all below it, or everything.
+    fn is_exempt(&self, host: &str) -> bool {
+        let host = host.to_lowercase();
+        let is_loopback = host.parse().is_ok_and(|it: IpAddr| it.is_loopback());
+        let fits = |it: &String| {
+            let name = it.trim_start_matches("*.").trim_start_matches('.');
+            it == "*" || host == name || host.ends_with(&format!(".{name}"))
+        };
+        is_loopback || host == "localhost" || self.exempt.iter().any(fits)
+    }
+}
+
+impl Proxy {
+    fn parse(text: &str) -> Option<Self> {
+        let whole = match text.contains("://") {
+            true => text.to_owned(),
+            false => format!("http://{text}"),
+        };
+        let uri: Uri = whole.parse().ok()?;
+        if uri.scheme_str() != Some("http") {
+            return None;
+        }
+        let authority = uri.authority()?;
+        let credentials = authority.as_str().rsplit_once('@');
+        let credentials = credentials.map(|(who, _)| base64(&unescaped(who)));
+        Some(Self {
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(80),
+            credentials,
+        })
+    }
+
+    /// Asks the proxy at the other end for the way to a place.
+    pub(super) async fn tunnel(&self, io: &mut dyn Io, place: &Place) -> Result<(), String> {
+        let host = match place.host.contains(':') {
+            true => format!("[{}]", place.host),
+            false => place.host.clone(),
+        };
+        let to = format!("{host}:{}", place.port);
+        let mut asked = format!("CONNECT {to} HTTP/1.1\r\nhost: {to}\r\n");
+        if let Some(credentials) = &self.credentials {
+            asked += &format!("proxy-authorization: Basic {credentials}\r\n");
+        }
+        asked += "\r\n";
+        let broke = |error: std::io::Error| format!("the proxy {self} broke off: {error}");
+        io.write_all(asked.as_bytes()).await.map_err(broke)?;
+        io.flush().await.map_err(broke)?;
+        let mut head = Vec::new();
+        // Byte by byte, so that nothing of what follows is taken.
+        while !head.ends_with(b"\r\n\r\n") {
+            if head.len() == HEAD_BYTES_MAX {
+                return Err(format!("the proxy {self} answered with too long a head"));
+            }
+            head.push(io.read_u8().await.map_err(broke)?);
+        }
+        let head = String::from_utf8_lossy(&head);
+        let status = head.lines().next().unwrap_or_default();
+        match status.split(' ').nth(1) {
+            Some(code) if code.len() == 3 && code.starts_with('2') => Ok(()),
+            _ => Err(format!(
+                "the proxy {self} refused the way to {to}: {status}"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl fmt::Debug for Proxy {
+    /// Without what lets us in.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Debug for Proxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Proxies").field(&self.proxy).finish()
+    }
+}
+
+/// Bytes that stand for `%xx`, and the others as they are.
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let escaped = after.get(..2).filter(|_| *first == b'%');
+        let escaped = escaped.and_then(|it| std::str::from_utf8(it).ok());
+        match escaped.and_then(|it| u8::from_str_radix(it, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    bytes
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * at) & 63) as usize];
+            text.push(if at <= three.len() {
+                letter.into()
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncBufReadExt;
+
+    use super::*;
+
+    fn proxies(variables: &[(&str, &str)]) -> Proxies {
+        Proxies::of(|name| {
+            let found = variables.iter().find(|(it, _)| *it == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    fn place(host: &str, is_safe: bool) -> Place {
+        Place {
+            host: host.to_owned(),
+            port: 443,
+            is_safe,
+        }
+    }
+
+    #[test]
+    fn who_is_reached_through_whom() {
+        let named = ("https_proxy", "http://p:3128");
+        for (variables, host, is_safe, wanted) in [
+            (&[][..], "a.com", true, Ok("")),
+            (&[named][..], "a.com", true, Ok("p:3128")),
+            (&[named][..], "a.com", false, Ok("")),
+            (&[named][..], "127.0.0.1", true, Ok("")),
+            (&[named][..], "::1", true, Ok("")),
+            (&[named][..], "localhost", true, Ok("")),
+            (&[("all_proxy", "q")][..], "a.com", true, Ok("q:80")),
+            (
+                &[("all_proxy", "q"), named][..],
+                "a.com",
+                true,
+                Ok("p:3128"),
+            ),
+            (
+                &[named, ("no_proxy", "b.com, a.com")][..],
+                "a.com",
+                true,
+                Ok(""),
+            ),
+            (
+                &[named, ("no_proxy", ".a.com")][..],
+                "x.A.com",
+                true,
+                Ok(""),
+            ),
+            (&[named, ("no_proxy", "a.com")][..], "x.a.com", true, Ok("")),
+            (
+                &[named, ("no_proxy", "a.com")][..],
+                "xa.com",
+                true,
+                Ok("p:3128"),
+            ),
+            (&[named, ("no_proxy", "*")][..], "a.com", true, Ok("")),
+            (
+                &[("https_proxy", "socks5://p:1")][..],
+                "a.com",
+                true,
+                Err(()),
+            ),
+            (
+                &[("https_proxy", "socks5://p:1")][..],
+                "a.com",
+                false,
+                Ok(""),
+            ),
+        ] {
+            let proxies = proxies(variables);
+            let found = proxies.to(&place(host, is_safe));
+            let found = found.map(|it| it.map_or_else(String::new, ToString::to_string));
+            let found = found.map_err(|_| ());
+            assert_eq!(found, wanted.map(str::to_owned), "{variables:?} {host}");
+        }
+    }
+
+    /// What a proxy is asked, and what comes of its answer.
+    async fn asked(proxy: &str, answer: &str) -> (Vec<String>, Result<(), String>) {
+        let (mut near, far) = tokio::io::duplex(1024);
+        let answer = answer.to_owned();
+        let proxied = tokio::spawn(async move {
+            let mut far = tokio::io::BufReader::new(far);
+            let mut lines = Vec::new();
+            loop {
+                let mut line = String::new();
+                far.read_line(&mut line).await.expect("a line");
+                if line == "\r\n" {
+                    break;
+                }
+                lines.push(line.trim_end().to_owned());
+            }
+            far.write_all(answer.as_bytes()).await.expect("sent");
+            lines
+        });
+        let proxy = Proxy::parse(proxy).expect("a proxy");
+        let found = proxy.tunnel(&mut near, &place("a.com", true)).await;
+        (proxied.await.expect("asked"), found)
+    }
+
+    #[tokio::test]
+    async fn a_proxy_is_asked_and_may_refuse() {
+        let (lines, found) =
+            asked("u:p%40ss@p:1", "HTTP/1.1 200 Connected\r\nvia: p\r\n\r\n").await;
+        let wanted = [
+            "CONNECT a.com:443 HTTP/1.1",
+            "host: a.com:443",
+            "proxy-authorization: Basic dTpwQHNz",
+        ];
+        assert_eq!((lines, found), (wanted.map(str::to_owned).to_vec(), Ok(())));
+        let (lines, found) = asked("p:1", "HTTP/1.1 407 Who are you\r\n\r\n").await;
+        assert_eq!(lines.len(), 2);
+        let wanted = "the proxy p:1 refused the way to a.com:443: HTTP/1.1 407 Who are you";
+        assert_eq!(found, Err(wanted.to_owned()));
+        let (_, found) = asked("p:1", "HTTP/1.1 200").await;
+        assert!(found.is_err_and(|it| it.contains("broke off")));
+    }
+
+    #[test]
+    fn what_lets_us_in_is_not_shown() {
+        let proxies = proxies(&[("https_proxy", "http://user:secret@p:1")]);
+        assert_eq!(format!("{proxies:?}"), "Proxies(Some(p:1))");
+        for (bytes, wanted) in [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj")] {
+            assert_eq!(base64(bytes.as_bytes()), wanted);
+        }
+    }
+}

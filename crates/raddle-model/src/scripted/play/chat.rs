@@ -1,0 +1,106 @@
+//! An answer in the words of OpenAI Chat Completions.
+
+use serde_json::{Value, json};
+
+use super::{Heading, Spoken, Words, data, in_json, pieces};
+use crate::scripted::fault::{Said, Stop};
+use crate::{CallForm, Tokens, Wire};
+
+/// Pieces of one message.
+pub(super) struct Chat {
+    head: Heading,
+    calls: usize,
+    /// The member that grows.
+    member: &'static str,
+}
+
+impl Chat {
+    pub(super) fn new(head: Heading) -> Self {
+        Self {
+            head,
+            calls: 0,
+            member: "content",
+        }
+    }
+
+    fn chunk(&self, choices: &Value) -> Value {
+        let id = format!("chatcmpl-{}", self.head.number);
+        json!({ "id": id, "object": "chat.completion.chunk", "created": self.head.created,
+            "model": self.head.model, "choices": choices })
+    }
+
+    fn delta(&self, delta: &Value, out: &mut Vec<u8>) {
+        let choices = json!([{ "index": 0, "delta": delta, "finish_reason": null }]);
+        data(&self.chunk(&choices), out);
+    }
+
+    fn finish(&self, reason: &str, out: &mut Vec<u8>) {
+        let choices = json!([{ "index": 0, "delta": {}, "finish_reason": reason }]);
+        data(&self.chunk(&choices), out);
+    }
+}
+
+impl Words for Chat {
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        self.delta(&json!({ "role": "assistant", "content": null }), out);
+    }
+
+    fn start(&mut self, spoken: Spoken, _: &mut Vec<u8>) {
+        self.member = match spoken {
+            Spoken::Text => "content",
+            Spoken::Reasoning => "reasoning_content",
+        };
+    }
+
+    fn piece(&mut self, text: &str, out: &mut Vec<u8>) {
+        self.delta(&json!({ self.member: text }), out);
+    }
+
+    fn stop(&mut self, _: Spoken, _: &str, _: &mut Vec<u8>) {}
+
+    fn refusal(&mut self, text: &str, out: &mut Vec<u8>) {
+        self.delta(&json!({ "refusal": text }), out);
+    }
+
+    fn call(&mut self, name: &str, arguments: &str, form: CallForm, out: &mut Vec<u8>) {
+        let at = self.calls;
+        self.calls += 1;
+        let arguments = &*in_json(arguments, form);
+        let first = json!({ "index": at, "id": self.head.id("call", at), "type": "function",
+            "function": { "name": name, "arguments": "" } });
+        self.delta(&json!({ "tool_calls": [first] }), out);
+        for piece in pieces(arguments, 16) {
+            let next = json!({ "index": at, "function": { "arguments": piece } });
+            self.delta(&json!({ "tool_calls": [next] }), out);
+        }
+    }
+
+    fn complete(&mut self, tokens: Tokens, out: &mut Vec<u8>) {
+        self.finish(if self.calls > 0 { "tool_calls" } else { "stop" }, out);
+        let mut last = self.chunk(&json!([]));
+        last["usage"] = json!({
+            "prompt_tokens": tokens.input,
+            "prompt_tokens_details": { "cached_tokens": tokens.cached, "cache_write_tokens": tokens.cache_written },
+            "completion_tokens": tokens.output,
+            "completion_tokens_details": { "reasoning_tokens": tokens.reasoning },
+            "total_tokens": tokens.input + tokens.output,
+        });
+        data(&last, out);
+        out.extend_from_slice(b"data: [DONE]\n\n");
+    }
+
+    fn failed(&mut self, said: &Said, message: &str, out: &mut Vec<u8>) {
+        let error = said.error(Wire::Chat, message);
+        data(&json!({ "error": error }), out);
+    }
+
+    fn incomplete(&mut self, stop: Stop, out: &mut Vec<u8>) {
+        self.finish(
+            match stop {
+                Stop::Length => "length",
+                Stop::Filter => "content_filter",
+            },
+            out,
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! An answer in the words of Gemini.
+
+use serde_json::{Value, json};
+
+use super::{Heading, Spoken, Words, data, in_json};
+use crate::scripted::fault::{Said, Stop};
+use crate::{CallForm, Tokens, Wire};
+
+/// Parts, each in an event of its own.
+pub(super) struct Gemini {
+    head: Heading,
+    calls: usize,
+    growing: Spoken,
+}
+
+impl Gemini {
+    pub(super) fn new(head: Heading) -> Self {
+        Self {
+            head,
+            calls: 0,
+            growing: Spoken::Text,
+        }
+    }
+
+    fn event(&self, candidate: &Value) -> Value {
+        let id = format!("resp-{}", self.head.number);
+        json!({ "candidates": [candidate], "modelVersion": self.head.model, "responseId": id })
+    }
+
+    fn part(&self, part: &Value, out: &mut Vec<u8>) {
+        let content = json!({ "role": "model", "parts": [part] });
+        let event = self.event(&json!({ "index": 0, "content": content }));
+        data(&event, out);
+    }
+
+    /// In base64, as the vendor's own client wants it. What it says there is of no interest.
+    fn seal(&self) -> String {
+        let mut seal = format!("sealed/{}/", self.head.number);
+        while !seal.len().is_multiple_of(4) {
+            seal.push('A');
+        }
+        seal
+    }
+
+    fn last(&self, reason: &str) -> Value {
+        let content = json!({ "role": "model", "parts": [{ "text": "" }] });
+        self.event(&json!({ "index": 0, "content": content, "finishReason": reason }))
+    }
+}
+
+impl Words for Gemini {
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        self.part(&json!({ "text": "" }), out);
+    }
+
+    fn start(&mut self, spoken: Spoken, _: &mut Vec<u8>) {
+        self.growing = spoken;
+    }
+
+    fn piece(&mut self, text: &str, out: &mut Vec<u8>) {
+        let part = match self.growing {
+            Spoken::Text => json!({ "text": text }),
+            Spoken::Reasoning => json!({ "text": text, "thought": true }),
+        };
+        self.part(&part, out);
+    }
+
+    fn stop(&mut self, _: Spoken, _: &str, _: &mut Vec<u8>) {}
+
+    fn refusal(&mut self, text: &str, out: &mut Vec<u8>) {
+        self.part(&json!({ "text": text }), out);
+    }
+
+    fn call(&mut self, name: &str, arguments: &str, form: CallForm, out: &mut Vec<u8>) {
+        let arguments: Value = serde_json::from_str(&in_json(arguments, form)).unwrap_or_default();
+        let id = self.head.id("call", self.calls);
+        let mut part = json!({ "functionCall": { "id": id, "name": name, "args": arguments } });
+        // Of several calls the first is sealed.
+        if self.calls == 0 {
+            part["thoughtSignature"] = self.seal().into();
+        }
+        self.calls += 1;
+        self.part(&part, out);
+    }
+
+    fn complete(&mut self, tokens: Tokens, out: &mut Vec<u8>) {
+        let mut last = self.last("STOP");
+        last["usageMetadata"] = json!({
+            "promptTokenCount": tokens.input,
+            "cachedContentTokenCount": tokens.cached,
+            "candidatesTokenCount": tokens.output.saturating_sub(tokens.reasoning),
+            "thoughtsTokenCount": tokens.reasoning,
+            "totalTokenCount": tokens.input + tokens.output,
+        });
+        data(&last, out);
+    }
+
+    fn failed(&mut self, said: &Said, message: &str, out: &mut Vec<u8>) {
+        data(&json!({ "error": said.error(Wire::Gemini, message) }), out);
+    }
+
+    fn incomplete(&mut self, stop: Stop, out: &mut Vec<u8>) {
+        let reason = match stop {
+            Stop::Length => "MAX_TOKENS",
+            Stop::Filter => "SAFETY",
+        };
+        data(&self.last(reason), out);
+    }
+}

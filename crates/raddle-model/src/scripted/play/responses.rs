@@ -1,0 +1,268 @@
+//! An answer in the words of OpenAI Responses.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::{Heading, Spoken, Words, pieces};
+use crate::scripted::fault::{Said, Stop};
+use crate::{CallForm, Tokens, Wire};
+
+/// Events, written one after the other.
+pub(super) struct Responses {
+    head: Heading,
+    sequence: u64,
+    /// The items that are whole.
+    output: Vec<Value>,
+    growing: Growing,
+}
+
+/// What grows when something is said.
+#[derive(Default)]
+struct Growing {
+    item: Value,
+    place: Value,
+    delta: &'static str,
+    /// The members that say where it grows.
+    written: String,
+}
+
+impl Responses {
+    pub(super) fn new(head: Heading) -> Self {
+        Self {
+            head,
+            sequence: 0,
+            output: Vec::new(),
+            growing: Growing::default(),
+        }
+    }
+
+    fn event(&mut self, kind: &str, members: Value, out: &mut Vec<u8>) {
+        let mut event = json!({ "type": kind, "sequence_number": self.sequence });
+        if let (Value::Object(event), Value::Object(members)) = (&mut event, members) {
+            event.extend(members);
+        }
+        self.sequence += 1;
+        let _ = write!(out, "event: {kind}\ndata: {event}\n\n");
+    }
+
+    /// The same for the piece of a text, of which there can be very many.
+    fn delta(&mut self, kind: &str, place: &str, text: &str, out: &mut Vec<u8>) {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        let _ = write!(
+            out,
+            "event: {kind}\ndata: {{\"type\":\"{kind}\",\"sequence_number\":{sequence},{place},\"delta\":"
+        );
+        // A text in memory can always be written.
+        let _ = serde_json::to_writer(&mut *out, text);
+        out.extend_from_slice(b"}\n\n");
+    }
+
+    fn added(&mut self, item: &Value, out: &mut Vec<u8>) {
+        let members = json!({ "output_index": self.output.len(), "item": item });
+        self.event("response.output_item.added", members, out);
+    }
+
+    fn done(&mut self, item: Value, out: &mut Vec<u8>) {
+        let members = json!({ "output_index": self.output.len(), "item": item });
+        self.event("response.output_item.done", members, out);
+        self.output.push(item);
+    }
+
+    fn response(&self, status: &str) -> Value {
+        json!({
+            "id": format!("resp_{}", self.head.number),
+            "object": "response",
+            "created_at": self.head.created,
+            "status": status,
+            "model": self.head.model,
+            "output": [],
+            "parallel_tool_calls": true,
+            "tool_choice": "auto",
+            "tools": [],
+        })
+    }
+
+    fn id(&self, kind: &str) -> String {
+        self.head.id(kind, self.output.len())
+    }
+
+    fn message(&self) -> Value {
+        let id = self.id("msg");
+        json!({ "id": id, "type": "message", "role": "assistant", "status": "in_progress", "content": [] })
+    }
+}
+
+impl Words for Responses {
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        let response = self.response("in_progress");
+        for kind in ["response.created", "response.in_progress"] {
+            self.event(kind, json!({ "response": response }), out);
+        }
+    }
+
+    fn start(&mut self, spoken: Spoken, out: &mut Vec<u8>) {
+        let at = self.output.len();
+        let (item, part, index, added, delta) = match spoken {
+            Spoken::Text => (
+                self.message(),
+                json!({ "type": "output_text", "text": "", "annotations": [] }),
+                "content_index",
+                "response.content_part.added",
+                "response.output_text.delta",
+            ),
+            Spoken::Reasoning => (
+                json!({ "id": self.id("rs"), "type": "reasoning", "summary": [] }),
+                json!({ "type": "summary_text", "text": "" }),
+                "summary_index",
+                "response.reasoning_summary_part.added",
+                "response.reasoning_summary_text.delta",
+            ),
+        };
+        self.added(&item, out);
+        let place = json!({ "item_id": item["id"], "output_index": at, index: 0 });
+        self.event(added, with(&place, "part", &part), out);
+        let written = match spoken {
+            Spoken::Text => members(&with(&place, "logprobs", &json!([]))),
+            Spoken::Reasoning => members(&place),
+        };
+        self.growing = Growing {
+            written,
+            item,
+            place,
+            delta,
+        };
+    }
+
+    fn piece(&mut self, text: &str, out: &mut Vec<u8>) {
+        let written = std::mem::take(&mut self.growing.written);
+        self.delta(self.growing.delta, &written, text, out);
+        self.growing.written = written;
+    }
+
+    fn stop(&mut self, spoken: Spoken, said: &str, out: &mut Vec<u8>) {
+        let Growing {
+            mut item, place, ..
+        } = std::mem::take(&mut self.growing);
+        let text = Value::from(said);
+        match spoken {
+            Spoken::Text => {
+                let part = json!({ "type": "output_text", "text": said, "annotations": [] });
+                let mut done = with(&place, "text", &text);
+                done["logprobs"] = json!([]);
+                self.event("response.output_text.done", done, out);
+                self.event(
+                    "response.content_part.done",
+                    with(&place, "part", &part),
+                    out,
+                );
+                item["status"] = "completed".into();
+                item["content"] = json!([part]);
+            }
+            Spoken::Reasoning => {
+                let part = json!({ "type": "summary_text", "text": said });
+                let done = "response.reasoning_summary_text.done";
+                self.event(done, with(&place, "text", &text), out);
+                let done = "response.reasoning_summary_part.done";
+                self.event(done, with(&place, "part", &part), out);
+                item["summary"] = json!([part]);
+                let sealed = format!("sealed {}", item["id"].as_str().unwrap_or_default());
+                item["encrypted_content"] = sealed.into();
+            }
+        }
+        self.done(item, out);
+    }
+
+    fn refusal(&mut self, text: &str, out: &mut Vec<u8>) {
+        let at = self.output.len();
+        let mut item = self.message();
+        self.added(&item, out);
+        let place = json!({ "item_id": item["id"], "output_index": at, "content_index": 0 });
+        let part = |text: &str| json!({ "type": "refusal", "refusal": text });
+        let added = with(&place, "part", &part(""));
+        self.event("response.content_part.added", added, out);
+        self.delta("response.refusal.delta", &members(&place), text, out);
+        let done = with(&place, "refusal", &text.into());
+        self.event("response.refusal.done", done, out);
+        let done = with(&place, "part", &part(text));
+        self.event("response.content_part.done", done, out);
+        item["status"] = "completed".into();
+        item["content"] = json!([part(text)]);
+        self.done(item, out);
+    }
+
+    fn call(&mut self, name: &str, arguments: &str, form: CallForm, out: &mut Vec<u8>) {
+        let at = self.output.len();
+        let call_id = self.id("call");
+        let (kind, prefix, member, delta) = match form {
+            CallForm::Function => (
+                "function_call",
+                "fc",
+                "arguments",
+                "response.function_call_arguments",
+            ),
+            CallForm::Freeform => (
+                "custom_tool_call",
+                "ctc",
+                "input",
+                "response.custom_tool_call_input",
+            ),
+        };
+        let id = self.id(prefix);
+        let mut item = json!({ "id": id, "type": kind, "status": "in_progress", "call_id": call_id, "name": name, member: "" });
+        self.added(&item, out);
+        let place = json!({ "item_id": id, "output_index": at });
+        for piece in pieces(arguments, 16) {
+            self.delta(&format!("{delta}.delta"), &members(&place), piece, out);
+        }
+        item[member] = arguments.into();
+        let done = with(&place, member, &item[member]);
+        self.event(&format!("{delta}.done"), done, out);
+        item["status"] = "completed".into();
+        self.done(item, out);
+    }
+
+    fn complete(&mut self, tokens: Tokens, out: &mut Vec<u8>) {
+        let mut response = self.response("completed");
+        response["output"] = Value::Array(std::mem::take(&mut self.output));
+        response["usage"] = json!({
+            "input_tokens": tokens.input,
+            "input_tokens_details": { "cached_tokens": tokens.cached, "cache_write_tokens": tokens.cache_written },
+            "output_tokens": tokens.output,
+            "output_tokens_details": { "reasoning_tokens": tokens.reasoning },
+            "total_tokens": tokens.input + tokens.output,
+        });
+        self.event("response.completed", json!({ "response": response }), out);
+    }
+
+    fn failed(&mut self, said: &Said, message: &str, out: &mut Vec<u8>) {
+        let mut response = self.response("failed");
+        response["error"] = said.error(Wire::Responses, message);
+        self.event("response.failed", json!({ "response": response }), out);
+    }
+
+    fn incomplete(&mut self, stop: Stop, out: &mut Vec<u8>) {
+        let reason = match stop {
+            Stop::Length => "max_output_tokens",
+            Stop::Filter => "content_filter",
+        };
+        let mut response = self.response("incomplete");
+        response["output"] = Value::Array(std::mem::take(&mut self.output));
+        response["incomplete_details"] = json!({ "reason": reason });
+        self.event("response.incomplete", json!({ "response": response }), out);
+    }
+}
+
+/// A place with one more member.
+fn with(place: &Value, name: &str, value: &Value) -> Value {
+    let mut members = place.clone();
+    members[name] = value.clone();
+    members
+}
+
+/// The members of an object without its braces.
+fn members(object: &Value) -> String {
+    let text = object.to_string();
+    text[1..text.len() - 1].to_owned()
+}

@@ -1,0 +1,137 @@
+//! `streams/WIRE/NAME.sse` holds an answer as it may come, `NAME.said` what is heard of it. The latter is written
+//! anew with `RADDLE_GOLDEN=write`, to be read as a diff.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use raddle_model::{CallError, Event, Reading, Wire};
+
+type Heard = Result<Event, CallError>;
+
+/// What is heard of an answer that comes in these pieces.
+fn heard<'a>(wire: Wire, pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+    events(wire, pieces).iter().map(line).collect()
+}
+
+fn events<'a>(wire: Wire, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Heard> {
+    let mut reading = Reading::new(wire);
+    for piece in pieces {
+        reading.push(piece);
+    }
+    reading.end();
+    std::iter::from_fn(|| reading.next_event()).collect()
+}
+
+fn line(event: &Heard) -> String {
+    match event {
+        Ok(Event::Started { id, kind }) => format!("{id} started {kind:?}\n"),
+        Ok(Event::Text { id, text }) => format!("{id} text {text:?}\n"),
+        Ok(Event::Summary { id, text, .. }) => format!("{id} summary {text:?}\n"),
+        Ok(Event::Thought { id, text, .. }) => format!("{id} thought {text:?}\n"),
+        Ok(Event::Message {
+            id, text, sealed, ..
+        }) => match sealed {
+            Some(sealed) => format!("{id} message {text:?} {sealed}\n"),
+            None => format!("{id} message {text:?}\n"),
+        },
+        Ok(Event::Reasoning {
+            id,
+            summary,
+            content,
+            sealed,
+        }) => format!("{id} reasoning {summary:?} {content:?} {sealed}\n"),
+        Ok(Event::Call {
+            call_id,
+            name,
+            arguments,
+            ..
+        }) => format!("call {call_id} {name} {arguments}\n"),
+        Ok(Event::Completed(tokens)) => format!("completed {tokens:?}\n"),
+        Err(CallError::Vendor(error)) => format!("failed {:?}: {}\n", error.fault, error.message),
+        Err(error) => format!("{error}\n"),
+    }
+}
+
+fn check(wire: Wire, stream: &Path) {
+    let bytes = std::fs::read(stream).expect("a stream");
+    let whole = heard(wire, [&bytes[..]]);
+    let file = stream.with_extension("said");
+    if std::env::var_os("RADDLE_GOLDEN").is_some_and(|it| it == "write") {
+        std::fs::write(&file, &whole).expect("a file");
+    }
+    let wanted = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(whole, wanted, "{}", stream.display());
+    for at in 0..bytes.len() {
+        let (before, after) = bytes.split_at(at);
+        assert_eq!(heard(wire, [before, after]), whole, "{stream:?} at {at}");
+    }
+    let text = String::from_utf8(bytes).expect("a text");
+    for bytes in [text.clone(), text.replace('\n', "\r\n")] {
+        for size in [1, 2, 3, 5, 64, bytes.len()] {
+            let found = heard(wire, bytes.as_bytes().chunks(size));
+            assert_eq!(found, whole, "{stream:?} in pieces of {size}");
+        }
+    }
+}
+
+/// The streams of a wire.
+fn streams(wire: Wire) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/streams");
+    let files = std::fs::read_dir(folder.join(wire.name())).expect("streams of each wire");
+    let files = files.map(|it| it.expect("a file").path());
+    let streams: Vec<_> = files
+        .filter(|it| it.extension().is_some_and(|it| it == "sse"))
+        .collect();
+    assert!(streams.len() > 2, "{streams:?}");
+    streams
+}
+
+#[test]
+fn answers_are_read_however_they_are_cut() {
+    for wire in Wire::ALL {
+        for stream in streams(wire) {
+            check(wire, &stream);
+        }
+    }
+}
+
+/// Whatever is missing or said twice, an answer ends once, and nothing is said of an item that was not begun.
+#[test]
+fn answers_end_whatever_is_missing() {
+    for wire in Wire::ALL {
+        for stream in streams(wire) {
+            let text = std::fs::read_to_string(&stream).expect("a text");
+            let parts: Vec<&str> = text.split_inclusive("\n\n").collect();
+            for at in 0..parts.len() {
+                let mut without = parts.clone();
+                without.remove(at);
+                let mut twice = parts.clone();
+                twice.insert(at, parts[at]);
+                let mut last = parts.clone();
+                last.swap(at, parts.len() - 1);
+                for hurt in [without, twice, last] {
+                    require_end(wire, &hurt.concat());
+                }
+            }
+        }
+    }
+}
+
+fn require_end(wire: Wire, answer: &str) {
+    let events = events(wire, [answer.as_bytes()]);
+    let is_end = |it: &Heard| matches!(it, Ok(Event::Completed(_)) | Err(_));
+    let (last, before) = events.split_last().expect("an end");
+    assert!(is_end(last) && !before.iter().any(is_end), "{answer}");
+    let mut begun = BTreeSet::new();
+    for event in before.iter().flatten() {
+        match event {
+            Event::Started { id, .. } => drop(begun.insert(id.clone())),
+            Event::Text { id, .. }
+            | Event::Summary { id, .. }
+            | Event::Thought { id, .. }
+            | Event::Message { id, .. }
+            | Event::Reasoning { id, .. } => assert!(begun.contains(id), "{answer}"),
+            Event::Call { .. } | Event::Completed(_) => {}
+        }
+    }
+}

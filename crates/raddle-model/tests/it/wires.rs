@@ -1,0 +1,176 @@
+use raddle_model::{CallForm, Event, Part, Question, Tokens, Told, Wire};
+use serde_json::json;
+
+use crate::support::{Vendor, grown, heard};
+
+/// What an answer says, whatever items it has on its wire.
+fn said(events: &[Event]) -> Vec<String> {
+    let lines = events.iter().filter_map(|event| match event {
+        Event::Message { text, .. } => Some(format!("says {text}")),
+        Event::Reasoning {
+            summary, content, ..
+        } => {
+            let text = [&summary[..], content].concat().concat();
+            (!text.is_empty()).then(|| format!("thinks {text}"))
+        }
+        Event::Call {
+            name, arguments, ..
+        } => Some(format!("calls {name} {arguments}")),
+        Event::Completed(tokens) => Some(format!("costs {tokens:?}")),
+        _ => None,
+    });
+    lines.collect()
+}
+
+#[tokio::test]
+async fn an_answer_is_the_same_on_every_wire() {
+    let script = r#"
+        [[answer]]
+        match = "weather"
+        steps = [
+            { reasoning = "Let me look. 🧵", size = 3 },
+            { text = "I look.", size = 2 },
+            { call = "look", arguments = { at = "the sky" } },
+            { call = "look", arguments = { at = "the sea" } },
+            { usage = { input = 5, cached = 2, cache_written = 1, output = 4, reasoning = 1 } },
+        ]
+    "#;
+    for wire in Wire::ALL {
+        let vendor = Vendor::in_memory(script).on(wire);
+        let events = vendor.hear("the weather?").await.expect("an answer");
+        let tokens = Tokens {
+            input: 5,
+            cached: 2,
+            output: 4,
+            // Messages has no word for it.
+            reasoning: u64::from(wire != Wire::Messages),
+            // And Gemini's none for this.
+            cache_written: u64::from(wire != Wire::Gemini),
+        };
+        let wanted = [
+            "thinks Let me look. 🧵".to_owned(),
+            "says I look.".to_owned(),
+            r#"calls look {"at":"the sky"}"#.to_owned(),
+            r#"calls look {"at":"the sea"}"#.to_owned(),
+            format!("costs {:?}", Some(tokens)),
+        ];
+        assert_eq!(said(&events), wanted, "{wire:?}: {events:?}");
+    }
+}
+
+#[tokio::test]
+async fn connections_are_kept_on_every_wire() {
+    for wire in Wire::ALL {
+        let vendor = Vendor::in_memory("").on(wire);
+        for _ in 0..3 {
+            let text = vendor.text("MOCK text say=hi").await;
+            assert_eq!(text.as_deref(), Ok("hi"), "{wire:?}");
+            // The connection is free once the answer has ended at both ends.
+            tokio::task::yield_now().await;
+        }
+        let counts = vendor.server.counts();
+        assert_eq!((counts.calls, counts.connections), (3, 1), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_tool_gave_and_a_schema_are_understood() {
+    let schema = json!({ "type": "object", "properties": { "title": { "type": "string" } }, "required": ["title"] });
+    let history = vec![
+        Told::User(vec![Part::Text("MOCK call name=look".into())]),
+        Told::Call {
+            id: "c1",
+            name: "look",
+            arguments: "{}",
+            form: CallForm::Function,
+        },
+        Told::Output {
+            call: "c1",
+            text: "a loom",
+            images: Vec::new(),
+            failed: false,
+        },
+    ];
+    for wire in Wire::ALL.into_iter().filter(|it| *it != Wire::Responses) {
+        let vendor = Vendor::in_memory("").on(wire);
+        let mut question = Question {
+            model: "mock",
+            history: history.clone(),
+            ..Question::default()
+        };
+        for (schema, wanted) in [
+            (None, "The tool said: a loom"),
+            (Some(&schema), r#"{"title":"a loom"}"#),
+        ] {
+            question.output_schema = schema;
+            let stream = vendor.question(&question).await.expect("an answer");
+            let events = heard(stream).await.expect("an answer");
+            assert_eq!(grown(&events), wanted, "{wire:?}");
+        }
+    }
+}
+
+/// What is sealed goes back as it came, where the wire wants it.
+#[tokio::test]
+async fn what_was_sealed_is_given_back() {
+    let script = r#"
+        [[answer]]
+        match = "weather"
+        steps = [{ reasoning = "Hm." }, { call = "look" }, { call = "look" }]
+    "#;
+    for (wire, pointer, wanted) in [
+        (Wire::Chat, "/messages/1/reasoning_content", json!("Hm.")),
+        (
+            Wire::Messages,
+            "/messages/1/content/0",
+            json!({ "type": "thinking", "thinking": "Hm.", "signature": "sealed rs_1_0" }),
+        ),
+        (
+            Wire::Gemini,
+            "/contents/1/parts/0/thoughtSignature",
+            json!("sealed/1/AAA"),
+        ),
+    ] {
+        let vendor = Vendor::in_memory(script).on(wire);
+        let events = vendor.hear("the weather?").await.expect("an answer");
+        let mut history = vec![Told::User(vec![Part::Text("the weather?".into())])];
+        history.extend(events.iter().filter_map(told));
+        let outputs = events.iter().filter_map(|event| match event {
+            Event::Call { call_id, .. } => Some(Told::Output {
+                call: call_id,
+                text: "rain",
+                images: Vec::new(),
+                failed: false,
+            }),
+            _ => None,
+        });
+        history.extend(outputs);
+        let question = Question {
+            model: "mock",
+            history,
+            ..Question::default()
+        };
+        vendor.question(&question).await.expect("an answer");
+        let seen = vendor.server.requests();
+        let body: serde_json::Value = serde_json::from_slice(&seen[1].body).expect("JSON");
+        assert_eq!(body.pointer(pointer), Some(&wanted), "{wire:?}: {body}");
+    }
+}
+
+fn told(event: &Event) -> Option<Told<'_>> {
+    match event {
+        Event::Reasoning { sealed, .. } => Some(Told::Sealed(sealed)),
+        Event::Call {
+            call_id,
+            name,
+            arguments,
+            form,
+        } => Some(Told::Call {
+            id: call_id,
+            name,
+            arguments,
+            form: *form,
+        }),
+        _ => None,
+    }
+}

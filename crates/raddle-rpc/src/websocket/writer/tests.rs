@@ -1,0 +1,125 @@
+//! Peers that take little, nothing, or have nothing to take. Time is paused, so nobody waits.
+
+use std::io::Read;
+
+use tokio::net::UnixStream;
+use tokio::time::sleep;
+
+use super::*;
+use crate::line::Socket;
+
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// More than the system keeps for a peer that reads nothing.
+const MUCH_BYTES: usize = 1 << 20;
+
+/// A peer, what is sent to it, and what did not get through.
+fn open() -> (std::os::unix::net::UnixStream, Outgoing, Loss) {
+    let (ours, peer) = UnixStream::pair().expect("a pair of sockets");
+    let (outgoing, loss) = (Outgoing::new(MUCH_BYTES), Loss::default());
+    let line = Line::over(Socket::Unix(ours));
+    let writer = Writer::new(line, Pongs::default(), DEADLINE);
+    tokio::spawn(writer.run(outgoing.clone(), loss.clone()));
+    let peer = peer.into_std().expect("a socket");
+    (peer, outgoing, loss)
+}
+
+/// What there is to read, at most so many bytes; nothing at the end.
+fn read(peer: &mut std::os::unix::net::UnixStream, bytes: usize) -> Option<Vec<u8>> {
+    let mut read = vec![0; bytes];
+    match peer.read(&mut read) {
+        Ok(0) => None,
+        Ok(count) => {
+            read.truncate(count);
+            Some(read)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Some(Vec::new()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn frames() -> Vec<Bytes> {
+    let frame = |number: usize| Bytes::from(vec![b'a' + (number % 26) as u8; 10_000]);
+    (0..MUCH_BYTES / 10_000).map(frame).collect()
+}
+
+/// The payloads of text frames, and of the close behind them.
+fn understood(mut bytes: &[u8]) -> (Vec<Bytes>, Option<Vec<u8>>) {
+    let mut texts = Vec::new();
+    loop {
+        match bytes {
+            [0x81, 126, high, low, rest @ ..] => {
+                let length = usize::from(u16::from_be_bytes([*high, *low]));
+                let (payload, rest) = rest.split_at(length);
+                texts.push(Bytes::copy_from_slice(payload));
+                bytes = rest;
+            }
+            [0x88, length, payload @ ..] => {
+                assert_eq!(usize::from(*length), payload.len(), "nothing is behind it");
+                return (texts, Some(payload.to_vec()));
+            }
+            rest => {
+                assert!(rest.is_empty(), "{rest:?} is no frame of ours");
+                return (texts, None);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_reads_a_little_within_each_deadline_gets_everything() {
+    let (mut peer, outgoing, loss) = open();
+    let sent = frames();
+    sent.iter().for_each(|frame| outgoing.send(frame.clone()));
+    outgoing.close(Close::NORMAL);
+    let mut told = Vec::new();
+    // The system calls the socket writable again only when most of what it keeps was taken.
+    while let Some(read) = read(&mut peer, 16 << 10) {
+        told.extend(read);
+        sleep(DEADLINE / 2).await;
+    }
+    let (texts, close) = understood(&told);
+    assert_eq!(texts, sent);
+    assert_eq!(close.expect("a close")[..2], 1000_u16.to_be_bytes());
+    assert_eq!(loss.why(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_reads_nothing_is_let_go_with_a_reason() {
+    let (mut peer, outgoing, loss) = open();
+    let sent = frames();
+    sent.iter().for_each(|frame| outgoing.send(frame.clone()));
+    let begun = Instant::now();
+    outgoing.when_gone().await;
+    let taken = begun.elapsed();
+    assert!((DEADLINE..2 * DEADLINE).contains(&taken), "{taken:?}");
+    assert_eq!(outgoing.queued_bytes(), 0, "nothing is kept for it");
+    assert!(loss.why().is_some());
+    // It reads after all.
+    let mut told = Vec::new();
+    while let Some(read) = read(&mut peer, MUCH_BYTES) {
+        told.extend(read);
+        tokio::task::yield_now().await;
+    }
+    let (texts, close) = understood(&told);
+    assert!(!texts.is_empty() && sent.starts_with(&texts));
+    assert_eq!(close, Some(farewell(&Close::NOT_READ)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_nothing_to_read_is_pinged_and_need_not_answer() {
+    let (mut peer, outgoing, _) = open();
+    for _ in 0..10 {
+        sleep(PING + Duration::from_secs(1)).await;
+        assert_eq!(read(&mut peer, 100), Some(vec![0x89, 0]));
+    }
+    outgoing.send(Bytes::from_static(b"x"));
+    sleep(PING).await;
+    let told = read(&mut peer, 100).expect("it goes on");
+    assert_eq!(
+        told,
+        [0x81, 1, b'x'],
+        "whoever was written to is not pinged"
+    );
+    assert!(!outgoing.is_gone());
+}

@@ -1,0 +1,69 @@
+//! Where a path leads, link by link.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// As many as the kernel follows.
+const LINKS_MAX: usize = 40;
+
+/// Where a path leads.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// Without links.
+    pub real: PathBuf,
+    /// The links that it passes through, by where they really stand.
+    pub links: Vec<PathBuf>,
+    /// Whether anything is there.
+    pub exists: bool,
+}
+
+impl Way {
+    /// Follows a path as far as it can be seen.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let mut way = Self {
+            real: PathBuf::from("/"),
+            links: Vec::new(),
+            exists: true,
+        };
+        let mut ahead = names(path);
+        while let Some(name) = ahead.pop() {
+            if name == ".." {
+                way.real.pop();
+                continue;
+            }
+            let next = way.real.join(&name);
+            match fs::symlink_metadata(&next) {
+                Ok(found) if found.is_symlink() => {
+                    if way.links.len() == LINKS_MAX {
+                        return Err(io::Error::other("too many links"));
+                    }
+                    let target = fs::read_link(&next)?;
+                    way.links.push(next);
+                    if target.is_absolute() {
+                        way.real = PathBuf::from("/");
+                    }
+                    ahead.extend(names(&target));
+                }
+                Ok(_) => way.real = next,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    way.exists = false;
+                    way.real = next;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(way)
+    }
+}
+
+/// The names of a path; the next one is last.
+fn names(path: &Path) -> Vec<OsString> {
+    let names = path.components().rev().filter_map(|it| match it {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    });
+    names.collect()
+}

@@ -1,0 +1,2 @@
+pub(crate) mod cancel;
+pub(crate) mod start;

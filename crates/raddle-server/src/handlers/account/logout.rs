@@ -1,0 +1,29 @@
+//! `account/logout`: forget what the configured provider was signed in with.
+
+use std::sync::Arc;
+
+use raddle_protocol::LogoutAccountResponse;
+use raddle_protocol::methods::AccountLogout;
+
+use crate::call::Call;
+use crate::rooms::Rooms;
+use crate::rooms::accounts::{self, Desk};
+use crate::wire_error::WireError;
+
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<AccountLogout>) {
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let forgotten = async {
+            let desk = Desk::of(&rooms, None).await?;
+            let forgotten = desk.vendors.forget(&desk.provider).await;
+            forgotten.map_err(|why| WireError::Refused(why.into()))
+        };
+        let forgotten = forgotten.await;
+        let is_forgotten = forgotten.is_ok();
+        call.reply
+            .finish(forgotten.map(|()| LogoutAccountResponse {}));
+        if is_forgotten {
+            accounts::updated(&rooms, None);
+        }
+    });
+}

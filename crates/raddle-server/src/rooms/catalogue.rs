@@ -1,0 +1,113 @@
+//! The models that vendors say they have, kept for a while. Nobody is asked before a client wants to know.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use super::providers::Provider;
+use super::vendors::{Offered, Vendors};
+
+/// How long a list is good, and how long it is not asked for again after there was none.
+const GOOD: Duration = Duration::from_secs(300);
+const BAD: Duration = Duration::from_secs(30);
+
+/// How long a client waits for lists that are not there yet; it is then told of what is.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The lists. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Catalogue {
+    lists: Arc<Mutex<HashMap<String, Arc<List>>>>,
+}
+
+/// What one provider has.
+#[derive(Debug)]
+struct List {
+    provider: Provider,
+    since: Instant,
+    told: watch::Receiver<Told>,
+}
+
+/// What a provider said.
+#[derive(Clone, Debug)]
+enum Told {
+    /// It was asked. Whoever asks has limits of its own.
+    NotYet,
+    Models(Arc<[Offered]>),
+    Nothing,
+}
+
+impl List {
+    fn is_stale(&self) -> bool {
+        let kept = match *self.told.borrow() {
+            Told::NotYet => return false,
+            Told::Models(_) => GOOD,
+            Told::Nothing => BAD,
+        };
+        self.since.elapsed() >= kept
+    }
+}
+
+impl Catalogue {
+    /// What these providers have, each with its name. Those that do not answer are left out.
+    pub(crate) async fn of(
+        &self,
+        providers: Vec<Provider>,
+        vendors: &Arc<dyn Vendors>,
+    ) -> Vec<(String, Arc<[Offered]>)> {
+        let asked: Vec<_> = providers
+            .into_iter()
+            .map(|it| self.asked(it, vendors))
+            .collect();
+        let enough = Instant::now() + PATIENCE;
+        let mut known = Vec::new();
+        for list in asked {
+            let mut told = list.told.clone();
+            let told = told.wait_for(|it| !matches!(it, Told::NotYet));
+            if let Ok(Ok(told)) = timeout_at(enough, told).await
+                && let Told::Models(offered) = &*told
+            {
+                known.push((list.provider.name.clone(), offered.clone()));
+            }
+        }
+        known
+    }
+
+    /// The list of a provider, which is there or on its way.
+    fn asked(&self, provider: Provider, vendors: &Arc<dyn Vendors>) -> Arc<List> {
+        let mut lists = self.lists();
+        if let Some(list) = lists.get(&provider.name)
+            && list.provider == provider
+            && !list.is_stale()
+        {
+            return list.clone();
+        }
+        let (tell, told) = watch::channel(Told::NotYet);
+        let list = Arc::new(List {
+            since: Instant::now(),
+            told,
+            provider,
+        });
+        lists.insert(list.provider.name.clone(), list.clone());
+        let (asking, vendors) = (list.clone(), vendors.clone());
+        tokio::spawn(async move {
+            let told = match vendors.models(&asking.provider).await {
+                Ok(offered) => Told::Models(offered.into()),
+                Err(why) => {
+                    let provider = &asking.provider.name;
+                    tracing::info!(provider, why, "a provider does not tell its models");
+                    Told::Nothing
+                }
+            };
+            tell.send_replace(told);
+        });
+        list
+    }
+
+    fn lists(&self) -> MutexGuard<'_, HashMap<String, Arc<List>>> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

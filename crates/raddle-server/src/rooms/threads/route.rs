@@ -1,0 +1,121 @@
+//! Whom a client means that names another model for a thread that is there.
+
+use raddle_core::{SettingsChange, ThreadId};
+
+use crate::rooms::Rooms;
+use crate::rooms::providers::{Choice, choose};
+use crate::wire_error::WireError;
+
+/// A change whose model stands as its provider names it. So the thread knows whom it asks, as it does when it starts.
+pub(crate) async fn routed(
+    rooms: &Rooms,
+    id: ThreadId,
+    mut change: SettingsChange,
+) -> Result<SettingsChange, WireError> {
+    let model = change.model.clone().flatten();
+    let Some(model) = model.filter(|it| it.contains('/')) else {
+        return Ok(change);
+    };
+    let config = rooms.config_now().await?;
+    let elsewhere = if let Some(provider) = &change.provider {
+        at_vendor(&config.merged, provider.as_deref(), &model)
+    } else {
+        // A thread that cannot be looked at refuses the change itself, and says why.
+        let Ok(peek) = rooms.threads.peek(id).await else {
+            return Ok(change);
+        };
+        let settings = peek.thread.settings();
+        let now = Choice {
+            provider: settings.provider.as_deref(),
+            model: settings.model.as_deref(),
+        };
+        elsewhere(&config.merged, now, &model)
+    };
+    if let Some((provider, name)) = elsewhere {
+        change.provider = Some(Some(provider));
+        change.model = Some(Some(name));
+    }
+    Ok(change)
+}
+
+/// The vendor that a name leads away to, and the name there. Clients repeat a thread's own model with every turn, which
+/// leads nowhere; another is meant as `model/list` tells it.
+fn elsewhere(config: &toml::Table, now: Choice<'_>, model: &str) -> Option<(String, String)> {
+    if now.model == Some(model) {
+        return None;
+    }
+    at_vendor(config, None, model).or_else(|| at_vendor(config, now.provider, model))
+}
+
+fn at_vendor(
+    config: &toml::Table,
+    provider: Option<&str>,
+    model: &str,
+) -> Option<(String, String)> {
+    let chosen = choose(config, provider, Some(model));
+    let name = chosen.model.filter(|it| *it != model)?;
+    Some((chosen.provider?.to_owned(), name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vendor_before_another_name_is_meant_and_the_threads_own_name_leads_nowhere() {
+        let sections = "[model_providers.mine]\nbase_url = 'http://127.0.0.1:9/v1'\n";
+        for (config, now, model, wanted) in [
+            // What the list tells of others is theirs, wherever the thread is.
+            (
+                "model = 'openai/gpt'",
+                ("anthropic", "claude"),
+                "mine/m",
+                Some(("mine", "m")),
+            ),
+            (
+                "model = 'openai/gpt'",
+                ("mine", "m"),
+                "anthropic/claude",
+                Some(("anthropic", "claude")),
+            ),
+            (
+                "model = 'openai/gpt'",
+                ("openrouter", "anthropic/claude"),
+                "mine/openai/m",
+                Some(("mine", "openai/m")),
+            ),
+            // What a thread has already stays where it is.
+            (
+                "model = 'openai/gpt'",
+                ("openrouter", "anthropic/claude"),
+                "anthropic/claude",
+                None,
+            ),
+            ("model = 'openai/gpt'", ("mine", "m"), "m", None),
+            ("model = 'openai/gpt'", ("mine", "m"), "nobody/m", None),
+            // Where the configured provider has such names, it is the thread's that decides.
+            (
+                "model_provider = 'mine'",
+                ("openai", "gpt"),
+                "anthropic/claude",
+                Some(("anthropic", "claude")),
+            ),
+            (
+                "model_provider = 'mine'",
+                ("openrouter", "m"),
+                "anthropic/claude",
+                None,
+            ),
+        ] {
+            let table: toml::Table = format!("{config}\n{sections}").parse().expect("TOML");
+            let (provider, current) = now;
+            let now = Choice {
+                provider: Some(provider),
+                model: Some(current),
+            };
+            let found = elsewhere(&table, now, model);
+            let wanted = wanted.map(|(vendor, name)| (vendor.to_owned(), name.to_owned()));
+            assert_eq!(found, wanted, "{config} {now:?} {model}");
+        }
+    }
+}

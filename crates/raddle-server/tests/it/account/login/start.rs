@@ -1,0 +1,6 @@
+//! `account/login/start`
+
+#[tokio::test]
+async fn conversation() {
+    crate::client::play("account/login/start").await;
+}

@@ -1,0 +1,6 @@
+//! `account/logout`
+
+#[tokio::test]
+async fn conversation() {
+    crate::client::play("account/logout").await;
+}

@@ -1,0 +1,220 @@
+//! The files and folders that a command names, and what is in them.
+//!
+//! What a file means to a program is not known here: a script, a list of steps, a place to write. So every
+//! name that leads to a file counts, and somebody is rather asked once too often. Only of what the line does
+//! nothing but write, it is known that what is in it does not matter.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use sha2::{Digest, Sha256};
+
+use super::Digested;
+
+/// The longest file that counts with all it holds; of a longer one its length, when it was changed and which
+/// it is do.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The most files that count with all they hold; of the others the same as of long ones.
+const FILES_MAX: usize = 64;
+
+/// The most folders in which they are looked for.
+const FOLDERS_MAX: usize = 16;
+
+/// The most names that are looked up.
+const NAMES_MAX: usize = 4096;
+
+/// The longest path that the system takes.
+const NAME_BYTES_MAX: usize = 4096;
+
+/// Programs that do what a file of the folder says, which their command lines do not name.
+const RECIPES: [(&str, &[&str]); 14] = [
+    ("bun", &["package.json", "bunfig.toml"]),
+    ("cargo", &["Cargo.toml", "build.rs", ".cargo/config.toml"]),
+    ("cmake", &["CMakeLists.txt"]),
+    (
+        "docker",
+        &["Dockerfile", "compose.yaml", "docker-compose.yml"],
+    ),
+    ("just", &["justfile", "Justfile", ".justfile"]),
+    ("make", &["GNUmakefile", "makefile", "Makefile"]),
+    ("mvn", &["pom.xml"]),
+    ("ninja", &["build.ninja"]),
+    ("npm", &["package.json"]),
+    ("npx", &["package.json"]),
+    ("pnpm", &["package.json"]),
+    ("pytest", &["conftest.py", "pytest.ini", "pyproject.toml"]),
+    ("rake", &["Rakefile"]),
+    ("yarn", &["package.json"]),
+];
+
+/// What a command names.
+#[derive(Default)]
+pub(super) struct Named {
+    /// What is known of each file and folder.
+    pub(super) found: BTreeMap<PathBuf, Vec<u8>>,
+    /// Whether that is all.
+    pub(super) is_all: bool,
+}
+
+/// Looks for everything that the words could name, in the folder of the command and in the folders that they
+/// name, because the command may go there first.
+pub(super) fn look(it: Digested<'_>) -> Named {
+    let (names, mut is_all) = names(it);
+    let mut found = BTreeMap::new();
+    let mut folders = vec![PathBuf::from(it.cwd)];
+    for name in &names {
+        for at in 0..folders.len() {
+            let path = path(&folders[at], name);
+            if folders.contains(&path) || !path.is_dir() {
+                continue;
+            }
+            if folders.len() > FOLDERS_MAX {
+                is_all = false;
+                break;
+            }
+            found.insert(path.clone(), identity(&path).unwrap_or_default());
+            folders.push(path);
+        }
+    }
+    let written = written(it);
+    let mut files = 0;
+    for folder in &folders {
+        for name in &names {
+            let path = path(folder, name);
+            if written.contains(name) || found.contains_key(&path) || !path.is_file() {
+                continue;
+            }
+            let bytes_max = if files < FILES_MAX { FILE_BYTES_MAX } else { 0 };
+            // One that cannot be read counts by being there.
+            let what = content(&path, bytes_max).unwrap_or_default();
+            found.insert(path, what);
+            files += 1;
+        }
+    }
+    // One that is written counts by where it is, also before it is there.
+    for folder in &folders {
+        for name in &written {
+            let path = path(folder, name);
+            if let Some(place) = place(&path) {
+                found.entry(path).or_insert(place);
+            }
+        }
+    }
+    Named { found, is_all }
+}
+
+/// The names of which the line says nothing but that their files are written: by `>`, `>>` or `tee`.
+fn written<'a>(it: Digested<'a>) -> BTreeSet<&'a str> {
+    let is_tee = |words: &&Vec<String>| words.first().is_some_and(|it| it == "tee");
+    let teed = it.commands.iter().filter(is_tee).flatten();
+    let targets = it.words.iter().flat_map(|line| {
+        let ends = line.match_indices('>').map(|(at, _)| at);
+        let ends = ends.filter(|at| !line[..*at].ends_with('<'));
+        let targets = ends.map(|at| line[at + 1..].trim_start_matches(['>', ' ']));
+        targets.filter_map(|it| it.split(is_end).next())
+    });
+    let named: BTreeSet<&str> = teed.map(String::as_str).chain(targets).collect();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for piece in it.words.iter().flat_map(|line| line.split(is_end)) {
+        *counts.entry(piece.trim_start_matches("./")).or_default() += 1;
+    }
+    let is_once = |name: &&str| counts.get(name.trim_start_matches("./")) == Some(&1);
+    named.into_iter().filter(is_once).collect()
+}
+
+/// Every text in the words that could be the name of a file, in the order in which they stand, and whether
+/// that is all. Quotes and operators are read as the ends of names, whatever they mean where they stand.
+fn names<'a>(it: Digested<'a>) -> (Vec<&'a str>, bool) {
+    let mut seen = BTreeSet::new();
+    let mut names: Vec<&'a str> = Vec::new();
+    let mut is_all = true;
+    let mut add = |name: &'a str| {
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains('\0') {
+            return true;
+        }
+        if names.len() == NAMES_MAX {
+            return seen.contains(name);
+        }
+        if seen.insert(name) {
+            names.push(name);
+        }
+        true
+    };
+    let words = it.commands.iter().flatten().chain(it.words);
+    for word in words {
+        is_all &= add(word);
+        for piece in word.split(is_end) {
+            is_all &= add(piece);
+            // An option may hold a name without anything between.
+            let glued = piece.strip_prefix('-').and_then(|it| it.get(1..));
+            is_all &= glued.is_none_or(&mut add);
+            let program = piece.rsplit('/').next().unwrap_or(piece);
+            if let Some((_, files)) = RECIPES.iter().find(|(tool, _)| *tool == program) {
+                is_all &= files.iter().all(|it| add(it));
+            }
+        }
+        if !is_all {
+            break;
+        }
+    }
+    (names, is_all)
+}
+
+fn is_end(letter: char) -> bool {
+    letter.is_whitespace() || "'\"`;&|<>(){}$=,:@\0".contains(letter)
+}
+
+fn path(folder: &Path, name: &str) -> PathBuf {
+    let home = name.strip_prefix("~/").zip(std::env::var_os("HOME"));
+    match home {
+        Some((rest, home)) => PathBuf::from(home).join(rest),
+        None => folder.join(name),
+    }
+}
+
+/// Which folder this is, whatever it is called.
+pub(super) fn identity(path: &Path) -> Option<Vec<u8>> {
+    let about = std::fs::metadata(path).ok()?;
+    Some(format!("{} {}", about.dev(), about.ino()).into_bytes())
+}
+
+/// Where a file is, or would be.
+fn place(path: &Path) -> Option<Vec<u8>> {
+    let place = path.canonicalize().or_else(|error| {
+        let (folder, name) = path.parent().zip(path.file_name()).ok_or(error)?;
+        folder.canonicalize().map(|it| it.join(name))
+    });
+    Some(place.ok()?.into_os_string().into_encoded_bytes())
+}
+
+/// Where a file is, and the sum of what it holds; of one that is too long, what changes with it.
+fn content(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
+    let about = std::fs::metadata(path).ok()?;
+    let path = path.canonicalize().ok()?;
+    let mut what = path.as_os_str().as_encoded_bytes().to_vec();
+    // What the system says of itself is never twice the same, and nobody can exchange it.
+    if path.starts_with("/proc") || path.starts_with("/sys") {
+        return Some(what);
+    }
+    if about.len() > bytes_max {
+        let (changed, nanoseconds) = (about.ctime(), about.ctime_nsec());
+        let text = format!("\0{} {changed} {nanoseconds} {}", about.len(), about.ino());
+        what.extend(text.as_bytes());
+        return Some(what);
+    }
+    // It may have become a pipe by now, for which nobody waits.
+    let mut options = std::fs::OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32);
+    let mut bytes = Vec::new();
+    let mut file = options.open(path).ok()?.take(bytes_max + 1);
+    file.read_to_end(&mut bytes).ok()?;
+    what.push(0);
+    what.extend(Sha256::digest(&bytes));
+    Some(what)
+}

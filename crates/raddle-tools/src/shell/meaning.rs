@@ -1,0 +1,133 @@
+//! What changes the meaning of commands that follow: builtins of shells, and names that shells take orders from.
+
+use raddle_core::policy::{UNKNOWN, is_passed_on};
+
+/// What commands mean after another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// What they say.
+    Same,
+    /// Perhaps something else with what they are given.
+    Other,
+    /// A word may stand for any program, or one is run that is not seen.
+    Any,
+}
+
+/// Builtins that set, read or run something.
+const CHANGERS: [&str; 16] = [
+    ".",
+    "declare",
+    "eval",
+    "export",
+    "getopts",
+    "let",
+    "local",
+    "mapfile",
+    "read",
+    "readarray",
+    "readonly",
+    "set",
+    "shopt",
+    "source",
+    "trap",
+    "typeset",
+];
+
+/// Builtins that give words another meaning, or run what they are given in ways of their own.
+const TURNERS: [&str; 15] = [
+    "alias",
+    "autoload",
+    "bind",
+    "compgen",
+    "complete",
+    "emulate",
+    "enable",
+    "fc",
+    "functions",
+    "sched",
+    "unfunction",
+    "zle",
+    "zmodload",
+    "zpty",
+    "zstyle",
+];
+
+/// Builtins that take names of variables, and run what stands in the brackets behind one.
+const BY_NAME: [&str; 13] = [
+    "[",
+    "[[",
+    "declare",
+    "export",
+    "getopts",
+    "let",
+    "local",
+    "mapfile",
+    "read",
+    "readarray",
+    "readonly",
+    "test",
+    "unset",
+];
+
+/// Names from which shells, or git, take orders.
+const ORDERS: [&str; 11] = [
+    "BASH_ALIASES",
+    "BASH_CMDS",
+    "BASH_ENV",
+    "BASHOPTS",
+    "FPATH",
+    "PROMPT_COMMAND",
+    "PS0",
+    "PS1",
+    "PS4",
+    "SHELLOPTS",
+    "ZDOTDIR",
+];
+
+/// Beginnings of such names.
+const ORDERS_BEGIN: [&str; 2] = ["BASH_FUNC_", "GIT_CONFIG"];
+
+/// Tables by which one shell takes orders, and which to others are names like any.
+const TABLES: [&str; 3] = ["aliases[", "commands[", "functions["];
+
+/// What commands mean after this one.
+pub(super) fn after(name: &str, words: &[String]) -> Meaning {
+    let has_option = |letter: char| {
+        let options = words.iter().take_while(|it| it.starts_with('-'));
+        options.into_iter().any(|it| it.contains(letter))
+    };
+    let sets_by_name =
+        BY_NAME.contains(&name) || name == "typeset" || name == "printf" && has_option('v');
+    let is_any = match name {
+        "hash" => words.iter().any(|it| it != "-r"),
+        "." | "source" => words.first().is_some_and(|it| is_passed_on(it)),
+        "mapfile" | "readarray" => words.iter().any(|it| it.starts_with("-C")),
+        "declare" | "local" | "typeset" => has_option('n'),
+        "git" => words.iter().any(|it| is_alias(it)),
+        name => TURNERS.contains(&name) || name.starts_with('='),
+    };
+    if is_any || sets_by_name && words.iter().any(|it| is_order(it)) {
+        return Meaning::Any;
+    }
+    match CHANGERS.contains(&name) || name == "hash" || name == "unalias" {
+        true => Meaning::Other,
+        false => Meaning::Same,
+    }
+}
+
+/// Whether what is set here, as `NAME=value` or only by its name and without quotes, can make a shell run
+/// something.
+pub(super) fn is_order(text: &str) -> bool {
+    let name = text.split(['=', '[', '+']).next().unwrap_or(text);
+    let is_named = ORDERS.contains(&name)
+        || ORDERS_BEGIN.iter().any(|it| name.starts_with(it))
+        || TABLES.iter().any(|it| text.starts_with(it));
+    // What still stands there without quotes is run where numbers are reckoned with it.
+    is_named || text.contains("$(") || text.contains('`')
+}
+
+/// A setting of git's that gives a command another name.
+fn is_alias(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    word.starts_with("alias.") || word.contains(UNKNOWN) && word.contains("alias")
+}

@@ -1,0 +1,221 @@
+//! What vendors answer when a call goes wrong, from their bytes to the wire's words.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use raddle_core::ports::TurnEntry;
+use raddle_core::{ModelEnd, Seq, Timestamp, TurnEnd, TurnId, turn_view};
+use raddle_model::{
+    CallError, Client, Dial, Dialling, Endpoint, Io, Limits, Question, Request, Stream, Wire,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::outcome::{CallFailed, Tries};
+use crate::threads::now;
+
+/// How an upstream answers, and what that means.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Upstream {
+    from: String,
+    wire: String,
+    status: u16,
+    #[serde(default)]
+    headers: toml::Table,
+    body: String,
+    class: String,
+    info: String,
+    retry_after_ms: Option<u64>,
+}
+
+fn table() -> Vec<Upstream> {
+    #[derive(Deserialize)]
+    struct Table {
+        answer: Vec<Upstream>,
+    }
+    let table: Table = toml::from_str(include_str!("answers.toml")).expect("the table");
+    table.answer
+}
+
+/// Whoever is called answers with these bytes, and hangs up.
+#[derive(Debug)]
+struct Canned(Arc<[u8]>);
+
+impl Dial for Canned {
+    fn dial<'a>(&'a self, _: &'a str, _: u16) -> Dialling<'a> {
+        let (near, mut far) = tokio::io::duplex(64 << 10);
+        let bytes = self.0.clone();
+        tokio::spawn(async move {
+            let mut heard = Vec::new();
+            // The calls have a body, so they end with more than their head.
+            while !heard.windows(4).any(|it| it == b"\r\n\r\n") {
+                if far.read_buf(&mut heard).await.unwrap_or(0) == 0 {
+                    return;
+                }
+            }
+            let _ = far.write_all(&bytes).await;
+        });
+        Box::pin(async move { Ok(Box::new(near) as Box<dyn Io>) })
+    }
+}
+
+impl Upstream {
+    fn bytes(&self) -> Arc<[u8]> {
+        let kind = match self.status {
+            200 => "text/event-stream",
+            _ => "application/json",
+        };
+        let mut head = format!("HTTP/1.1 {} No\r\n", self.status);
+        if !self.headers.contains_key("content-type") {
+            head += &format!("content-type: {kind}\r\n");
+        }
+        for (name, value) in &self.headers {
+            head += &format!("{name}: {}\r\n", value.as_str().expect("a text"));
+        }
+        let length = self.body.len();
+        let all = format!("{head}content-length: {length}\r\n\r\n{}", self.body);
+        all.into_bytes().into()
+    }
+
+    /// What a call comes to.
+    async fn called(&self) -> CallError {
+        let client = Client::over(Arc::new(Canned(self.bytes())));
+        let endpoint: Endpoint = "http://vendor/v1".parse().expect("an address");
+        let limits = Limits::default();
+        let question = Question::default();
+        let stream = match Wire::named(&self.wire).expect("a wire") {
+            Wire::Responses => {
+                let request = Request::default();
+                client.responses(&endpoint, &request, limits).await
+            }
+            Wire::Chat => client.chat(&endpoint, &question, limits).await,
+            Wire::Messages => client.messages(&endpoint, &question, limits).await,
+            Wire::Gemini => client.gemini(&endpoint, &question, limits).await,
+        };
+        match stream {
+            Ok(stream) => broken_off(stream).await,
+            Err(error) => error,
+        }
+    }
+}
+
+async fn broken_off(mut stream: Stream) -> CallError {
+    loop {
+        match stream.next().await {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the answer ended well"),
+            Err(error) => return error,
+        }
+    }
+}
+
+/// What a client is told.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Told {
+    class: String,
+    info: String,
+    is_tried_again: bool,
+}
+
+/// What a client is told of an error, and when it is to be tried again by whoever wants to.
+fn told(error: CallError) -> (Told, Option<i64>) {
+    let (error, is_tried_again) = match Tries::of(1).ended(&CallFailed::Call(error)) {
+        ModelEnd::Broke { error, .. } => (error, true),
+        ModelEnd::Failed { error } => (error, false),
+        end => panic!("{end:?}"),
+    };
+    let turn = turn_view(&TurnEntry {
+        turn: TurnId::mint(),
+        root: None,
+        from: Seq::ZERO,
+        started_at: Timestamp(0),
+        ended: Some((TurnEnd::Failed(error), Timestamp(0))),
+    });
+    let told = serde_json::to_value(turn.error).expect("JSON");
+    let info = match &told["codexErrorInfo"] {
+        Value::String(name) => name.clone(),
+        other => {
+            let names = other.as_object().into_iter().flat_map(|it| it.keys());
+            names.cloned().collect()
+        }
+    };
+    let class = told["class"].as_str().unwrap_or_default().to_owned();
+    let told_again = Told {
+        class,
+        info,
+        is_tried_again,
+    };
+    (told_again, told["retryAtMs"].as_i64())
+}
+
+#[tokio::test]
+async fn every_answer_has_a_class() {
+    let table = table();
+    assert!(table.len() >= 60, "{}", table.len());
+    for upstream in table {
+        let what = format!("{} {} {}", upstream.from, upstream.status, upstream.body);
+        let error = upstream.called().await;
+        let wait = error.retry_after();
+        let wanted_wait = upstream.retry_after_ms.map(Duration::from_millis);
+        assert_eq!(wait, wanted_wait, "{what}");
+        let is_transient = error.is_transient();
+        let Timestamp(before) = now();
+        let (told, retry_at) = told(error);
+        let found = (told.class.as_str(), told.info.as_str());
+        assert_eq!(found, (&*upstream.class, &*upstream.info), "{what}");
+        assert_eq!(told.is_tried_again, is_transient, "{what}");
+        let wait = retry_at.map(|it| it - before);
+        match upstream.retry_after_ms {
+            Some(wanted) => assert!(wait >= Some(wanted.cast_signed()), "{what}: {wait:?}"),
+            None => assert_eq!(wait, None, "{what}"),
+        }
+    }
+}
+
+/// The page has every kind of error, and no other.
+#[tokio::test]
+async fn the_page_says_what_becomes_of_each() {
+    let page = include_str!("../../../../docs/models.md");
+    let (_, rows) = page
+        .split_once("| What happened | `class` |")
+        .expect("the table");
+    let (rows, _) = rows.split_once("\n\n").expect("the end of the table");
+    let listed: BTreeSet<Told> = rows
+        .lines()
+        .skip(2)
+        .map(|row| {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let word = |at: usize| cells[at].trim_matches(['`', ' ', '|']).to_owned();
+            Told {
+                class: word(1),
+                info: word(2),
+                is_tried_again: word(3).starts_with("yes"),
+            }
+        })
+        .collect();
+    let mut found = BTreeSet::new();
+    for upstream in table() {
+        found.insert(told(upstream.called().await).0);
+    }
+    let limit = Duration::from_secs(1);
+    let address = || "http://vendor/v1".to_owned();
+    let what = || "no".to_owned();
+    for error in [
+        CallError::Connect {
+            address: address(),
+            what: what(),
+        },
+        CallError::Untrusted {
+            address: address(),
+            what: what(),
+        },
+        CallError::Silent { limit },
+        CallError::TooLong { limit },
+    ] {
+        found.insert(told(error).0);
+    }
+    assert_eq!(found, listed);
+}

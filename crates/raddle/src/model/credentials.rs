@@ -1,0 +1,292 @@
+//! What people signed in with, in a file that only they can read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use raddle_server::{KeySource, OAuth, Provider};
+use serde::{Deserialize, Serialize};
+
+/// What is kept for a provider.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "type")]
+pub(super) enum Kept {
+    /// A key.
+    Key { key: String },
+    /// Tokens, and when they are no longer good, in seconds since 1970.
+    #[serde(rename_all = "camelCase")]
+    Tokens {
+        access: String,
+        refresh: Option<String>,
+        expires_at: Option<u64>,
+        giver: Option<Giver>,
+    },
+}
+
+/// Who gave tokens, and to whom. They are shown to nobody else to be renewed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Giver {
+    token_url: String,
+    client_id: String,
+}
+
+impl Giver {
+    pub(super) fn of(oauth: &OAuth) -> Self {
+        Self {
+            token_url: oauth.token_url.clone(),
+            client_id: oauth.client_id.clone(),
+        }
+    }
+}
+
+impl Kept {
+    /// What calls are made with.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::Key { key: text } | Self::Tokens { access: text, .. } => text,
+        }
+    }
+
+    /// Whether it is what people sign in with now.
+    fn is_of(&self, provider: &Provider) -> bool {
+        let Self::Tokens { giver, .. } = self else {
+            return true;
+        };
+        let oauth = match &provider.key {
+            KeySource::Stored(sign_in) => sign_in.oauth.as_ref(),
+            _ => None,
+        };
+        giver.is_some() && *giver == oauth.map(Giver::of)
+    }
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Kept")
+    }
+}
+
+/// The file. Cheap to clone; each question waits for the disk.
+#[derive(Clone, Debug)]
+pub(super) struct Credentials {
+    file: PathBuf,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Held {
+    providers: BTreeMap<String, Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    /// The one address that it is sent to.
+    base_url: String,
+    kept: Kept,
+}
+
+impl Held {
+    fn kept(&self, provider: &Provider) -> Option<&Kept> {
+        let entry = self.providers.get(&provider.name);
+        let entry = entry.filter(|it| it.base_url == provider.base_url && it.kept.is_of(provider));
+        entry.map(|it| &it.kept)
+    }
+
+    fn keep(&mut self, provider: &Provider, kept: Option<Kept>) {
+        let (name, base_url) = (provider.name.clone(), provider.base_url.clone());
+        match kept {
+            Some(kept) => drop(self.providers.insert(name, Entry { base_url, kept })),
+            None => drop(self.providers.remove(&name)),
+        }
+    }
+}
+
+impl Credentials {
+    pub(super) fn of(home: &Path) -> Self {
+        Self {
+            file: home.join("credentials.json"),
+        }
+    }
+
+    /// What is kept for a provider, as long as that and who gives its tokens are where they were.
+    pub(super) fn get(&self, provider: &Provider) -> Result<Option<Kept>, String> {
+        Ok(self.read()?.kept(provider).cloned())
+    }
+
+    /// Keeps something for a provider, or nothing any more.
+    pub(super) fn set(&self, provider: &Provider, kept: Option<Kept>) -> Result<(), String> {
+        let _lock = self.lock()?;
+        let mut held = self.read()?;
+        held.keep(provider, kept);
+        self.write(&held)
+    }
+
+    /// Keeps something in place of what was there, if that is still there. Answers what is there now.
+    pub(super) fn replace(
+        &self,
+        provider: &Provider,
+        old: &Kept,
+        new: Kept,
+    ) -> Result<Option<Kept>, String> {
+        let _lock = self.lock()?;
+        let mut held = self.read()?;
+        match held.kept(provider) {
+            Some(there) if there == old => {
+                held.keep(provider, Some(new.clone()));
+                self.write(&held)?;
+                Ok(Some(new))
+            }
+            there => Ok(there.cloned()),
+        }
+    }
+
+    /// Keeps others of this home from writing until it is dropped.
+    fn lock(&self) -> Result<File, String> {
+        let path = self.file.with_extension("lock");
+        let taken = private(&path).and_then(|file| file.lock().map(|()| file));
+        taken.map_err(|error| unlocked(&path, &error))
+    }
+
+    /// Keeps others of this home from renewing tokens until it is dropped; nothing while another does.
+    pub(super) fn renewing(&self) -> Result<Option<File>, String> {
+        let path = self.file.with_extension("renewing");
+        let file = private(&path).map_err(|error| unlocked(&path, &error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(unlocked(&path, &error)),
+        }
+    }
+
+    fn read(&self) -> Result<Held, String> {
+        let shown = self.file.display();
+        match fs::read(&self.file) {
+            // What is wrong with it is not shown with it.
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|_| format!("{shown} cannot be read; remove it and sign in again")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Held::default()),
+            Err(error) => Err(format!("cannot read {shown}: {error}")),
+        }
+    }
+
+    fn write(&self, held: &Held) -> Result<(), String> {
+        let written = self.try_write(held);
+        written.map_err(|error| format!("cannot write {}: {error}", self.file.display()))
+    }
+
+    fn try_write(&self, held: &Held) -> io::Result<()> {
+        let new = self.file.with_extension("new");
+        // One that was left behind may be open to others.
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = private(&new)?;
+        file.write_all(serde_json::to_string_pretty(held)?.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &self.file)
+    }
+}
+
+fn unlocked(path: &Path, error: &io::Error) -> String {
+    format!("cannot lock {}: {error}", path.display())
+}
+
+/// A file that only its owner can read.
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use raddle_server::SignIn;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_for_one_address_and_one_reader() {
+        let home = tempfile::tempdir().expect("a home");
+        let credentials = Credentials::of(home.path());
+        let provider = Provider {
+            name: "a".to_owned(),
+            base_url: "https://a".to_owned(),
+            ..Provider::default()
+        };
+        let elsewhere = Provider {
+            base_url: "https://b".to_owned(),
+            ..provider.clone()
+        };
+        let key = Kept::Key {
+            key: "sekret".to_owned(),
+        };
+        assert_eq!(credentials.get(&provider), Ok(None));
+        assert_eq!(credentials.set(&provider, Some(key.clone())), Ok(()));
+        assert_eq!(credentials.get(&provider), Ok(Some(key.clone())));
+        assert_eq!(credentials.get(&elsewhere), Ok(None));
+        let mode = fs::metadata(&credentials.file)
+            .expect("a file")
+            .permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600);
+        assert!(!format!("{key:?}").contains("sekret"));
+        assert_eq!(credentials.set(&provider, None), Ok(()));
+        assert_eq!(credentials.get(&provider), Ok(None));
+        fs::write(&credentials.file, "sekret").expect("a file");
+        let error = credentials.get(&provider).expect_err("no JSON");
+        assert!(!error.contains("sekret"), "{error}");
+    }
+
+    #[test]
+    fn tokens_are_for_who_gave_them() {
+        let provider = |token_url: &str, client_id: &str| Provider {
+            key: KeySource::Stored(SignIn {
+                oauth: Some(OAuth {
+                    token_url: token_url.to_owned(),
+                    client_id: client_id.to_owned(),
+                    ..OAuth::default()
+                }),
+                ..SignIn::default()
+            }),
+            ..Provider::default()
+        };
+        let giver = Giver {
+            token_url: "https://a/token".to_owned(),
+            client_id: "me".to_owned(),
+        };
+        let tokens = |giver| Kept::Tokens {
+            access: "access".to_owned(),
+            refresh: Some("refresh".to_owned()),
+            expires_at: None,
+            giver,
+        };
+        let home = tempfile::tempdir().expect("a home");
+        let credentials = Credentials::of(home.path());
+        for (giver, provider, is_there) in [
+            (Some(giver.clone()), provider("https://a/token", "me"), true),
+            (
+                Some(giver.clone()),
+                provider("https://b/token", "me"),
+                false,
+            ),
+            (
+                Some(giver.clone()),
+                provider("https://a/token", "you"),
+                false,
+            ),
+            (Some(giver), Provider::default(), false),
+            (None, provider("https://a/token", "me"), false),
+            (None, Provider::default(), false),
+        ] {
+            let tokens = tokens(giver);
+            assert_eq!(credentials.set(&provider, Some(tokens.clone())), Ok(()));
+            let found = credentials.get(&provider);
+            assert_eq!(found, Ok(is_there.then_some(tokens)), "{provider:?}");
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The keys of providers, got when a call needs them.
+
+mod command;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use raddle_model::{Client, oauth};
+use raddle_sandbox::Engine;
+use raddle_server::{KeyCommand, KeySource, OAuth, Provider, SignIn};
+use tokio::time::{Instant, sleep};
+
+use super::credentials::{Credentials, Giver, Kept};
+use super::outcome::CallFailed;
+
+/// A token is renewed when it is good for no longer than this.
+const MARGIN: Duration = Duration::from_secs(60);
+
+/// How long another process may take to renew a token, and how often it is looked whether it has.
+const RENEWING_PATIENCE: Duration = Duration::from_secs(120);
+const RENEWING_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The longest key.
+const KEY_BYTES_MAX: usize = 64 << 10;
+
+/// A key. It is not shown.
+#[derive(Clone)]
+pub(crate) struct Key {
+    text: Arc<str>,
+    /// Rises with each that was got.
+    number: u64,
+}
+
+impl Key {
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "key {}", self.number)
+    }
+}
+
+/// The keys that are kept for later calls. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    engine: Engine,
+    client: Client,
+    pub(super) credentials: Credentials,
+    got: Arc<AtomicU64>,
+    commands: Arc<Mutex<HashMap<KeyCommand, Slot>>>,
+    /// Held while a token is renewed.
+    renewing: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// What a command wrote. Whoever needs it while the command runs waits here.
+type Slot = Arc<tokio::sync::Mutex<Option<(Key, Instant)>>>;
+
+impl Keys {
+    /// Those of a home.
+    pub(crate) fn new(engine: Engine, client: Client, home: &Path) -> Self {
+        Self {
+            engine,
+            client,
+            credentials: Credentials::of(home),
+            got: Arc::default(),
+            commands: Arc::default(),
+            renewing: Arc::default(),
+        }
+    }
+
+    /// The key for a call; nothing if none is sent.
+    pub(super) async fn key(&self, provider: &Provider) -> Result<Option<Key>, CallFailed> {
+        self.get(provider, None).await
+    }
+
+    /// The key to try after this one was refused; nothing if there is no other. However many calls it was refused to,
+    /// a command is run once, and a token renewed once.
+    pub(super) async fn another(
+        &self,
+        provider: &Provider,
+        refused: &Key,
+    ) -> Result<Option<Key>, CallFailed> {
+        let key = self.get(provider, Some(refused)).await?;
+        Ok(key.filter(|it| it.text != refused.text))
+    }
+
+    async fn get(
+        &self,
+        provider: &Provider,
+        refused: Option<&Key>,
+    ) -> Result<Option<Key>, CallFailed> {
+        let key = match &provider.key {
+            KeySource::None => return Ok(None),
+            KeySource::Stored(sign_in) => {
+                let key = self.stored(provider, sign_in, refused).await?;
+                return Ok(Some(key));
+            }
+            KeySource::Command(command) => self.of_command(command, refused).await,
+            KeySource::Written(secret) => self.made(&secret.0, "the configuration"),
+            KeySource::Environment {
+                variable,
+                instructions,
+            } => {
+                let text = of_environment(variable, instructions.as_deref());
+                text.and_then(|it| self.made(&it, variable))
+            }
+            KeySource::File(path) => self.of_file(path).await,
+        };
+        key.map(Some).map_err(CallFailed::NoKey)
+    }
+
+    async fn of_file(&self, path: &Path) -> Result<Key, String> {
+        let shown = path.display().to_string();
+        let path = path.to_owned();
+        let read = on_disk(move || Ok(std::fs::read_to_string(path))).await?;
+        let wrong = |error| format!("the key cannot be read from {shown}: {error}");
+        self.made(&read.map_err(wrong)?, &shown)
+    }
+
+    /// A key with its number. Editors and programs add a line end.
+    fn made(&self, text: &str, place: &str) -> Result<Key, String> {
+        let text = text.trim();
+        let what = match text.len() {
+            0 => "no key",
+            bytes if bytes > KEY_BYTES_MAX => "too much for a key",
+            _ => {
+                return Ok(Key {
+                    text: text.into(),
+                    number: self.got.fetch_add(1, Ordering::Relaxed),
+                });
+            }
+        };
+        Err(format!("there is {what} in {place}; put the key there"))
+    }
+
+    async fn of_command(&self, command: &KeyCommand, refused: Option<&Key>) -> Result<Key, String> {
+        let slot = {
+            let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            commands.entry(command.clone()).or_default().clone()
+        };
+        let mut slot = slot.lock().await;
+        if let Some((key, got)) = &*slot
+            && got.elapsed() < command::kept(command)
+            && refused.is_none_or(|it| it.number < key.number)
+        {
+            return Ok(key.clone());
+        }
+        let written = command::written(&self.engine, command).await?;
+        let place = format!("what `{}` writes", command.program);
+        let key = self.made(&written, &place)?;
+        *slot = Some((key.clone(), Instant::now()));
+        Ok(key)
+    }
+
+    /// What someone signed in with; while nobody is signed in, what is in the environment.
+    async fn stored(
+        &self,
+        provider: &Provider,
+        sign_in: &SignIn,
+        refused: Option<&Key>,
+    ) -> Result<Key, CallFailed> {
+        let place = "what was signed in with";
+        let kept = self.kept(provider).await.map_err(CallFailed::NoKey)?;
+        let key = match (kept, &sign_in.variable) {
+            (Some(Kept::Key { key }), _) => self.made(&key, place),
+            (
+                Some(Kept::Tokens {
+                    access, expires_at, ..
+                }),
+                _,
+            ) => {
+                let is_refused = refused.is_some_and(|it| *it.text == *access);
+                let access = match &sign_in.oauth {
+                    Some(oauth) if is_refused || ends_within(MARGIN, expires_at) => {
+                        match self.renewed(provider, oauth, &access).await {
+                            Err(error) if is_refused || ends_within(Duration::ZERO, expires_at) => {
+                                return Err(error);
+                            }
+                            renewed => renewed.unwrap_or(access),
+                        }
+                    }
+                    _ => access,
+                };
+                self.made(&access, place)
+            }
+            (None, Some(variable)) => {
+                let text = of_environment(variable, Some("or sign in with account/login/start"));
+                text.and_then(|it| self.made(&it, variable))
+            }
+            (None, None) => Err(format!(
+                "nobody is signed in with `{}`; sign in with account/login/start",
+                provider.name
+            )),
+        };
+        key.map_err(CallFailed::NoKey)
+    }
+
+    /// What is kept for a provider.
+    pub(super) async fn kept(&self, provider: &Provider) -> Result<Option<Kept>, String> {
+        let (credentials, provider) = (self.credentials.clone(), provider.clone());
+        on_disk(move || credentials.get(&provider)).await
+    }
+
+    /// Keeps something for a provider, or nothing any more.
+    pub(super) async fn keep(&self, provider: &Provider, kept: Option<Kept>) -> Result<(), String> {
+        let (credentials, provider) = (self.credentials.clone(), provider.clone());
+        on_disk(move || credentials.set(&provider, kept)).await
+    }
+
+    /// A token in place of one that is no longer good. Whoever comes while it is renewed, here or in another process,
+    /// gets the same.
+    pub(super) async fn renewed(
+        &self,
+        provider: &Provider,
+        oauth: &OAuth,
+        stale: &str,
+    ) -> Result<String, CallFailed> {
+        let here = self.renewing.clone().lock_owned().await;
+        let (keys, provider) = (self.clone(), provider.clone());
+        let (oauth, stale) = (oauth.clone(), stale.to_owned());
+        // Whoever waits may give up. What is given must be kept then too: what it was given for is no longer good.
+        let renewing = tokio::spawn(async move {
+            let _here = here;
+            let elsewhere = keys.alone(RENEWING_PATIENCE).await;
+            let _elsewhere = elsewhere.map_err(CallFailed::NoKey)?;
+            keys.renew(&provider, &oauth, &stale).await
+        });
+        let renewed = renewing.await;
+        renewed.unwrap_or_else(|error| Err(CallFailed::NoKey(error.to_string())))
+    }
+
+    /// Waits until no other process renews a token.
+    async fn alone(&self, patience: Duration) -> Result<File, String> {
+        let enough = Instant::now() + patience;
+        loop {
+            let credentials = self.credentials.clone();
+            if let Some(lock) = on_disk(move || credentials.renewing()).await? {
+                return Ok(lock);
+            }
+            if Instant::now() >= enough {
+                return Err(
+                    "another process has been renewing a token for too long; end it".to_owned(),
+                );
+            }
+            sleep(RENEWING_INTERVAL).await;
+        }
+    }
+
+    async fn renew(
+        &self,
+        provider: &Provider,
+        oauth: &OAuth,
+        stale: &str,
+    ) -> Result<String, CallFailed> {
+        let over = |what: &str| {
+            CallFailed::NoKey(format!("{what}; sign in with `{}` again", provider.name))
+        };
+        let signed_out = || over("nobody is signed in any more");
+        let kept = self.kept(provider).await.map_err(CallFailed::NoKey)?;
+        let kept = kept.ok_or_else(signed_out)?;
+        let refresh = match &kept {
+            Kept::Tokens {
+                access, refresh, ..
+            } if access == stale => refresh.clone(),
+            other => return Ok(other.text().to_owned()),
+        };
+        let refresh = refresh.ok_or_else(|| over("what was signed in with is over"))?;
+        let form = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", &refresh),
+            ("client_id", &oauth.client_id),
+        ];
+        let given = self.client.tokens(&oauth.token_url, &form).await;
+        let given = given.map_err(|error| match error.is_transient() {
+            true => CallFailed::NotRenewed(error),
+            false => over(&format!("cannot renew the token: {error}")),
+        })?;
+        // Someone may have signed out meanwhile, or in anew: that counts.
+        let given = tokens(given, Some(refresh), oauth);
+        let (credentials, provider) = (self.credentials.clone(), provider.clone());
+        let there = on_disk(move || credentials.replace(&provider, &kept, given)).await;
+        let there = there.map_err(CallFailed::NoKey)?;
+        Ok(there.ok_or_else(signed_out)?.text().to_owned())
+    }
+}
+
+/// Tokens as they are kept. Who is given nothing new to renew them with goes on with what it has.
+pub(super) fn tokens(given: oauth::Tokens, refresh: Option<String>, oauth: &OAuth) -> Kept {
+    Kept::Tokens {
+        access: given.access,
+        refresh: given.refresh.or(refresh),
+        expires_at: given.expires_in.map(|it| now().saturating_add(it)),
+        giver: Some(Giver::of(oauth)),
+    }
+}
+
+fn ends_within(time: Duration, expires_at: Option<u64>) -> bool {
+    expires_at.is_some_and(|it| it <= now().saturating_add(time.as_secs()))
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}
+
+async fn on_disk<T, F>(work: F) -> Result<T, String>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T, String> + Send + 'static,
+{
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+fn of_environment(variable: &str, instructions: Option<&str>) -> Result<String, String> {
+    let value = std::env::var(variable).ok();
+    value.filter(|it| !it.trim().is_empty()).ok_or_else(|| {
+        let what = format!(
+            "the environment variable {variable} is not set; set it to the key where the server is started"
+        );
+        match instructions {
+            Some(how) => format!("{what}, {how}"),
+            None => what,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

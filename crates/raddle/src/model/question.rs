@@ -1,0 +1,212 @@
+//! A prompt as a question, for the wires that write it in their own words.
+
+use std::borrow::Cow;
+
+use raddle_core::ports::{Prompt, ToolSpec};
+use raddle_core::{Entry, Image, Input, Output, Purpose, Sealed};
+use raddle_model::{CallForm, Part, Question, Told, Tool};
+use raddle_server::Provider;
+use serde_json::Value;
+
+/// What is asked of a vendor.
+pub(super) fn question<'a>(
+    prompt: &'a Prompt,
+    provider: &Provider,
+    model: &'a str,
+    vendor: &str,
+) -> Question<'a> {
+    let settings = &prompt.settings;
+    // These wires hear the one who made the agent only before everything else.
+    let instructions = match settings.developer_instructions.as_deref() {
+        Some(developer) => Cow::Owned(format!("{}\n\n{developer}", prompt.instructions)),
+        None => Cow::Borrowed(prompt.instructions.as_str()),
+    };
+    let entries = prompt.entries.iter();
+    Question {
+        model,
+        instructions,
+        history: entries.filter_map(|it| told(it, vendor)).collect(),
+        tools: prompt.tools.iter().map(tool).collect(),
+        calls_nothing: prompt.purpose == Purpose::Compact,
+        effort: settings.effort.as_deref(),
+        summary: settings.summary.as_deref(),
+        output_schema: prompt.output_schema.as_ref(),
+        service_tier: settings.tier.as_deref(),
+        output_tokens_max: provider.output_tokens_max,
+    }
+}
+
+fn tool(it: &ToolSpec) -> Tool<'_> {
+    Tool {
+        name: &it.name,
+        description: &it.description,
+        schema: &it.schema,
+    }
+}
+
+/// An entry; nothing for what this vendor cannot read.
+fn told<'a>(entry: &'a Entry, vendor: &str) -> Option<Told<'a>> {
+    Some(match entry {
+        Entry::Summary(text) | Entry::Note(text) | Entry::Developer(text) => {
+            Told::User(vec![Part::Text(text.into())])
+        }
+        Entry::User(input) => Told::User(input.iter().map(part).collect()),
+        Entry::Assistant { text, sealed, .. } => Told::Assistant {
+            text,
+            sealed: sealed.as_ref().and_then(|it| opened(it, vendor)),
+        },
+        Entry::Reasoning(sealed) => return opened(sealed, vendor).map(Told::Sealed),
+        Entry::Call(call) => Told::Call {
+            id: &call.id,
+            name: &call.tool,
+            arguments: &call.arguments,
+            form: match call.freeform {
+                true => CallForm::Freeform,
+                false => CallForm::Function,
+            },
+        },
+        Entry::Output { call, output } => given(call, output),
+    })
+}
+
+/// What is sealed, for whoever sealed it.
+fn opened<'a>(sealed: &'a Sealed, vendor: &str) -> Option<&'a Value> {
+    (sealed.vendor == vendor).then_some(&sealed.value)
+}
+
+fn part(input: &Input) -> Part<'_> {
+    match input {
+        Input::Text { text, .. } => Part::Text(text.into()),
+        Input::Image { image, detail, .. } => match image {
+            Image::Url { url } => Part::Image {
+                url,
+                detail: detail.as_deref(),
+            },
+            image => Part::Text(named(image).into()),
+        },
+        // The rest is named; whoever needs its content asks for it.
+        Input::Audio { .. } => Part::Text("[a sound]".into()),
+        Input::AudioFile { path } => Part::Text(format!("[a sound: {path}]").into()),
+        Input::Skill { name, path } => Part::Text(format!("[the skill {name}: {path}]").into()),
+        Input::Mention { name, path } => Part::Text(format!("[{name}: {path}]").into()),
+    }
+}
+
+/// An image that only has a name here. A file that one vendor keeps is nothing to the others.
+fn named(image: &Image) -> String {
+    match image {
+        Image::Path { path } => format!("[an image: {path}]"),
+        Image::Url { .. } | Image::Blob(_) | Image::File { .. } => "[an image]".to_owned(),
+    }
+}
+
+fn given<'a>(call: &'a str, output: &'a Output) -> Told<'a> {
+    let images = output.images.iter().filter_map(|it| match it {
+        Image::Url { url } => Some(url.as_str()),
+        _ => None,
+    });
+    Told::Output {
+        call,
+        text: &output.text,
+        images: images.collect(),
+        failed: output.failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use raddle_core::{Call, Settings};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_said_is_asked_of_whoever_comes_next() {
+        let sealed = |vendor: &str| Sealed {
+            vendor: vendor.to_owned(),
+            value: json!({ "reasoning": "hm" }),
+        };
+        let said = |vendor: &str| Entry::Assistant {
+            text: "I look.".to_owned(),
+            partial: false,
+            sealed: Some(sealed(vendor)),
+        };
+        let image = Input::Image {
+            image: Image::File {
+                id: "f1".to_owned(),
+            },
+            detail: None,
+            path: None,
+        };
+        let call = Call {
+            id: "c1".to_owned(),
+            tool: "patch".to_owned(),
+            arguments: "*** Begin".to_owned(),
+            freeform: true,
+            alone: false,
+        };
+        let entries = vec![
+            Entry::Developer("rules".to_owned()),
+            Entry::User(vec![Input::text("mend"), image]),
+            Entry::Reasoning(sealed("chat/a")),
+            Entry::Reasoning(sealed("chat/b")),
+            Entry::Reasoning(sealed("responses/a")),
+            said("chat/a"),
+            said("gemini/a"),
+            Entry::Call(call),
+            Entry::Output {
+                call: "c1".to_owned(),
+                output: Output::failure("no"),
+            },
+        ];
+        let settings = Settings {
+            developer_instructions: Some("Be kind.".to_owned()),
+            ..Settings::default()
+        };
+        let prompt = Prompt {
+            thread: raddle_core::ThreadId::mint(),
+            settings,
+            purpose: Purpose::Answer,
+            instructions: "Be brief.".to_owned(),
+            attempt: 1,
+            tools: Vec::new(),
+            entries: entries.into_iter().map(Into::into).collect(),
+            output_schema: None,
+        };
+        let provider = Provider {
+            output_tokens_max: Some(9),
+            ..Provider::default()
+        };
+        let asked = question(&prompt, &provider, "m", "chat/a");
+        assert_eq!(asked.output_tokens_max, Some(9));
+        assert_eq!(asked.instructions, "Be brief.\n\nBe kind.");
+        let text = |it: &'static str| Part::Text(it.into());
+        let sealed = json!({ "reasoning": "hm" });
+        let wanted = [
+            Told::User(vec![text("rules")]),
+            Told::User(vec![text("mend"), text("[an image]")]),
+            Told::Sealed(&sealed),
+            Told::Assistant {
+                text: "I look.",
+                sealed: Some(&sealed),
+            },
+            Told::Assistant {
+                text: "I look.",
+                sealed: None,
+            },
+            Told::Call {
+                id: "c1",
+                name: "patch",
+                arguments: "*** Begin",
+                form: CallForm::Freeform,
+            },
+            Told::Output {
+                call: "c1",
+                text: "no",
+                images: Vec::new(),
+                failed: true,
+            },
+        ];
+        assert_eq!(asked.history, wanted);
+    }
+}

@@ -1,0 +1,286 @@
+//! `raddle daemon`: one per home, which is ready when it says so, and leaves nothing in the way of the next.
+
+use std::fs::{self, File};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::server::command;
+use crate::support::slow::Slow;
+use crate::support::websocket::Websocket;
+use crate::support::{PATIENCE, code, eventually, request};
+
+/// A home that has no daemon any more when this is dropped.
+struct Home(TempDir);
+
+/// What a command said.
+#[derive(Debug)]
+struct Told {
+    status: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self(TempDir::new().expect("a home"))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = command(self.path());
+        command.arg("daemon").args(words).stdin(Stdio::null());
+        command
+    }
+
+    fn daemon(&self, words: &[&str]) -> Told {
+        Told::of(self.command(words).output().expect("it runs"))
+    }
+
+    /// What `start` says, which succeeds.
+    fn start(&self, words: &[&str]) -> Value {
+        let words = [&["start", "--json"], words].concat();
+        let told = self.daemon(&words);
+        assert_eq!(told.status, 0, "{told:?}");
+        told.json()
+    }
+
+    /// The exit status of `status`, and the state it names.
+    fn status(&self) -> (i32, String) {
+        let told = self.daemon(&["status", "--json"]);
+        let state = told.json()["state"].as_str().expect("a state").to_owned();
+        (told.status, state)
+    }
+
+    fn client(&self) -> Websocket {
+        let mut client = Websocket::connect_unix(&self.socket());
+        client.hello();
+        client
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.path()
+            .join("app-server-control/app-server-control.sock")
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = self.command(&["stop", "--now"]).output();
+    }
+}
+
+impl Told {
+    fn of(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        Self {
+            status: output.status.code().expect("an exit status"),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+}
+
+fn signal(pid: &Value, signal: Signal) {
+    let pid = pid.as_i64().and_then(|it| i32::try_from(it).ok());
+    let pid = pid.and_then(Pid::from_raw).expect("a pid");
+    kill_process(pid, signal).expect("the process is there");
+}
+
+#[test]
+fn it_serves_from_when_start_returns_until_stop_returns() {
+    let home = Home::new();
+    assert_eq!(home.status(), (3, "stopped".to_owned()));
+    let started = home.start(&[]);
+    assert_eq!(started["state"], "running");
+    let address = format!("unix://{}", home.socket().display());
+    assert_eq!(started["listen"], json!([address]));
+    let mut client = home.client();
+    assert_eq!(
+        code(&client.ask(&request(1, "thread/list", json!({})))),
+        None
+    );
+    assert_eq!(home.status(), (0, "running".to_owned()));
+
+    // Another start changes nothing, and is no failure.
+    assert_eq!(home.start(&[]), started);
+    let refused = home.daemon(&[]);
+    assert_eq!(refused.status, 1);
+    let pid = &started["pid"];
+    let text = format!(
+        "raddle: a daemon of this home runs already (pid {pid}); `raddle daemon stop` ends it\n"
+    );
+    assert_eq!(refused.stderr, text);
+
+    let stopped = home.daemon(&["stop"]);
+    assert_eq!((stopped.status, &*stopped.stderr), (0, ""), "{stopped:?}");
+    assert_eq!(
+        stopped.stdout,
+        format!("the daemon (pid {pid}) has ended\n")
+    );
+    assert!(!home.socket().exists());
+    assert_eq!(home.status(), (3, "stopped".to_owned()));
+    assert_eq!(home.daemon(&["stop"]).status, 0);
+}
+
+#[test]
+fn of_many_that_are_started_at_once_one_runs() {
+    let home = Home::new();
+    let starts: Vec<Value> = thread::scope(|scope| {
+        let starts: Vec<_> = (0..6).map(|_| scope.spawn(|| home.start(&[]))).collect();
+        let told = starts.into_iter().map(|it| it.join().expect("no panic"));
+        told.collect()
+    });
+    assert!(starts.iter().all(|it| *it == starts[0]), "{starts:?}");
+}
+
+#[test]
+fn one_that_was_killed_is_in_nobodys_way() {
+    let home = Home::new();
+    let first = home.start(&[]);
+    signal(&first["pid"], Signal::KILL);
+    eventually("its end", || (home.status().0 == 3).then_some(()));
+    let second = home.start(&[]);
+    assert_ne!(first["pid"], second["pid"]);
+    home.client();
+}
+
+#[test]
+fn one_that_cannot_start_says_why_and_is_gone() {
+    let home = Home::new();
+    for (words, why) in [
+        (
+            ["--listen", "ws://127.0.0.1:0"],
+            "refusing to listen on ws://127.0.0.1:0 without a token",
+        ),
+        (["--listen", "stdio://"], "a daemon needs an address"),
+        (["--listen", "unix:///tmp/it.sock"], "lets others in"),
+    ] {
+        let told = home.daemon(&[&["start"], &words[..]].concat());
+        assert_eq!((told.status, &*told.stdout), (1, ""), "{told:?}");
+        assert!(told.stderr.contains(why), "{told:?}");
+        assert_eq!(home.status().0, 3);
+    }
+}
+
+#[test]
+fn one_for_whose_start_nobody_waited_ends() {
+    let home = Home::new();
+    let (read, write) = rustix::pipe::pipe().expect("a pipe");
+    drop(read);
+    let mut detached = home.command(&["detached"]);
+    let output = detached.stdout(write).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(home.status().0, 3);
+    let log = fs::read_to_string(home.path().join("daemon/daemon.log")).expect("a log");
+    assert!(log.contains("did not wait for it"), "{log}");
+}
+
+#[test]
+fn stop_waits_for_what_runs() {
+    let home = Home::new();
+    home.start(&[]);
+    let mut client = home.client();
+    let slow = Slow::new(home.path());
+    client.send(&Slow::request("slow"));
+    assert_eq!(
+        code(&client.ask(&request(1, "account/read", json!({})))),
+        None
+    );
+
+    let late = home.daemon(&["stop", "--timeout", "0"]);
+    assert_eq!(late.status, 1, "{late:?}");
+    assert!(late.stderr.contains("raddle daemon stop --now"), "{late:?}");
+    eventually("that it ends", || {
+        (home.status() == (4, "ending".to_owned())).then_some(())
+    });
+
+    // A second one only waits: what runs is not cut off.
+    let second = home.daemon(&["stop", "--timeout", "0"]);
+    assert_eq!(second.status, 1, "{second:?}");
+    drop(slow);
+    Slow::check(&client.receive());
+    assert_eq!(home.daemon(&["stop"]).status, 0);
+}
+
+#[test]
+fn stop_now_ends_one_that_does_not_answer() {
+    let home = Home::new();
+    let started = home.start(&[]);
+    signal(&started["pid"], Signal::STOP);
+    let told = home.daemon(&["stop", "--now"]);
+    assert_eq!(told.status, 0, "{told:?}");
+    assert_eq!(home.status().0, 3);
+    // What it left behind is in nobody's way.
+    home.start(&[]);
+    home.client();
+}
+
+#[test]
+fn in_the_foreground_it_tells_the_service_manager() {
+    let home = Home::new();
+    let manager = home.path().join("manager");
+    let socket = UnixDatagram::bind(&manager).expect("a socket");
+    socket.set_read_timeout(Some(PATIENCE)).expect("an option");
+    let mut command = home.command(&[]);
+    command.env("NOTIFY_SOCKET", &manager).stderr(Stdio::null());
+    let mut child = command.spawn().expect("it starts");
+    assert_eq!(hear(&socket), "READY=1");
+    home.client();
+    assert_eq!(home.start(&[])["pid"], child.id());
+    assert_eq!(home.daemon(&["stop"]).status, 0);
+    assert_eq!(hear(&socket), "STOPPING=1");
+    assert_eq!(ended(&mut child), 0);
+}
+
+fn hear(socket: &UnixDatagram) -> String {
+    let mut bytes = [0; 64];
+    let length = socket.recv(&mut bytes).expect("a word");
+    String::from_utf8(bytes[..length].to_vec()).expect("text")
+}
+
+fn ended(child: &mut Child) -> i32 {
+    let status = child.wait().expect("a child");
+    status.code().expect("an exit status")
+}
+
+#[test]
+fn a_long_log_is_set_aside() {
+    let home = Home::new();
+    let folder = home.path().join("daemon");
+    fs::create_dir(&folder).expect("a folder");
+    let log = File::create(folder.join("daemon.log")).expect("a log");
+    log.set_len(9 << 20).expect("it is long");
+    let started = home.start(&[]);
+    assert_eq!(started["log"], json!(folder.join("daemon.log")));
+    let length = |name: &str| fs::metadata(folder.join(name)).expect("a log").len();
+    assert_eq!(length("daemon.old.log"), 9 << 20);
+    assert!(length("daemon.log") < 1 << 20);
+}
+
+#[test]
+fn one_that_reads_its_own_lock_keeps_its_place() {
+    let home = Home::new();
+    let started = home.start(&[]);
+    let mut client = home.client();
+    let lock = home.path().join("daemon/lock");
+    let read = client.ask(&request(1, "fs/readFile", json!({ "path": lock })));
+    assert_eq!(code(&read), None, "{read}");
+    assert_eq!(home.status().0, 0);
+    assert_eq!(home.start(&[])["listen"], started["listen"]);
+    let told = home.daemon(&["stop"]);
+    assert!(told.status == 1, "{told:?}");
+    signal(&started["pid"], Signal::KILL);
+}

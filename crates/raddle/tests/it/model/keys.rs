@@ -1,0 +1,160 @@
+//! Keys, and models by the name of their vendor.
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Client, Mock};
+use crate::support::server::Server;
+
+/// A mock that answers to one key only.
+const LOCKED: &str = "access = { keys = ['sekret-2'] }";
+
+/// Settings of a provider whose key a command writes: a new one each time, and `runs` has a letter for each.
+fn by_command(folder: &TempDir) -> String {
+    let runs = folder.path().join("runs");
+    let runs = runs.display();
+    let line = format!("printf x >> {runs}; printf 'sekret-%s' $(cat {runs} | wc -c)");
+    format!("auth={{ command = '/bin/sh', args = ['-c', {line:?}], timeout_ms = 60000 }}")
+}
+
+fn runs(folder: &TempDir) -> usize {
+    let runs = std::fs::read(folder.path().join("runs"));
+    runs.map_or(0, |it| it.len())
+}
+
+#[test]
+fn a_key_is_read_from_a_file_at_each_call() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("key");
+    let setting = format!("key_file={}", file.display());
+    let mut client = Client::start(LOCKED, &[&setting]);
+    let (_, turn) = client.say("hello");
+    let why = turn["error"]["message"].as_str().unwrap_or_default();
+    let begins = format!("the key cannot be read from {}: ", file.display());
+    assert!(why.starts_with(&begins), "{turn}");
+    assert_eq!(turn["error"]["codexErrorInfo"], "unauthorized", "{turn}");
+    for (key, status) in [("sekret-1", "failed"), ("sekret-2\n", "completed")] {
+        std::fs::write(&file, key).expect("a key");
+        let (_, turn) = client.say("hello");
+        assert_eq!(turn["status"], status, "{turn}");
+        assert!(!turn.to_string().contains("sekret-"), "{turn}");
+    }
+}
+
+#[test]
+fn a_key_that_is_refused_is_got_anew_once_however_many_threads_wait() {
+    let folder = TempDir::new().expect("a folder");
+    let mut client = Client::start(LOCKED, &[&by_command(&folder)]);
+    client.turns(8);
+    assert_eq!(runs(&folder), 2);
+    // And it is kept for the next turn.
+    let (_, turn) = client.say("again");
+    assert_eq!(turn["status"], "completed", "{turn}");
+    assert_eq!(runs(&folder), 2);
+}
+
+#[test]
+fn a_refusal_stands_if_there_is_no_other_key() {
+    let folder = TempDir::new().expect("a folder");
+    let written = folder.path().join("written");
+    let written = written.display();
+    let line = format!("[ ! -e {written} ] || exit 3; printf sekret-1; printf x > {written}");
+    let auth = format!("auth={{ command = '/bin/sh', args = ['-c', {line:?}] }}");
+    let mut client = Client::start(LOCKED, &[&auth]);
+    let (_, turn) = client.say("hello");
+    let why = turn["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        why.starts_with("the model's vendor answered 401: "),
+        "{turn}"
+    );
+    assert!(
+        why.ends_with("; `/bin/sh` gave no key: it ended with 3"),
+        "{turn}"
+    );
+    assert_eq!(turn["error"]["codexErrorInfo"], "unauthorized", "{turn}");
+}
+
+#[test]
+fn a_command_that_gives_no_key_ends_the_turn_without_its_words() {
+    for (line, timeout_ms, why) in [
+        (
+            "echo sekret >&2; exit 3",
+            60_000,
+            "`/bin/sh` gave no key: it ended with 3",
+        ),
+        (
+            "true",
+            60_000,
+            "there is no key in what `/bin/sh` writes; put the key there",
+        ),
+        (
+            "exec sleep 1000",
+            300,
+            "`/bin/sh` gave no key: it was not done after 300 ms; if it may take longer, raise timeout_ms",
+        ),
+    ] {
+        let args = format!("['-c', '{line}']");
+        let auth =
+            format!("auth={{ command = '/bin/sh', args = {args}, timeout_ms = {timeout_ms} }}");
+        let mut client = Client::start("", &[&auth]);
+        let (_, turn) = client.say("hello");
+        assert_eq!(turn["error"]["message"], why, "{turn}");
+    }
+}
+
+#[test]
+fn a_command_sees_only_variables_that_are_named_and_starts_in_the_users_folder() {
+    for (named, is_seen) in [("", false), ("'RADDLE_LOG'", true)] {
+        let folder = TempDir::new().expect("a folder");
+        let seen = folder.path().join("seen");
+        let line = format!("(pwd; env) > {}; echo k", seen.display());
+        let auth = format!(
+            "auth={{ command = 'sh', args = ['-c', '{line}'], env_vars = [{named}], timeout_ms = 60000 }}"
+        );
+        let mut client = Client::start("", &[&auth]);
+        let (_, turn) = client.say("hello");
+        assert_eq!(turn["status"], "completed", "{turn}");
+        let seen = std::fs::read_to_string(seen).expect("what it saw");
+        let mut lines = seen.lines();
+        let home = client.server.home().display().to_string();
+        assert_eq!(lines.next(), Some(home.as_str()));
+        let has = |name: &str| seen.lines().any(|it| it.starts_with(name));
+        assert!(has("PWD=") && !has("RADDLE_HOME="), "{seen}");
+        assert_eq!(has("RADDLE_LOG="), is_seen, "{seen}");
+    }
+}
+
+#[test]
+fn a_model_is_asked_of_the_vendor_before_its_name() {
+    let mock = Mock::start("");
+    let base_url = format!("model_providers.mine.base_url={}", mock.base_url);
+    let mut server = Server::start(&["-c", "model=mine/big/one", "-c", &base_url]);
+    let mut pipes = server.pipes();
+    pipes.hello();
+    let start = json!({ "id": 1, "method": "thread/start", "params": {} });
+    pipes.send(start.to_string().as_bytes());
+    let started = loop {
+        let message = pipes.receive();
+        if message["id"] == 1 {
+            break message;
+        }
+    };
+    let head = &started["result"];
+    assert_eq!(head["model"], "big/one", "{head}");
+    assert_eq!(head["modelProvider"], "mine", "{head}");
+    let turn = json!({ "id": 2, "method": "turn/start", "params": {
+        "threadId": head["thread"]["id"],
+        "input": [{ "type": "text", "text": "hello" }],
+    } });
+    pipes.send(turn.to_string().as_bytes());
+    let completed = loop {
+        let message = pipes.receive();
+        if message["method"] == "turn/completed" {
+            break message;
+        }
+    };
+    let turn = &completed["params"]["turn"];
+    assert_eq!(turn["status"], "completed", "{turn}");
+    let models: Vec<Value> = mock.asked().iter().map(|it| it["model"].clone()).collect();
+    assert_eq!(models, ["big/one"]);
+}

@@ -1,0 +1,215 @@
+//! Turns on every wire, and threads that change from one to another.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Client;
+
+const WIRES: [&str; 4] = ["responses", "chat", "messages", "gemini"];
+
+/// A turn in which the model thinks, writes a file, and says so.
+const SCRIPT: &str = r#"
+    [[answer]]
+    match = "write it"
+    steps = [
+        { reasoning = "A file, then." },
+        { call = "write_file", arguments = { path = "loom.txt", content = "warp" } },
+        { usage = { input = 50, cached = 20, output = 9 } },
+    ]
+    [[answer]]
+    match = "loom.txt"
+    steps = [{ text = "It is written." }]
+"#;
+
+fn start(wire: &str) -> Client {
+    Client::start(SCRIPT, &[&format!("wire_api={wire}")])
+}
+
+fn written(client: &mut Client) -> (Vec<Value>, Value) {
+    client.turn(&json!({
+        "input": [{ "type": "text", "text": "write it" }],
+        "approvalPolicy": "never",
+        "sandboxPolicy": { "type": "dangerFullAccess" },
+    }))
+}
+
+#[test]
+fn a_tool_is_called_on_every_wire() {
+    for wire in WIRES {
+        let mut client = start(wire);
+        let (heard, turn) = written(&mut client);
+        assert_eq!(turn["status"], "completed", "{wire}: {turn}");
+        let file = std::fs::read_to_string(client.work().join("loom.txt"));
+        assert_eq!(file.ok().as_deref(), Some("warp"), "{wire}");
+        let completed = heard.iter().filter(|it| it["method"] == "item/completed");
+        let items: Vec<&Value> = completed.map(|it| &it["params"]["item"]).collect();
+        let kinds: Vec<&str> = items.iter().filter_map(|it| it["type"].as_str()).collect();
+        let wanted = ["userMessage", "reasoning", "fileChange", "agentMessage"];
+        assert_eq!(kinds, wanted, "{wire}: {heard:?}");
+        let thinking = [&items[1]["summary"], &items[1]["content"]];
+        let thought = json!(["A file, then."]);
+        assert!(thinking.contains(&&thought), "{wire}: {thinking:?}");
+        assert_eq!(items[3]["text"], "It is written.", "{wire}");
+        let asked = client.mock.asked();
+        assert_eq!(asked.len(), 2, "{wire}");
+        let asked = asked[1].to_string();
+        assert!(
+            asked.contains("sealed") || wire == "chat",
+            "{wire}: {asked}"
+        );
+    }
+}
+
+#[test]
+fn a_key_is_sent_as_the_wire_has_it() {
+    for (wire, header) in [
+        ("chat", "authorization"),
+        ("messages", "x-api-key"),
+        ("gemini", "x-goog-api-key"),
+    ] {
+        // Any variable that is there will do: the mock shows only the names of such headers.
+        let settings = [&format!("wire_api={wire}")[..], "env_key=RADDLE_HOME"];
+        let mut client = Client::start("", &settings);
+        let (_, turn) = client.say("hello");
+        assert_eq!(turn["status"], "completed", "{wire}: {turn}");
+        let headers = client.mock.headers();
+        assert!(headers[0][header].is_string(), "{wire}: {headers:?}");
+    }
+}
+
+#[test]
+fn a_wire_that_is_none_is_said() {
+    let mut client = Client::start("", &["wire_api=telegraph"]);
+    let (_, turn) = client.say("hello");
+    let message = turn["error"]["message"].as_str().unwrap_or_default();
+    let wanted =
+        "wire_api = \"telegraph\"; write one of \"responses\", \"chat\", \"messages\", \"gemini\"";
+    assert!(message.contains(wanted), "{turn}");
+}
+
+/// Whoever comes back to a thread that nobody looks at may name another provider.
+fn change_provider(client: &mut Client, provider: &str) {
+    let thread = client.thread.clone();
+    let resume = json!({ "threadId": thread, "modelProvider": provider });
+    for (method, params) in [
+        ("thread/unsubscribe", json!({ "threadId": thread })),
+        ("thread/resume", resume),
+    ] {
+        client.ask(method, params);
+        let asked = super::client_id(client.asked);
+        let heard = client.until(|it| it["id"] == asked);
+        let answer = heard.last().expect("an answer");
+        assert!(answer["result"].is_object(), "{method}: {answer}");
+    }
+}
+
+#[test]
+fn a_thread_goes_on_with_any_provider() {
+    let mut client = Client::start(SCRIPT, &[]);
+    let base_url = client.mock.base_url.clone();
+    let config = WIRES.map(|wire| {
+        format!("[model_providers.on-{wire}]\nbase_url = \"{base_url}\"\nwire_api = \"{wire}\"\n")
+    });
+    std::fs::write(client.server.home().join("config.toml"), config.concat()).expect("a file");
+    for first in WIRES {
+        for then in WIRES {
+            for wire in [first, then] {
+                change_provider(&mut client, &format!("on-{wire}"));
+                let (_, turn) = written(&mut client);
+                assert_eq!(turn["status"], "completed", "{first} {then}: {turn}");
+            }
+        }
+    }
+    // What one wire sealed is told to no other.
+    let asked = client.mock.asked();
+    for (member, seal) in [
+        ("input", "encrypted_content"),
+        ("system", "\"signature\""),
+        ("contents", "thoughtSignature"),
+        ("stream_options", "reasoning_content"),
+    ] {
+        let (own, others): (Vec<_>, Vec<_>) = asked.iter().partition(|it| it.get(member).is_some());
+        assert_eq!((own.len(), others.len()), (16, 48), "{member}");
+        assert!(own.iter().any(|it| it.to_string().contains(seal)), "{seal}");
+        let told = others.iter().find(|it| it.to_string().contains(seal));
+        assert_eq!(told, None, "{seal}");
+    }
+}
+
+#[test]
+fn a_turn_names_another_provider() {
+    let mut client = Client::start("", &[]);
+    let base_url = client.mock.base_url.clone();
+    let config = WIRES.map(|wire| {
+        format!("[model_providers.on-{wire}]\nbase_url = \"{base_url}\"\nwire_api = \"{wire}\"\n")
+    });
+    std::fs::write(client.server.home().join("config.toml"), config.concat()).expect("a file");
+    let input = json!([{ "type": "text", "text": "hello" }]);
+    let (heard, turn) =
+        client.turn(&json!({ "input": input, "model": "m2", "modelProvider": "on-chat" }));
+    assert_eq!(turn["status"], "completed", "{turn}");
+    let changed = heard
+        .iter()
+        .find(|it| it["method"] == "thread/settings/updated");
+    let settings = &changed.expect("changed settings")["params"]["threadSettings"];
+    assert_eq!(settings["modelProvider"], "on-chat", "{settings}");
+    // From this turn on.
+    client.say("again");
+    client.turn(&json!({ "input": input, "modelProvider": "on-messages" }));
+    let asked = client.mock.asked();
+    let on_messages = asked.iter().map(|it| it.get("system").is_some());
+    assert_eq!(on_messages.collect::<Vec<_>>(), [false, false, true]);
+    assert!(asked.iter().all(|it| it["model"] == "m2"));
+}
+
+/// The pages, and how many blocks of each name a provider.
+const PAGES: [(&str, usize); 5] = [
+    ("models.md", 2),
+    ("models/responses.md", 1),
+    ("models/chat.md", 2),
+    ("models/messages.md", 1),
+    ("models/gemini.md", 1),
+];
+
+#[test]
+fn what_the_pages_say_works_when_it_is_pasted() {
+    for (page, blocks) in PAGES {
+        works_when_pasted(page, blocks);
+    }
+}
+
+fn works_when_pasted(page: &str, count: usize) {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let page = std::fs::read_to_string(Path::new(docs).join(page)).expect("a page");
+    let blocks = page.split("```toml\n").skip(1);
+    let blocks = blocks.filter_map(|it| it.split("```").next());
+    let blocks: Vec<&str> = blocks
+        .filter(|it| it.contains("model_provider = "))
+        .collect();
+    assert_eq!(blocks.len(), count, "{blocks:?}");
+    for block in blocks {
+        let (_, name) = block.split_once("model_provider = \"").expect("a provider");
+        let (name, _) = name.split_once('"').expect("its end");
+        let mut client = Client::start("", &[]);
+        // The mock stands for the vendor, and a variable that is there for the key.
+        let pasted = block.lines().map(|line| match line.split_once(" = ") {
+            Some(("base_url", _)) => format!("base_url = \"{}\"\n", client.mock.base_url),
+            Some(("env_key", _)) => "env_key = \"RADDLE_HOME\"\n".to_owned(),
+            _ => format!("{line}\n"),
+        });
+        let pasted: String = pasted.collect();
+        std::fs::write(client.server.home().join("config.toml"), pasted).expect("a file");
+        let start = json!({ "cwd": client.work(), "modelProvider": name });
+        client.ask("thread/start", start);
+        let asked = super::client_id(client.asked);
+        let started = client.until(|it| it["id"] == asked);
+        let started = started.last().expect("an answer");
+        let id = started["result"]["thread"]["id"].as_str();
+        client.thread = id.expect("a thread").to_owned();
+        let (_, turn) = client.say("hello loom");
+        assert_eq!(turn["status"], "completed", "{block}: {turn}");
+        let text = turn["items"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.starts_with("You said: "), "{block}: {turn}");
+    }
+}

@@ -1,0 +1,133 @@
+//! `raddle-crowd-trials`: clients that are slow, hostile or many, beside ordinary ones, through the real program.
+//!
+//! `cargo xtask prove crowd` and `cargo xtask prove soak` run it at full size, CI a slice.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "a developer's command speaks on stdout; it carries no wire"
+)]
+
+mod client;
+mod dice;
+mod drip;
+mod fold;
+mod guests;
+mod many;
+mod pipelined;
+mod ratio;
+mod server;
+mod slow;
+mod soak;
+mod stream;
+mod vanished;
+mod wire;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+
+use crate::server::Server;
+
+/// Sets slow, hostile and many clients beside ordinary ones.
+#[derive(Parser)]
+struct Arguments {
+    /// The program under test.
+    #[arg(long, global = true, default_value = "raddle")]
+    raddle: PathBuf,
+    #[command(subcommand)]
+    trial: Trial,
+}
+
+#[derive(Subcommand)]
+enum Trial {
+    /// Those who read slowly or never, who ask too much, who drip, who vanish, and who are many.
+    Crowd(Crowd),
+    /// Mixed load with clients that are killed: what the server holds stays the same.
+    Soak(Soak),
+}
+
+#[derive(Args)]
+struct Crowd {
+    /// How many pieces a thread says to everyone.
+    #[arg(long, default_value_t = 50_000)]
+    pieces: usize,
+    /// How many pairs of runs are compared.
+    #[arg(long, default_value_t = 5)]
+    pairs: usize,
+    /// By how much others may lengthen the time that ordinary clients wait.
+    #[arg(long, default_value_t = 1.5)]
+    ratio: f64,
+    /// For how many seconds the slow ones stay slow at the end. With none, nobody is let go, and nobody vanishes.
+    #[arg(long, default_value_t = 400)]
+    stay: u64,
+    /// How many requests one client sends at once.
+    #[arg(long, default_value_t = 10_000)]
+    requests: usize,
+    /// How many sockets drip.
+    #[arg(long, default_value_t = 1000)]
+    sockets: usize,
+    /// How many threads stream at the same time, over one connection and over a tenth as many.
+    #[arg(long, default_value_t = 1000)]
+    threads: usize,
+}
+
+#[derive(Args)]
+struct Soak {
+    /// How long.
+    #[arg(long, default_value_t = 1200)]
+    seconds: u64,
+    /// How much of that does not count.
+    #[arg(long, default_value_t = 300)]
+    warm: u64,
+    /// By how many hundredths what the server holds may differ.
+    #[arg(long, default_value_t = 10)]
+    percent: u64,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    // The server lives in a folder of its own.
+    let raddle = &std::path::absolute(&arguments.raddle)?;
+    match arguments.trial {
+        Trial::Crowd(size) => crowd(raddle, &size),
+        Trial::Soak(size) => {
+            let size = soak::Size {
+                time: Duration::from_secs(size.seconds),
+                warm: Duration::from_secs(size.warm),
+                percent: size.percent,
+            };
+            soak::run(&Server::start(raddle)?, &size)
+        }
+    }
+}
+
+fn crowd(raddle: &Path, size: &Crowd) -> Result<()> {
+    let slow = slow::Size {
+        pieces: size.pieces,
+        pairs: size.pairs,
+        ratio_max: size.ratio,
+        stay: Duration::from_secs(size.stay),
+    };
+    let mut server = Server::start(raddle)?;
+    slow::run(&mut server, &slow).context("those who read slowly or never")?;
+    let server = Server::start(raddle)?;
+    pipelined::run(&server, size.requests).context("one who asks too much")?;
+    let drip = drip::Size {
+        sockets: size.sockets,
+        // Nobody has to fall behind here.
+        pieces: size.pieces / 2,
+        pairs: size.pairs,
+        ratio_max: size.ratio,
+    };
+    drip::run(&server, &drip).context("those who drip")?;
+    for connections in [1, size.threads.div_ceil(10)] {
+        many::run(&server, size.threads, connections).context("many threads")?;
+    }
+    if !slow.stay.is_zero() {
+        vanished::run(&server).context("those who vanish")?;
+    }
+    println!("nobody was kept waiting, forgotten or mistaken for another");
+    Ok(())
+}

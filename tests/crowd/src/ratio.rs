@@ -1,0 +1,24 @@
+//! What others cost, as a ratio. A machine that is busy for a moment does not decide: of the pairs the one in
+//! the middle counts.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+#[derive(Debug, Default)]
+pub struct Ratio(Vec<f64>);
+
+impl Ratio {
+    /// A pair of runs, one right after the other.
+    pub fn add(&mut self, alone: Duration, beside: Duration) {
+        self.0.push(beside.as_secs_f64() / alone.as_secs_f64());
+    }
+
+    pub fn at_most(mut self, most: f64) -> Result<()> {
+        self.0.sort_unstable_by(f64::total_cmp);
+        let middle = self.0.get(self.0.len() / 2).context("at least one pair")?;
+        println!("ratios {:.2?}, of which {middle:.2} counts", self.0);
+        ensure!(*middle <= most, "{middle:.2}, and at most {most} is good");
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! The program under test, the model behind it, and what they cost. Neither outlives the run.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+
+use crate::client::Client;
+use crate::wire::Wire;
+
+/// A way to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    Tcp,
+    Unix,
+}
+
+/// A process that ends with its owner.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server with every door there is, and a model behind it.
+pub struct Server {
+    process: Process,
+    _mock: Process,
+    home: TempDir,
+    pub address: SocketAddr,
+    socket: PathBuf,
+    stdio: Option<(ChildStdin, ChildStdout)>,
+}
+
+impl Server {
+    pub fn start(raddle: &Path) -> Result<Self> {
+        let home = tempfile::tempdir()?;
+        let mock = Command::new(raddle)
+            .args(["mock", "--listen", "127.0.0.1:0"])
+            .env("RADDLE_HOME", home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", raddle.display()))?;
+        let mut mock = Process(mock);
+        let mut url = String::new();
+        BufReader::new(mock.0.stdout.take().context("a pipe")?).read_line(&mut url)?;
+        let url = url.trim_end();
+        let config = format!(
+            "model = \"mock\"\nmodel_provider = \"mock\"\n[model_providers.mock]\nbase_url = \"{url}\"\n"
+        );
+        fs::write(home.path().join("config.toml"), config)?;
+
+        let socket = home.path().join("door/socket");
+        let process = Command::new(raddle)
+            .args(["app-server", "--listen", "stdio://"])
+            .args(["--listen", "ws://127.0.0.1:0", "--insecure-loopback"])
+            .arg("--listen")
+            .arg(format!("unix://{}", socket.display()))
+            .env("RADDLE_HOME", home.path())
+            // So that its descriptors can be counted.
+            .env("RADDLE_DUMPABLE", "1")
+            // glibc gives large blocks back as soon as they are free: what is measured is what the server holds.
+            .env("MALLOC_MMAP_THRESHOLD_", "131072")
+            .current_dir(home.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut process = Process(process);
+        let mut log = BufReader::new(process.0.stderr.take().context("a pipe")?).lines();
+        let mut address = None;
+        let mut said = String::new();
+        while address.is_none() || !said.contains("listening on unix://") {
+            let line = log.next();
+            let line = line.with_context(|| format!("the server ended, and said:{said}"))??;
+            if let Some((_, at)) = line.split_once("listening on ws://") {
+                address = Some(at.trim().parse()?);
+            }
+            said = format!("{said}\n{line}");
+        }
+        // So that it never waits for someone to read its log.
+        std::thread::spawn(move || log.for_each(drop));
+        let stdin = process.0.stdin.take().context("a pipe")?;
+        let stdout = process.0.stdout.take().context("a pipe")?;
+        Ok(Self {
+            address: address.context("a websocket door")?,
+            stdio: Some((stdin, stdout)),
+            process,
+            _mock: mock,
+            home,
+            socket,
+        })
+    }
+
+    /// A client that has introduced itself.
+    pub fn client(&self, door: Door) -> Result<Client> {
+        Client::introduced(match door {
+            Door::Tcp => Wire::tcp(self.address)?,
+            Door::Unix => Wire::unix(&self.socket)?,
+        })
+    }
+
+    /// The pipes of whoever started it. Without them it ends.
+    pub fn take_stdio(&mut self) -> Result<(ChildStdin, ChildStdout)> {
+        self.stdio.take().context("one parent")
+    }
+
+    /// Bytes of memory that the server holds.
+    pub fn memory(&self) -> Result<u64> {
+        self.status("VmRSS:")
+    }
+
+    /// The most bytes that it held since the peak was forgotten.
+    pub fn memory_peak(&self) -> Result<u64> {
+        self.status("VmHWM:")
+    }
+
+    pub fn forget_peak(&self) -> Result<()> {
+        Ok(fs::write(self.proc("clear_refs"), "5")?)
+    }
+
+    pub fn descriptors(&self) -> Result<usize> {
+        Ok(fs::read_dir(self.proc("fd"))?.count())
+    }
+
+    /// Bytes of the journal's log.
+    pub fn log_bytes(&self) -> u64 {
+        let log = self.home.path().join("threads/journal.sqlite-wal");
+        fs::metadata(log).map_or(0, |it| it.len())
+    }
+
+    fn status(&self, name: &str) -> Result<u64> {
+        let status = fs::read_to_string(self.proc("status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.and_then(|line| line.split_whitespace().next());
+        Ok(kib.context("it is there")?.parse::<u64>()? << 10)
+    }
+
+    fn proc(&self, name: &str) -> PathBuf {
+        Path::new("/proc")
+            .join(self.process.0.id().to_string())
+            .join(name)
+    }
+}

@@ -1,0 +1,187 @@
+//! The program under test, and the model behind it. Neither outlives the run.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+
+use crate::client::{Client, Wishes};
+use crate::wire::{Pipes, unix, websocket};
+
+/// A way to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    Websocket,
+    Unix,
+    Stdio,
+}
+
+/// A home with a model, in which servers live one after the other.
+pub struct Bench {
+    raddle: PathBuf,
+    pub home: TempDir,
+    mock: Child,
+    /// Where the model listens.
+    mock_at: String,
+}
+
+impl Bench {
+    pub fn open(raddle: &Path) -> Result<Self> {
+        let home = tempfile::tempdir()?;
+        let mut mock = Command::new(raddle)
+            .args(["mock", "--listen", "127.0.0.1:0"])
+            .env("RADDLE_HOME", home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {}", raddle.display()))?;
+        let mut line = String::new();
+        let stdout = mock.stdout.take().context("a pipe")?;
+        BufReader::new(stdout).read_line(&mut line)?;
+        let url = line.trim_end();
+        // At full size the model is silent for as long as it takes everyone to come back.
+        let config = format!(
+            "model = \"mock\"\nmodel_provider = \"mock\"\n[model_providers.mock]\nbase_url = \"{url}\"\n\
+             stream_idle_timeout_ms = 7200000\n"
+        );
+        std::fs::write(home.path().join("config.toml"), config)?;
+        let host = url.trim_start_matches("http://").trim_end_matches("/v1");
+        Ok(Self {
+            raddle: raddle.to_owned(),
+            mock_at: host.to_owned(),
+            home,
+            mock,
+        })
+    }
+
+    /// Lets so many answers that are on hold go on.
+    pub fn release(&self, answers: usize) -> Result<()> {
+        let mut stream = TcpStream::connect(&self.mock_at)?;
+        let host = &self.mock_at;
+        write!(
+            stream,
+            "POST /release?n={answers} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        ensure!(answer.starts_with("HTTP/1.1 2"), "not released: {answer}");
+        Ok(())
+    }
+
+    /// A server with a websocket and a unix socket, which takes up the turns of one that died.
+    pub fn serve(&self) -> Result<Server> {
+        let socket = self.home.path().join("door/socket");
+        let mut child = self
+            .command()
+            .args(["--listen", "ws://127.0.0.1:0", "--insecure-loopback"])
+            .arg("--listen")
+            .arg(format!("unix://{}", socket.display()))
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut log = BufReader::new(child.stderr.take().context("a pipe")?).lines();
+        let mut server = Server {
+            child,
+            address: None,
+            socket,
+            pipes: None,
+        };
+        let mut is_listening = (false, false);
+        let mut said = String::new();
+        while is_listening != (true, true) {
+            let line = log.next();
+            let line = line.with_context(|| format!("the server ended, and said:{said}"))??;
+            said = format!("{said}\n{line}");
+            if let Some((_, address)) = line.split_once("listening on ws://") {
+                server.address = Some(address.trim().parse()?);
+                is_listening.0 = true;
+            }
+            is_listening.1 |= line.contains("listening on unix://");
+        }
+        // So that it never waits for someone to read its log.
+        std::thread::spawn(move || log.for_each(drop));
+        Ok(server)
+    }
+
+    /// A server on stdio, which ends the turns of one that died.
+    pub fn serve_stdio(&self) -> Result<Server> {
+        let mut child = self
+            .command()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let stdin = child.stdin.take().context("a pipe")?;
+        let stdout = child.stdout.take().context("a pipe")?;
+        Ok(Server {
+            child,
+            address: None,
+            socket: PathBuf::new(),
+            pipes: Some(Pipes::of(stdin, stdout)),
+        })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.raddle);
+        command
+            .arg("app-server")
+            .env("RADDLE_HOME", self.home.path())
+            .current_dir(self.home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.mock.kill();
+        let _ = self.mock.wait();
+    }
+}
+
+/// A running server.
+pub struct Server {
+    child: Child,
+    address: Option<SocketAddr>,
+    socket: PathBuf,
+    pipes: Option<Pipes>,
+}
+
+impl Server {
+    /// A client that has introduced itself. On stdio there is one.
+    pub fn client(&mut self, door: Door, wishes: Wishes) -> Result<Client> {
+        let wire = match door {
+            Door::Websocket => websocket(self.address.context("a websocket door")?)?,
+            Door::Unix => unix(&self.socket)?,
+            Door::Stdio => Box::new(self.pipes.take().context("one client")?),
+        };
+        Client::introduced(wire, wishes)
+    }
+
+    /// A client with a name, on one of the sockets.
+    pub fn client_named(&mut self, door: Door, name: &str) -> Result<Client> {
+        let wire = match door {
+            Door::Unix => unix(&self.socket)?,
+            _ => websocket(self.address.context("a websocket door")?)?,
+        };
+        Client::named(wire, Wishes::Numbers, name)
+    }
+
+    /// Kills it at once.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
