@@ -1,6 +1,7 @@
 """Stock clients, as others ship them, and our own examples drive the program under test.
 
-The first five minutes of README.md are done to the letter. Each client starts up, starts a thread,
+What README.md has its readers embed is done to the letter, and so is the tutorial, and what
+docs/troubleshooting.md shows. Each client starts up, starts a thread,
 has a turn of text and leaves; then each does what its users do with turns and threads:
 
 - the terminal client over a websocket: Esc, steering by typing, /compact, /review, the name that it
@@ -67,12 +68,14 @@ import python_sdk
 import python_sdk_asked
 import readme
 import recorder_check
+import troubles
 import tui
 import tui_approvals
 import tui_diff
 import tui_hands
 import tui_threads
 import tui_turns
+import tutorial
 import vendors
 import vendors_switch
 from harness import Bench, Failure, Parts
@@ -81,6 +84,8 @@ CHECKS = {
     **recorder_check.CHECKS,
     **examples.CHECKS,
     **readme.CHECKS,
+    **tutorial.CHECKS,
+    **troubles.CHECKS,
     **tui.CHECKS,
     **tui_turns.CHECKS,
     **tui_threads.CHECKS,

@@ -3,6 +3,7 @@
 //! Each check is a function from the files to a list of problems, and each problem says what to
 //! do. All of them are printed, not only the first.
 
+mod anchors;
 mod bounds;
 mod errors;
 mod layers;
@@ -11,6 +12,7 @@ mod methods;
 mod paths;
 mod sizes;
 mod stdout;
+mod summary;
 
 use std::path::Path;
 
@@ -36,6 +38,7 @@ pub fn run(root: &Path) -> Result<()> {
         ("a page per error code", errors::check(&tree)),
         ("bounds are where their table says", bounds::check(&tree)),
         ("links", links::check(&tree)),
+        ("every page has its place", summary::check(&tree)),
         ("no path of one machine", paths::check(&tree)),
         ("file sizes and headers", sizes::check(&tree)),
         ("changelog", changelog_check(&tree)),

@@ -1,35 +1,63 @@
 //! Links between the files of the repository lead somewhere.
 
-use super::numbered;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::anchors;
 use crate::repository::Tree;
 
 pub fn check(tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
+    let mut pages = Pages::default();
     for (path, text) in tree.texts().filter(|(path, _)| path.ends_with(".md")) {
         for (number, target) in links(text) {
             if is_elsewhere(&target) {
                 continue;
             }
-            let file = target.split(['#', '?']).next().unwrap_or_default();
-            let found = resolve(path, file).is_some_and(|it| it.is_empty() || tree.has(&it));
-            if !found {
-                problems.push(format!(
-                    "{path}:{number}: the link to `{target}` leads nowhere; mend the path or write \
-                     the file"
-                ));
-            }
+            let (file, anchor) = target.split_once('#').unwrap_or((&target, ""));
+            let file = file.split('?').next().unwrap_or_default();
+            let page = match file {
+                "" => Some(path.to_owned()),
+                file => resolve(path, file),
+            };
+            let problem = match page {
+                Some(page) if page.is_empty() || tree.has(&page) => {
+                    if anchor.is_empty() || pages.have(tree, &page, anchor) {
+                        continue;
+                    }
+                    "names no heading there; mend the part after #"
+                }
+                _ => "leads nowhere; mend the path or write the file",
+            };
+            problems.push(format!("{path}:{number}: the link to `{target}` {problem}"));
         }
     }
     problems
 }
 
-/// Another site, or a place in the same file.
+/// The headings of the pages that were looked at.
+#[derive(Default)]
+struct Pages(BTreeMap<String, BTreeSet<String>>);
+
+impl Pages {
+    /// Places in what is not Markdown, such as lines of code, are their host's.
+    fn have(&mut self, tree: &Tree, page: &str, anchor: &str) -> bool {
+        if !page.ends_with(".md") {
+            return true;
+        }
+        let headings = self
+            .0
+            .entry(page.to_owned())
+            .or_insert_with(|| tree.text(page).map(anchors::of).unwrap_or_default());
+        headings.contains(anchor)
+    }
+}
+
 fn is_elsewhere(target: &str) -> bool {
-    target.starts_with('#') || target.contains("://") || target.starts_with("mailto:")
+    target.contains("://") || target.starts_with("mailto:")
 }
 
 /// The path from the top of the repository, or nothing if it leaves it.
-fn resolve(from: &str, target: &str) -> Option<String> {
+pub fn resolve(from: &str, target: &str) -> Option<String> {
     let target = target.replace("%20", " ");
     let mut steps: Vec<&str> = match target.strip_prefix('/') {
         Some(_) => Vec::new(),
@@ -55,25 +83,9 @@ fn resolve(from: &str, target: &str) -> Option<String> {
 }
 
 /// Link targets with their line numbers, outside code.
-fn links(text: &str) -> Vec<(usize, String)> {
+pub fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    let mut fence: Option<&str> = None;
-    for (number, line) in numbered(text) {
-        let begin = line.trim_start();
-        if let Some(mark) = ["```", "~~~"]
-            .into_iter()
-            .find(|mark| begin.starts_with(mark))
-        {
-            match fence {
-                None => fence = Some(mark),
-                Some(open) if open == mark => fence = None,
-                Some(_) => {}
-            }
-            continue;
-        }
-        if fence.is_some() {
-            continue;
-        }
+    for (number, line) in anchors::outside_code(text) {
         let line = without_code(line);
         for (at, _) in line.match_indices("](") {
             if let Some(target) = inline_target(&line[at + 2..]) {
@@ -128,7 +140,7 @@ mod tests {
     fn problems(text: &str) -> Vec<String> {
         check(&Tree::of(&[
             ("docs/a.md", text),
-            ("docs/errors/b.md", ""),
+            ("docs/errors/b.md", "# Part\n"),
             ("README.md", ""),
         ]))
     }
@@ -136,9 +148,9 @@ mod tests {
     #[test]
     fn links_that_lead_somewhere_are_fine() {
         let text = "[b](errors/b.md#part) ![up](../README.md \"title\") [folder](errors/)\n\
-            [root](/README.md) [site](https://example.com/x) [here](#here) [top](..)\n\
+            [root](/README.md) [site](https://example.com/x) [here](#here-and-there) [top](..)\n\
             [named]: errors/b.md\n`[code](nowhere.md)` and `a` [b](<errors/b.md>)\n\
-            ```\n[fenced](nowhere.md)\n```\n";
+            ```\n[fenced](nowhere.md)\n```\n## Here, and `there`\n";
         assert_eq!(problems(text), Vec::<String>::new());
     }
 
@@ -147,6 +159,9 @@ mod tests {
         for text in [
             "[x](nowhere.md)",
             "[x](errors/c.md#part)",
+            "[x](errors/b.md#parts)",
+            "[x](#here)",
+            "```\n# Here\n```\n[x](#here)",
             "[x](../../README.md)",
             "[`code`](nowhere.md)",
             "[x]: nowhere.md",

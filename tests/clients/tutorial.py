@@ -1,0 +1,160 @@
+"""The programs of docs/tutorial.md, run as the page says, and the page held to the programs."""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness import DEADLINE_S, Failure, require, require_equal, wait_until
+from mock_model import MockModel, begun
+
+_TOP = Path(__file__).resolve().parents[2]
+_PAGE = (_TOP / "docs/tutorial.md").read_text()
+_LINES_MAX = 60
+#: What the page has one ask for: a command that writes a file.
+_COMMAND = 'MOCK call name=exec_command arguments={"cmd": "touch woven"}'
+_QUESTION = "/bin/bash -lc 'touch woven'? [y/N] "
+_PATCH = r'MOCK call name=apply_patch input="*** Begin Patch\n*** Add File: woven\n+cloth\n*** End Patch\n"'
+_STORY = "warp and weft"
+
+
+def in_python(bench):
+    _tutorial(bench, "python", "tutorial.py", [sys.executable])
+
+
+def in_typescript(bench):
+    _tutorial(bench, "ts", "tutorial.ts", [bench.parts.node])
+
+
+def _tutorial(bench, language, name, runner):
+    program = _TOP / "examples" / name
+    _require_shown(language, program)
+    model = MockModel(bench, [("long story", begun(_STORY))])
+    # The page's own settings, but for the port.
+    settings, *_ = _blocks("toml")
+    (bench.server_home / "config.toml").write_text(
+        settings.replace("http://127.0.0.1:4010", model.address)
+    )
+    woven = bench.workspace / "woven"
+
+    def asked(prompt, *shown):
+        run = Run(bench, [*runner, program], prompt)
+        for text in shown:
+            run.wait_for(text)
+        require(not woven.exists(), "it was done before anyone was asked")
+        return run
+
+    run = asked(_COMMAND, _QUESTION)
+    run.say("y\n")
+    run.wait_for_end(0)
+    require(woven.exists(), "the command did not run")
+    require("The tool said: " in run.out, "the model was not told of it")
+    woven.unlink()
+
+    run = asked(_COMMAND, _QUESTION)
+    run.say("n\n")
+    run.wait_for_end(0)
+    require(not woven.exists(), "the command ran although the answer was no")
+
+    run = asked(_PATCH, f"{woven}\n", "cloth\n", "item/fileChange/requestApproval? [y/N] ")
+    run.say("y\n")
+    run.wait_for_end(0)
+    require_equal("what was written", woven.read_text(), "cloth\n")
+    woven.unlink()
+
+    # The server dies before the answer: it is not taken for the next one's.
+    run = asked(_COMMAND, _QUESTION)
+    run.kill_server()
+    run.say("y\n")
+    run.wait_for_end(1)
+    require(not woven.exists(), "the command ran although nobody had the answer")
+
+    # The server dies in the middle of a message: nothing is printed twice, and the turn is over.
+    run = asked("tell me a long story", _STORY[:5])
+    run.kill_server()
+    run.wait_for_end(1)
+    require_equal("what was printed", run.out, f"{_STORY[:5]}\n")
+    require("\ninterrupted: " in f"\n{run.err}", f"it says {run.err!r}")
+
+
+class Run:
+    """A program whose user answers it."""
+
+    def __init__(self, bench, command, prompt):
+        self.out = ""
+        self.err = ""
+        self._bench = bench
+        self._process = subprocess.Popen(
+            [str(word) for word in (*command, bench.raddle, prompt)],
+            env=bench.environment(),
+            cwd=bench.workspace,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        bench.afterwards(self._end)
+        bench.evidence("what the program printed", lambda: [*self.out.splitlines(), *self.err.splitlines()])
+
+    def wait_for(self, text):
+        end = time.monotonic() + DEADLINE_S
+        while text not in self.out:
+            ready, _, _ = select.select([self._process.stdout], [], [], end - time.monotonic())
+            piece = os.read(self._process.stdout.fileno(), 1 << 16) if ready else b""
+            require(piece, f"it did not print {text!r}")
+            self.out += piece.decode()
+
+    def say(self, text):
+        self._process.stdin.write(text.encode())
+        self._process.stdin.flush()
+
+    def kill_server(self):
+        """What the program started is the only server of this check."""
+        (pid,) = (pid for pid, _ in self._bench.processes() if _is_server(pid))
+        os.kill(pid, signal.SIGKILL)
+
+    def wait_for_end(self, code):
+        try:
+            out, err = self._process.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            raise Failure("the program did not end") from None
+        self.out += out.decode()
+        self.err += err.decode()
+        require_equal("the exit code", self._process.returncode, code)
+        gone = wait_until(lambda: not any(_is_server(pid) for pid, _ in self._bench.processes()))
+        require(gone, "its server was left behind")
+
+    def _end(self):
+        self._process.kill()
+        self._process.communicate()
+
+
+def _is_server(pid):
+    try:
+        return b"\0app-server\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _require_shown(language, program):
+    """The page's blocks, one after the other, are the program, and it is as short as the page says."""
+    text = program.read_text()
+    count = len(text.splitlines())
+    require(count <= _LINES_MAX, f"{program.name} has {count} lines, not {_LINES_MAX}")
+    shown = [line for block in _blocks(language) for line in block.splitlines() if line]
+    require_equal("the page", shown, [line for line in text.splitlines() if line])
+    for said in (_COMMAND, f"{_QUESTION}y\n"):
+        require(said in _PAGE, f"the page does not have {said!r}")
+
+
+def _blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", _PAGE, re.MULTILINE | re.DOTALL)
+
+
+CHECKS = {
+    "tutorial-python": in_python,
+    "tutorial-typescript": in_typescript,
+}

@@ -1,0 +1,94 @@
+//! The places of a page that a link can lead to: its headings, as hosts and mdBook name them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::numbered;
+
+/// The names of all headings. A second one with the same words gets a number.
+pub fn of(text: &str) -> BTreeSet<String> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut found = BTreeSet::new();
+    for (_, line) in outside_code(text) {
+        let Some(words) = heading(line) else { continue };
+        let name = name(words);
+        let count = seen.entry(name.clone()).or_default();
+        found.insert(match *count {
+            0 => name,
+            more => format!("{name}-{more}"),
+        });
+        *count += 1;
+    }
+    found
+}
+
+/// Lines with their numbers, without blocks of code.
+pub fn outside_code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut fence: Option<&str> = None;
+    numbered(text).filter(move |(_, line)| {
+        let begin = line.trim_start();
+        let mark = ["```", "~~~"].into_iter().find(|it| begin.starts_with(it));
+        match (mark, fence) {
+            (Some(_), None) => fence = mark,
+            (Some(_), Some(_)) if mark == fence => fence = None,
+            _ => return fence.is_none(),
+        }
+        false
+    })
+}
+
+/// What a line of one to six `#` says.
+fn heading(line: &str) -> Option<&str> {
+    let words = line.trim_start_matches('#');
+    let depth = line.len() - words.len();
+    let words = words.strip_prefix(' ')?;
+    (1..=6).contains(&depth).then(|| words.trim())
+}
+
+/// Letters, digits, `-` and `_` stay, in small letters; spaces become `-`. Of a link its words count.
+fn name(words: &str) -> String {
+    let mut name = String::new();
+    let mut rest = words;
+    while let Some(letter) = rest.chars().next() {
+        rest = &rest[letter.len_utf8()..];
+        match letter {
+            ']' if rest.starts_with('(') => rest = rest.split_once(')').map_or("", |it| it.1),
+            ' ' => name.push('-'),
+            '-' | '_' => name.push(letter),
+            _ if letter.is_alphanumeric() => name.extend(letter.to_lowercase()),
+            _ => {}
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[&str]) {
+        let found: Vec<_> = of(text).into_iter().collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn headings_are_named_as_hosts_name_them() {
+        check("# What a yes is good for", &["what-a-yes-is-good-for"]);
+        check("### `/livez`", &["livez"]);
+        check("## -32601: method_not found?", &["-32601-method_not-found"]);
+        check("## See [the mock](mock.md), too", &["see-the-mock-too"]);
+        check("## Ünten", &["ünten"]);
+    }
+
+    #[test]
+    fn equal_headings_are_numbered() {
+        check("# Keys\n## Keys\n## Keys\n", &["keys", "keys-1", "keys-2"]);
+    }
+
+    #[test]
+    fn what_is_no_heading_has_no_name() {
+        check(
+            "#tag\n####### seven\n```sh\n# comment\n```\ntext # text\n",
+            &[],
+        );
+    }
+}
