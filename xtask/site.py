@@ -1,0 +1,68 @@
+"""For `mdbook build`: adds the generated pages, and leaves out links to what is not in the book.
+
+mdBook hands the book over on stdin and takes it back from stdout.
+"""
+
+import json
+import posixpath
+import re
+import sys
+from pathlib import Path
+
+_INDEX = "reference/README.md"
+_LINK = re.compile(r"\[([^\]\[]*)\]\(([^()\s]+)\)")
+
+
+def main():
+    if sys.argv[1:2] == ["supports"]:
+        return
+    context, book = json.load(sys.stdin)
+    top = Path(context["root"]) / context["config"]["book"]["src"]
+    # The name depends on the version of mdBook.
+    items = book["items"] if "items" in book else book["sections"]
+    for chapter in _chapters(items):
+        if chapter["path"] == _INDEX:
+            chapter["sub_items"] = [_page(top, chapter, path) for path in _generated(top)]
+        chapter["content"] = _LINK.sub(lambda it: _kept(it, chapter["path"]), chapter["content"])
+    json.dump(book, sys.stdout)
+
+
+def _chapters(items):
+    for item in items:
+        # Titles of parts and lines between them are no pages.
+        if isinstance(item, dict) and "Chapter" in item:
+            yield item["Chapter"]
+            yield from _chapters(item["Chapter"]["sub_items"])
+
+
+def _generated(top):
+    return sorted(it for it in (top / "reference").rglob("*.md") if it != top / _INDEX)
+
+
+def _page(top, parent, path):
+    content = path.read_text()
+    name = re.search(r"^# (.+)$", content, re.MULTILINE).group(1).replace("`", "")
+    place = path.relative_to(top).as_posix()
+    return {
+        "Chapter": {
+            "name": name,
+            "content": content,
+            "number": None,
+            "sub_items": [],
+            "path": place,
+            "source_path": place,
+            "parent_names": [*parent["parent_names"], parent["name"]],
+        }
+    }
+
+
+def _kept(link, page):
+    """The link, or its words alone if it leads out of the book."""
+    words, target = link.groups()
+    if "://" in target:
+        return link.group()
+    place = posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
+    return words if place.startswith("..") else link.group()
+
+
+main()
