@@ -1,4 +1,4 @@
-"""For `mdbook build`: adds the generated pages, and leaves out links to what is not in the book.
+"""For `mdbook build`: adds the generated pages, and makes plain words of links to what is not in the book.
 
 mdBook hands the book over on stdin and takes it back from stdout.
 """
@@ -23,7 +23,13 @@ def main():
     for chapter in _chapters(items):
         if chapter["path"] == _INDEX:
             chapter["sub_items"] = [_page(top, chapter, path) for path in _generated(top)]
-        chapter["content"] = _LINK.sub(lambda it: _kept(it, chapter["path"]), chapter["content"])
+    pages = {chapter["path"] for chapter in _chapters(items)}
+    # Other files are copied as they are.
+    copied = {it.relative_to(top).as_posix() for it in top.rglob("*.*") if it.suffix != ".md"}
+    for chapter in _chapters(items):
+        folder = posixpath.dirname(chapter["path"])
+        kept = lambda it: it.group() if _is_inside(it.group(2), folder, copied | pages) else it.group(1)
+        chapter["content"] = _LINK.sub(kept, chapter["content"])
     json.dump(book, sys.stdout)
 
 
@@ -56,13 +62,13 @@ def _page(top, parent, path):
     }
 
 
-def _kept(link, page):
-    """The link, or its words alone if it leads out of the book."""
-    words, target = link.groups()
-    if "://" in target:
-        return link.group()
-    place = posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
-    return words if place.startswith("..") else link.group()
+def _is_inside(target, folder, files):
+    """Whether a link leads to another site, a place on its own page, a file of the book or the index of a folder."""
+    path = target.partition("#")[0]
+    if "://" in target or not path:
+        return True
+    place = posixpath.normpath(posixpath.join(folder, path))
+    return place in files or f"{place}/README.md" in files
 
 
 main()
