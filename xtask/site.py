@@ -21,15 +21,15 @@ def main():
     # The name depends on the version of mdBook.
     items = book["items"] if "items" in book else book["sections"]
     for chapter in _chapters(items):
-        if chapter["path"] == _INDEX:
+        if chapter["source_path"] == _INDEX:
             chapter["sub_items"] = [_page(top, chapter, path) for path in _generated(top)]
-    pages = {chapter["path"] for chapter in _chapters(items)}
+    pages = {chapter["source_path"] for chapter in _chapters(items)}
     # Other files are copied as they are.
     copied = {it.relative_to(top).as_posix() for it in top.rglob("*.*") if it.suffix != ".md"}
     for chapter in _chapters(items):
-        folder = posixpath.dirname(chapter["path"])
-        kept = lambda it: it.group() if _is_inside(it.group(2), folder, copied | pages) else it.group(1)
-        chapter["content"] = _LINK.sub(kept, chapter["content"])
+        folder = posixpath.dirname(chapter["source_path"])
+        mended = lambda link: _mended(link, folder, pages | copied)
+        chapter["content"] = _LINK.sub(mended, chapter["content"])
     json.dump(book, sys.stdout)
 
 
@@ -62,13 +62,16 @@ def _page(top, parent, path):
     }
 
 
-def _is_inside(target, folder, files):
-    """Whether a link leads to another site, a place on its own page, a file of the book or the index of a folder."""
-    path = target.partition("#")[0]
+def _mended(link, folder, files):
+    """A link as it is in the book: READMEs are called index there, and of what is outside only the words stay."""
+    words, target = link.groups()
+    path, mark, heading = target.partition("#")
     if "://" in target or not path:
-        return True
+        return link.group()
     place = posixpath.normpath(posixpath.join(folder, path))
-    return place in files or f"{place}/README.md" in files
+    if place not in files and f"{place}/README.md" not in files:
+        return words
+    return f"[{words}]({re.sub('README.md$', 'index.md', path)}{mark}{heading})"
 
 
 main()
