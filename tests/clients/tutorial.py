@@ -115,6 +115,7 @@ class Run:
         """What the program started is the only server of this check."""
         (pid,) = (pid for pid, _ in self._bench.processes() if _is_server(pid))
         os.kill(pid, signal.SIGKILL)
+        require(wait_until(lambda: not _is_server(pid)), "the server did not die")
 
     def wait_for_end(self, code):
         try:
