@@ -27,6 +27,10 @@ const PROOFS: &[(&str, &str)] = &[
         "left-behind",
         "1,000 unruly commands ended, left by their client, or orphaned by a killed server",
     ),
+    (
+        "quiet",
+        "a turn of a million deltas, of which the log tells next to nothing",
+    ),
     ("flood", "a command that writes for 60 s as fast as it can"),
     (
         "always-ends",
@@ -125,6 +129,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("contract") => contract(&root, &cache),
         Some("slow-sockets") => slow_sockets(&root, &cache),
         Some("left-behind") => left_behind(&root, &cache),
+        Some("quiet") => quiet(&root, &cache),
         Some("flood") => flood(&root, &cache),
         Some("always-ends") => always_ends(&root, &cache),
         Some("rejoin") => rejoin(&root, &cache, raddle),
@@ -163,6 +168,13 @@ fn left_behind(root: &Path, cache: &Cache) -> Result<()> {
         .env("RADDLE_LEFT_BEHIND_ROUNDS", "1000")
         .args(["--no-tests", "fail", "--no-capture"])
         .arg("nothing_is_left_behind")
+        .go()
+}
+
+fn quiet(root: &Path, cache: &Cache) -> Result<()> {
+    raddle_tests(root, cache)?
+        .env("RADDLE_QUIET_DELTAS", "1000000")
+        .args(["--no-tests", "fail", "--no-capture", "a_long_turn_is"])
         .go()
 }
 

@@ -147,7 +147,7 @@ impl Threads {
             });
         }
         if thread.is_deleted() {
-            self.shared.forget(to).await;
+            self.shared.forget(to, thread.head()).await;
             return Err(Refusal::Deleted.into());
         }
         let forked = Forked {

@@ -46,7 +46,7 @@ impl Threads {
         asked: &str,
     ) -> Result<Option<Result<Outcome, Refusal>>, AgentError> {
         let now = self.shared.now();
-        if let Some(handle) = self.live(id) {
+        if let Some(handle) = self.shared.staying(id).await {
             let (key, asked) = (key.clone(), asked.to_owned());
             let looked = handle.look(move |thread| thread.recall(&key, &asked, now));
             if let Ok(found) = looked.await {

@@ -109,6 +109,8 @@ enum Caller {
 /// How a task came to its end.
 pub(crate) struct Over {
     pub(crate) ended: Ended,
+    /// The newest record that it stored.
+    pub(crate) head: Seq,
     /// What came too late for it, and is for whoever opens the thread next.
     pub(crate) late: Vec<Message>,
 }

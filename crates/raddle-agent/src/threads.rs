@@ -287,7 +287,7 @@ impl Threads {
             return Err(ReadError::NotFound.into());
         }
         if thread.is_deleted() {
-            self.shared.forget(id).await;
+            self.shared.forget(id, thread.head()).await;
             return Err(Refusal::Deleted.into());
         }
         self.shared.is_free(&thread).await?;
@@ -356,7 +356,7 @@ impl Threads {
 
 impl Shared {
     /// A handle to a live thread. One that is being left is waited for: it can be opened again then.
-    async fn staying(&self, id: ThreadId) -> Option<Handle> {
+    pub(crate) async fn staying(&self, id: ThreadId) -> Option<Handle> {
         loop {
             let left = self.left.notified();
             let handle = self.live().get(&id).cloned()?;
@@ -456,32 +456,34 @@ impl Shared {
             let mut running = JoinSet::new();
             running.spawn(task.run());
             let (ended, late) = match running.join_next().await {
-                Some(Ok(Over { ended, late })) => (Ok(ended), late),
+                Some(Ok(Over { ended, head, late })) => (Ok((ended, head)), late),
                 Some(Err(error)) => (Err(error), Vec::new()),
                 None => return,
             };
             match &ended {
-                Ok(Ended::Released) => tracing::debug!(thread = %id, "left"),
-                Ok(ended) => tracing::info!(thread = %id, ?ended, "task ended"),
+                Ok((Ended::Released, _)) => tracing::debug!(thread = %id, "left"),
+                Ok((ended, _)) => tracing::info!(thread = %id, ?ended, "task ended"),
                 Err(error) => tracing::error!(thread = %id, %error, "task failed"),
+            }
+            // First what is in the way of another one under its id.
+            if let (Kept::ForGood, Ok((Ended::Deleted, head))) = (kept, &ended) {
+                shared.forget(id, *head).await;
             }
             shared.live().remove(&id);
             shared.left.notify_waiters();
             shared.hand_on(id, late);
-            match (kept, ended) {
+            if kept == Kept::InMemory {
                 // Nobody can open it again.
-                (Kept::InMemory, _) => drop(shared.memory.delete(id).await),
-                (Kept::ForGood, Ok(Ended::Deleted)) => shared.forget(id).await,
-                (Kept::ForGood, _) => {}
+                let _ = shared.memory.delete(id).await;
             }
         });
         handle
     }
 
-    /// Removes what is left of a thread that was deleted. If that is cut short, whoever asks for the thread
-    /// next does it.
-    pub(crate) async fn forget(&self, id: ThreadId) {
-        if let Err(error) = self.journal.delete(id).await {
+    /// Removes what is left of a thread whose newest record says that it was deleted. If that is cut short, whoever
+    /// asks for the thread next does it.
+    pub(crate) async fn forget(&self, id: ThreadId, head: Seq) {
+        if let Err(error) = self.journal.forget(id, head).await {
             tracing::warn!(thread = %id, %error, "a deleted thread was not removed");
         }
     }

@@ -7,6 +7,9 @@ use std::pin::Pin;
 pub trait Board: fmt::Debug + Send + Sync {
     /// What hangs at this path.
     fn at(&self, path: &str) -> Option<Notice>;
+
+    /// What is shown everywhere while nothing else runs that could show something.
+    fn standstill(&self) -> Page;
 }
 
 /// A page that is made when someone may read it.

@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 use crate::http::{Hosts, Rules, WayIn};
 use crate::socket::{Socket, SocketError};
 use crate::visit::{Places, Visitor, serve};
-use crate::{Auth, Board, Close, Connection, Limits, Listen, Outgoing, Transport, stdio};
+use crate::watch::{Listeners, Watch};
+use crate::{Auth, Board, Close, Connection, Limits, Listen, Outgoing, Page, Transport, stdio};
 
 /// How many accepted connections may wait to be taken.
 const ACCEPTED: usize = 64;
@@ -98,6 +99,7 @@ pub struct Doors {
     is_open: Arc<AtomicBool>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
     sockets: Vec<Socket>,
+    listeners: Listeners,
     banners: Vec<String>,
     addresses: Vec<String>,
 }
@@ -118,6 +120,7 @@ impl Doors {
             is_open: Arc::new(AtomicBool::new(true)),
             tasks: Vec::new(),
             sockets: Vec::new(),
+            listeners: Listeners::default(),
             banners: Vec::new(),
             addresses: Vec::new(),
         }
@@ -160,6 +163,19 @@ impl Doors {
         &self.addresses
     }
 
+    /// Has a thread outside of this runtime look whether the runtime still runs, until what it returns is dropped. While
+    /// it does, `beat` is called about once a second; while it does not, whoever comes is shown the page. Nobody looks
+    /// if there is no door to come to.
+    pub fn watch(
+        &self,
+        stuck: &Page,
+        beat: impl FnMut() + Send + 'static,
+    ) -> io::Result<Option<Watch>> {
+        let has_door = !self.addresses.is_empty();
+        let begin = || Watch::begin(self.listeners.clone(), stuck, beat);
+        has_door.then(begin).transpose()
+    }
+
     /// Closes every door and removes the socket files. Connections stay; who is still at the HTTP
     /// request is told to come back later.
     pub fn close(&mut self) {
@@ -169,6 +185,7 @@ impl Doors {
             task.abort();
         }
         self.sockets.clear();
+        self.listeners.close();
     }
 
     /// Closes every door, and says goodbye to those who were let in and not taken over by anyone.
@@ -210,6 +227,9 @@ impl Doors {
             .map_err(|error| DoorError::Bind { address, error })?;
         let bound = listener
             .local_addr()
+            .map_err(|error| DoorError::Bind { address, error })?;
+        self.listeners
+            .add(&listener)
             .map_err(|error| DoorError::Bind { address, error })?;
         let token = door.auth.banner();
         self.addresses.push(format!("ws://{bound}"));
@@ -255,6 +275,9 @@ impl Doors {
             Err(SocketError::InUse) => return Err(DoorError::InUse(path)),
             Err(SocketError::Unusable(error)) => return Err(DoorError::Socket { path, error }),
         };
+        if let Err(error) = self.listeners.add(&listener) {
+            return Err(DoorError::Socket { path, error });
+        }
         // Others may stand in another folder.
         let shown = std::path::absolute(&path).unwrap_or(path);
         let address = format!("unix://{}", shown.display());

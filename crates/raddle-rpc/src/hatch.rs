@@ -13,12 +13,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::connection::{Batch, Batches};
+use crate::line::{Line, Socket, Unwritten};
 use crate::{Connection, Frame, Incoming, Limits, Lines, Loss, Outgoing, Peer, Transport, Written};
 
 /// The words of this way. A process that speaks others is refused.
@@ -160,7 +160,12 @@ async fn let_in(mut stream: UnixStream, version: &str, taken: mpsc::Sender<Conne
     if greet(&mut stream, &welcome).await.is_err() || is_refused {
         return;
     }
-    place.send(connection(stream, lines, hello.principal));
+    place.send(connection(
+        stream,
+        lines,
+        hello.principal,
+        Limits::default(),
+    ));
 }
 
 /// Goes to the process that has this socket, for a client of this name.
@@ -188,7 +193,9 @@ pub async fn dial(
         Some(Welcome {
             refused: Some(why), ..
         }) => Err(DialError::Refused(why)),
-        Some(Welcome { relay: RELAY, .. }) => Ok(connection(stream, lines, None)),
+        Some(Welcome { relay: RELAY, .. }) => {
+            Ok(connection(stream, lines, None, Limits::default()))
+        }
         Some(Welcome { relay, version, .. }) => Err(DialError::Refused(format!(
             "the process has version {version} and speaks relay {relay}, not {RELAY}; use the same version everywhere"
         ))),
@@ -222,22 +229,27 @@ async fn greeting<T: for<'a> Deserialize<'a>>(
     }
 }
 
-fn connection(stream: UnixStream, mut greeted: Lines, principal: Option<Box<str>>) -> Connection {
-    let limits = Limits::default();
+fn connection(
+    stream: UnixStream,
+    mut greeted: Lines,
+    principal: Option<Box<str>>,
+    limits: Limits,
+) -> Connection {
     let mut lines = Lines::new(MESSAGE_BYTES_MAX);
     lines.buffer().unsplit(greeted.buffer().split());
-    let (input, output) = stream.into_split();
+    let mut line = Line::over(Socket::Unix(stream));
     let outgoing = Outgoing::new(limits.outgoing_bytes_max);
     let loss = Loss::default();
     let (sender, receiver) = mpsc::channel(BATCHES);
-    tokio::spawn(read(input, lines, sender));
+    tokio::spawn(read(line.clone(), lines, sender));
     let (queue, lost) = (outgoing.clone(), loss.clone());
     tokio::spawn(async move {
-        if let Err(error) = write(output, &queue, limits.write).await {
+        if let Err(error) = write(&mut line, &queue, limits.write).await {
             tracing::info!(%error, "what was for another process is lost");
             lost.note(format!("what was for another process is lost: {error}"));
         }
         queue.gone();
+        let _ = line.shutdown().await;
     });
     Connection {
         peer: Peer {
@@ -250,7 +262,7 @@ fn connection(stream: UnixStream, mut greeted: Lines, principal: Option<Box<str>
     }
 }
 
-async fn read(mut input: OwnedReadHalf, mut lines: Lines, sender: mpsc::Sender<Batch>) {
+async fn read(mut input: Line, mut lines: Lines, sender: mpsc::Sender<Batch>) {
     loop {
         let frames: Vec<Frame> = std::iter::from_fn(|| lines.next_line()).collect();
         let room = None;
@@ -268,7 +280,7 @@ async fn read(mut input: OwnedReadHalf, mut lines: Lines, sender: mpsc::Sender<B
     }
 }
 
-async fn write(mut output: OwnedWriteHalf, queue: &Outgoing, patience: Duration) -> io::Result<()> {
+async fn write(line: &mut Line, queue: &Outgoing, patience: Duration) -> io::Result<()> {
     let mut batch: Vec<Bytes> = Vec::new();
     let mut text = Vec::new();
     while let Written::Frames = queue.take(&mut batch).await {
@@ -276,22 +288,26 @@ async fn write(mut output: OwnedWriteHalf, queue: &Outgoing, patience: Duration)
             text.extend_from_slice(&frame);
             text.push(b'\n');
             if text.len() >= TOGETHER_BYTES {
-                put(&mut output, &mut text, patience).await?;
+                put(line, &mut text, patience).await?;
             }
         }
-        put(&mut output, &mut text, patience).await?;
+        put(line, &mut text, patience).await?;
     }
-    output.shutdown().await
+    Ok(())
 }
 
-/// Writes all of it, and waits for each piece as long as is said.
-async fn put(
-    output: &mut OwnedWriteHalf,
-    text: &mut Vec<u8>,
-    patience: Duration,
-) -> io::Result<()> {
+/// Writes all of it. The other process reads as slowly as its client does, and is waited for as long as it takes
+/// something.
+async fn put(line: &mut Line, text: &mut Vec<u8>, patience: Duration) -> io::Result<()> {
+    // What is written at once counts as taken only when all of it is.
     for piece in text.chunks(TOGETHER_BYTES) {
-        timeout(patience, output.write_all(piece)).await??;
+        line.put(piece, patience).await.map_err(|why| match why {
+            Unwritten::Failed(error) => error,
+            Unwritten::NotRead(_) => {
+                let why = format!("it took nothing for {patience:?}");
+                io::Error::new(io::ErrorKind::TimedOut, why)
+            }
+        })?;
     }
     text.clear();
     Ok(())

@@ -26,6 +26,7 @@ mod outgoing;
 mod socket;
 mod stdio;
 mod visit;
+mod watch;
 mod websocket;
 
 pub use auth::{Auth, AuthError, SignedBearer};
@@ -43,4 +44,5 @@ pub use message::{
     ErrorObject, Fault, Id, Inbound, Noise, Notification, Request, Response, code, parse,
 };
 pub use outgoing::{Close, Hold, Outgoing, Written};
-pub use stdio::{pipes, stdio};
+pub use stdio::{pipes, stdin_end, stdio};
+pub use watch::Watch;

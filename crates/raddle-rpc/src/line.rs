@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::upgrade::Upgraded;
@@ -13,6 +14,10 @@ use rustix::net::{SendFlags, send};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::{Instant, timeout};
+
+/// How many times within a deadline it is looked whether the peer took anything.
+const LOOKS: u32 = 8;
 
 /// A stream that can be shared. The lock is held while bytes are moved, never while waiting.
 #[derive(Clone, Debug)]
@@ -23,6 +28,14 @@ pub(crate) struct Line(Arc<Mutex<Socket>>);
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+/// Why not all of it was written.
+#[derive(Debug)]
+pub(crate) enum Unwritten {
+    Failed(io::Error),
+    /// The peer took nothing in time. So many bytes are left.
+    NotRead(usize),
 }
 
 impl Line {
@@ -56,6 +69,33 @@ impl Line {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
             sent => Ok(sent?),
         }
+    }
+
+    /// Writes everything, however long that takes, as long as the peer takes something in time.
+    pub(crate) async fn put(
+        &mut self,
+        mut bytes: &[u8],
+        deadline: Duration,
+    ) -> Result<(), Unwritten> {
+        let mut progress = Instant::now();
+        while !bytes.is_empty() {
+            let written = match timeout(deadline / LOOKS, self.write(bytes)).await {
+                Ok(Ok(0)) => Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => written,
+                Err(_) => self.write_now(bytes),
+            };
+            match written.map_err(Unwritten::Failed)? {
+                0 if progress.elapsed() >= deadline => {
+                    return Err(Unwritten::NotRead(bytes.len()));
+                }
+                0 => {}
+                count => {
+                    bytes = &bytes[count..];
+                    progress = Instant::now();
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Asks the system for more memory, so that a peer that has left none finds a last word behind what it has

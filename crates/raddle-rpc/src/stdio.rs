@@ -16,7 +16,7 @@ use std::thread;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use self::pen::Desk;
 use crate::connection::{Batch, Batches};
@@ -31,6 +31,31 @@ const READ_BYTES: usize = 64 << 10;
 /// The connection to whoever started this process.
 pub fn stdio(limits: Limits) -> io::Result<Connection> {
     pipes(io::stdin(), io::stdout(), limits)
+}
+
+/// Resolves when stdin has ended. What comes until then is passed over: use it when the connection is no more.
+pub async fn stdin_end() {
+    let (tell, told) = oneshot::channel();
+    let reading = thread::Builder::new().name("stdin".into()).spawn(|| {
+        pass_over(&io::stdin());
+        let _ = tell.send(());
+    });
+    if reading.is_ok() {
+        let _ = told.await;
+    }
+}
+
+/// Reads to the end. An input that cannot be read has none.
+fn pass_over(input: &impl AsFd) {
+    let mut chunk = vec![0; READ_BYTES];
+    loop {
+        match rustix::io::read(input, &mut chunk) {
+            Ok(0) => return,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) if pipe::wait(input, PollFlags::IN, None).is_ok() => {}
+            Err(_) => return,
+        }
+    }
 }
 
 /// A connection over any two descriptors, one to read and one to write.

@@ -1,9 +1,10 @@
-//! Descriptors that go to another process over a socket, beside some bytes.
+//! Descriptors that go to another process over a socket, beside some bytes, and those that go to none.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -50,6 +51,26 @@ pub(crate) fn receive<const N: usize>(
     }
     let other = |_| io::Error::other("other descriptors came than were expected");
     descriptors.try_into().map_err(other)
+}
+
+/// Whoever started this process may have left descriptors open in it. No program that is started from here on gets
+/// any but the first three.
+pub fn keep_to_ourselves() {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let numbers = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    for number in numbers.filter(|number| *number > 2) {
+        #[expect(
+            unsafe_code,
+            reason = "these descriptors came from elsewhere, so nothing here owns them"
+        )]
+        // SAFETY: it was open a moment ago, and nothing but its flag is touched.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
+    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod launch;
 mod policy;
 mod process;
 
+pub use descriptors::keep_to_ourselves;
 pub use fence::attempt;
 pub use fence::{
     Fence, Fenced, Finding, Measured, Options, Refused, Tier, find_bubblewrap, ignore_interrupts,

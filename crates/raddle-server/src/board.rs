@@ -74,6 +74,14 @@ impl raddle_rpc::Board for Board {
             _ => None,
         }
     }
+
+    fn standstill(&self) -> Page {
+        let health = Health {
+            is_well: false,
+            page: json!({ "status": "stuck", "parts": { "loop": "stuck" } }),
+        };
+        health.show()
+    }
 }
 
 impl Looking {

@@ -139,6 +139,10 @@ impl Journal for FaultyJournal {
     fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
         Box::pin(self.write(move |inner| inner.delete(thread)))
     }
+
+    fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>> {
+        Box::pin(self.write(move |inner| inner.forget(thread, head)))
+    }
 }
 
 impl Pages for FaultyJournal {

@@ -339,7 +339,14 @@ impl Journal for LocalJournal {
     fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
         let delete = self
             .writer
-            .write(move |answer| Write::Delete(thread, answer));
+            .write(move |answer| Write::Delete(thread, None, answer));
+        Box::pin(delete)
+    }
+
+    fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>> {
+        let delete = self
+            .writer
+            .write(move |answer| Write::Delete(thread, Some(head), answer));
         Box::pin(delete)
     }
 }

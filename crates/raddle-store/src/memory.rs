@@ -115,6 +115,18 @@ impl Kept {
     fn log(&self, thread: ThreadId) -> Result<&Log, ReadError> {
         self.threads.get(&thread).ok_or(ReadError::NotFound)
     }
+
+    fn delete(&mut self, thread: ThreadId) {
+        let Some(log) = self.threads.remove(&thread) else {
+            return;
+        };
+        for hash in log.blobs() {
+            if let Some(blob) = self.blobs.get_mut(&hash) {
+                blob.names = blob.names.saturating_sub(1);
+            }
+        }
+        self.tidy();
+    }
 }
 
 impl Journal for MemoryJournal {
@@ -179,14 +191,14 @@ impl Journal for MemoryJournal {
     }
 
     fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
+        self.kept().delete(thread);
+        Box::pin(ready(Ok(())))
+    }
+
+    fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>> {
         let mut kept = self.kept();
-        if let Some(log) = kept.threads.remove(&thread) {
-            for hash in log.blobs() {
-                if let Some(blob) = kept.blobs.get_mut(&hash) {
-                    blob.names = blob.names.saturating_sub(1);
-                }
-            }
-            kept.tidy();
+        if kept.log(thread).is_ok_and(|log| log.head == head) {
+            kept.delete(thread);
         }
         Box::pin(ready(Ok(())))
     }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use raddle_core::Recovery;
 use raddle_rpc::{
     Auth, Door, Doors, Limits, Listen, Loss, SignedBearer, Transport, raise_descriptor_limit,
+    stdin_end,
 };
 use raddle_sandbox::{Measure, environment};
 use raddle_server::{Options, Override, Server};
@@ -39,6 +40,10 @@ pub(crate) trait Told {
     fn ready(&mut self, addresses: &[String]) -> Result<()>;
     /// It takes no more, and finishes what it has.
     fn ending(&mut self);
+    /// What is done about once a second for as long as it runs, from a thread of its own.
+    fn beat(&self) -> Box<dyn FnMut() + Send> {
+        Box::new(|| {})
+    }
 }
 
 /// Nobody wants to know.
@@ -101,7 +106,8 @@ async fn serve(
 ) -> Result<()> {
     // Whoever started a child on stdio is gone when it died; a server that others reach goes on.
     let on_stdio = wanted.iter().any(|door| door.listen == Listen::Stdio);
-    let recovery = if on_stdio && wanted.len() == 1 {
+    let has_others = wanted.len() > usize::from(on_stdio);
+    let recovery = if on_stdio && !has_others {
         Recovery::Interrupt
     } else {
         Recovery::Continue
@@ -118,6 +124,8 @@ async fn serve(
         let board = Some(board.clone());
         doors.open(Door { board, ..door }).await?;
     }
+    let watch = doors.watch(&board.standstill(), told.beat());
+    let _watch = watch.context("cannot watch over the server")?;
     told.ready(doors.addresses())?;
     for banner in doors.banners() {
         log::say(&format!("raddle: {banner}"));
@@ -141,7 +149,18 @@ async fn serve(
             }
             Some(caller) = callers.recv() => drop(server.serve(caller)),
             Some(connection) = relayed.recv() => drop(server.serve(connection)),
-            () = gone(&mut parent) => break,
+            () = gone(&mut parent) => match parent.take() {
+                // Its answers were not taken, and that is no reason to send others away. That it has ended is.
+                Some(Parent { loss, .. }) if has_others && loss.why().is_some() => {
+                    let why = loss.why().unwrap_or_default();
+                    tracing::warn!(why, "the connection to the parent is over; others go on");
+                    parent = Some(Parent { ended: last_of_stdin(), loss: Loss::default() });
+                }
+                ended => {
+                    parent = ended;
+                    break;
+                }
+            },
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
@@ -179,6 +198,16 @@ async fn gone(parent: &mut Option<Parent>) {
         Some(parent) => while parent.ended.changed().await.is_ok() {},
         None => std::future::pending().await,
     }
+}
+
+/// Closes when stdin has ended, whoever reads it.
+fn last_of_stdin() -> watch::Receiver<()> {
+    let (ended, when_ended) = watch::channel(());
+    tokio::spawn(async move {
+        stdin_end().await;
+        drop(ended);
+    });
+    when_ended
 }
 
 /// Two threads are plenty for moving bytes, and each one costs memory at rest.

@@ -5,6 +5,7 @@ mod post;
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -12,12 +13,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use raddle_rpc::Listen;
+use raddle_sandbox::keep_to_ourselves;
 use raddle_server::Override;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::{Value, json};
 
-use self::post::{Found, Post, Said, look};
+use self::post::{Found, Post, Said, Turn, look};
 use crate::app_server;
 use crate::cli::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop, Serve};
 use crate::home::Home;
@@ -31,6 +34,9 @@ const DOES_NOT_SERVE: u8 = 4;
 
 /// How long is waited before it is looked again how far another start is.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long one that was told to end may take to say so, before another one may tell it.
+const HEARS: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(config: Vec<Override>, args: Daemon) -> Result<ExitCode> {
     let home = Home::find()?;
@@ -120,6 +126,8 @@ fn start(home: &Home, args: &DaemonStart) -> Result<ExitCode> {
 /// Makes the process, and waits until it is ready. Nothing if another one was faster.
 fn launch(home: &Home, end: Instant) -> Result<Option<(Pid, Said)>> {
     let program = std::env::current_exe().context("cannot find this program")?;
+    // Whoever waits for the end of a pipe that we were given must not wait for the daemon's.
+    keep_to_ourselves();
     let mut child = Command::new(program)
         .args(words(std::env::args_os().skip(1)))
         // It is told about us, not about whom we are told to.
@@ -201,12 +209,11 @@ fn stop(home: &Home, args: &DaemonStop) -> Result<ExitCode> {
     // The number was that of the daemon when the process was opened, or all of this is over.
     let is_still = look(home)?.is_some_and(|it| it.pid == Some(pid));
     if let (Ok(process), true) = (process, is_still) {
-        let is_told = found.said.is_some_and(|it| it.ending);
         if args.now {
             // Also to one that was told before.
-            pidfd_send_signal(&process, Signal::KILL).context("cannot end the daemon")?;
-        } else if !is_told {
-            pidfd_send_signal(&process, Signal::TERM).context("cannot stop the daemon")?;
+            send(&process, Signal::KILL).context("cannot end the daemon")?;
+        } else {
+            tell(home, pid, &process)?;
         }
         let end = Instant::now() + Duration::from_secs(args.timeout);
         if !wait_for(&process, end)? {
@@ -218,6 +225,33 @@ fn stop(home: &Home, args: &DaemonStop) -> Result<ExitCode> {
         }
     }
     report(args.json, "stopped", Some(pid), None, "has ended")
+}
+
+/// Tells the daemon to end, if nobody did: a second signal would cut off what it finishes. So those who stop it at the
+/// same time take turns, until it has said that it was told.
+fn tell(home: &Home, pid: Pid, process: &OwnedFd) -> Result<()> {
+    let _turn = Turn::take(home)?;
+    let is_told = || -> Result<bool> {
+        let found = look(home)?.filter(|it| it.pid == Some(pid));
+        Ok(found.is_none_or(|it| it.said.is_some_and(|it| it.ending)))
+    };
+    if is_told()? {
+        return Ok(());
+    }
+    send(process, Signal::TERM).context("cannot stop the daemon")?;
+    let end = Instant::now() + HEARS;
+    while Instant::now() < end && !is_told()? {
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Sends a signal. That the process is gone by now is what was wanted.
+fn send(process: &OwnedFd, signal: Signal) -> Result<(), Errno> {
+    match pidfd_send_signal(process, signal) {
+        Err(Errno::SRCH) => Ok(()),
+        sent => sent,
+    }
 }
 
 fn status(home: &Home, args: &DaemonStatus) -> Result<ExitCode> {
@@ -252,7 +286,7 @@ fn status(home: &Home, args: &DaemonStatus) -> Result<ExitCode> {
 fn wait(pid: Pid, end: Instant) -> Result<bool> {
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => wait_for(&process, end),
-        Err(rustix::io::Errno::SRCH) => Ok(true),
+        Err(Errno::SRCH) => Ok(true),
         Err(error) => Err(error).context("cannot watch the daemon"),
     }
 }
@@ -264,7 +298,7 @@ fn wait_for(process: &impl std::os::fd::AsFd, end: Instant) -> Result<bool> {
         let mut polled = [PollFd::new(process, PollFlags::IN)];
         match poll(&mut polled, Some(&left)) {
             Ok(count) => return Ok(count > 0),
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             Err(error) => return Err(error).context("cannot wait for the daemon"),
         }
     }

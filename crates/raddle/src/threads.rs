@@ -324,6 +324,13 @@ impl Journal for Later {
             journal.delete(thread).await
         })
     }
+
+    fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>> {
+        Box::pin(async move {
+            let journal = self.opened().await.map_err(closed)?;
+            journal.forget(thread, head).await
+        })
+    }
 }
 
 impl Pages for Later {

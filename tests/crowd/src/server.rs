@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
@@ -17,10 +18,28 @@ use crate::wire::Wire;
 pub enum Door {
     Tcp,
     Unix,
+    /// Another process of the same home, which passes on what it is asked.
+    Beside,
 }
 
 /// A process that ends with its owner.
 struct Process(Child);
+
+impl Process {
+    /// Waits until it listens on its last door, a unix socket; what it said until then.
+    fn ready(&mut self) -> Result<String> {
+        let mut log = BufReader::new(self.0.stderr.take().context("a pipe")?).lines();
+        let mut said = String::new();
+        while !said.contains("listening on unix://") {
+            let line = log.next();
+            let line = line.with_context(|| format!("the server ended, and said:{said}"))??;
+            said = format!("{said}\n{line}");
+        }
+        // So that it never waits for someone to read its log.
+        std::thread::spawn(move || log.for_each(drop));
+        Ok(said)
+    }
+}
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -38,6 +57,8 @@ pub struct Server {
     pub address: SocketAddr,
     socket: PathBuf,
     stdio: Option<(ChildStdin, ChildStdout)>,
+    raddle: PathBuf,
+    beside: OnceLock<(Process, PathBuf)>,
 }
 
 impl Server {
@@ -76,19 +97,12 @@ impl Server {
             .stderr(Stdio::piped())
             .spawn()?;
         let mut process = Process(process);
-        let mut log = BufReader::new(process.0.stderr.take().context("a pipe")?).lines();
-        let mut address = None;
-        let mut said = String::new();
-        while address.is_none() || !said.contains("listening on unix://") {
-            let line = log.next();
-            let line = line.with_context(|| format!("the server ended, and said:{said}"))??;
-            if let Some((_, at)) = line.split_once("listening on ws://") {
-                address = Some(at.trim().parse()?);
-            }
-            said = format!("{said}\n{line}");
-        }
-        // So that it never waits for someone to read its log.
-        std::thread::spawn(move || log.for_each(drop));
+        let said = process.ready()?;
+        let address = said
+            .lines()
+            .find_map(|line| line.split_once("listening on ws://"))
+            .map(|(_, at)| at.trim().parse())
+            .transpose()?;
         let stdin = process.0.stdin.take().context("a pipe")?;
         let stdout = process.0.stdout.take().context("a pipe")?;
         Ok(Self {
@@ -98,6 +112,8 @@ impl Server {
             _mock: mock,
             home,
             socket,
+            raddle: raddle.to_owned(),
+            beside: OnceLock::new(),
         })
     }
 
@@ -106,7 +122,29 @@ impl Server {
         Client::introduced(match door {
             Door::Tcp => Wire::tcp(self.address)?,
             Door::Unix => Wire::unix(&self.socket)?,
+            Door::Beside => Wire::unix(self.beside()?)?,
         })
+    }
+
+    /// The socket of another process of the same home, which is started when someone comes to it.
+    fn beside(&self) -> Result<&Path> {
+        if let Some((_, socket)) = self.beside.get() {
+            return Ok(socket);
+        }
+        let socket = self.home.path().join("beside/socket");
+        let process = Command::new(&self.raddle)
+            .args(["app-server", "--listen"])
+            .arg(format!("unix://{}", socket.display()))
+            .env("RADDLE_HOME", self.home.path())
+            .current_dir(self.home.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut process = Process(process);
+        process.ready()?;
+        let (_, socket) = self.beside.get_or_init(|| (process, socket));
+        Ok(socket)
     }
 
     /// The pipes of whoever started it. Without them it ends.

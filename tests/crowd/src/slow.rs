@@ -1,5 +1,5 @@
-//! One who reads a kilobyte a second, one who never reads, and a parent whose pipe is full, beside ten who
-//! notice nothing.
+//! One who reads a kilobyte a second and one who never reads, at each door and behind another process, and a parent whose
+//! pipe is full, beside ten who notice nothing.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -43,7 +43,7 @@ struct Guests {
 impl Guests {
     fn join(server: &Server, parent: &mut Parent, thread: &str) -> Result<Self> {
         parent.join(thread)?;
-        let doors = [Door::Tcp, Door::Unix];
+        let doors = [Door::Tcp, Door::Unix, Door::Beside];
         let slow = doors.map(|door| Slow::join(server, door, thread));
         let never = doors.map(|door| Never::join(server, door, thread));
         Ok(Self {
@@ -78,10 +78,12 @@ pub fn run(server: &mut Server, size: &Size) -> Result<()> {
             ratio.add(alone.p99, beside.p99);
             bounded(server, before, guests.count())?;
             let Guests { slow, never } = guests;
-            // Without a parent that reads, the server would not stay as long as the others.
-            parent.hear_out()?.is(&beside.fold).context("the parent")?;
             if pair == size.pairs {
+                // The parent is given up meanwhile, and nobody else is.
                 linger(server, &slow, size.stay)?;
+            }
+            if pair < size.pairs || size.stay.is_zero() {
+                parent.hear_out()?.is(&beside.fold).context("the parent")?;
             }
             for slow in slow {
                 slow.hurry()?.is(&beside.fold).context("the slow one")?;

@@ -72,7 +72,8 @@ impl Task {
             late.drain(..)
                 .for_each(|message| message.refuse(why.clone()));
         }
-        Over { ended, late }
+        let head = self.owner.thread().head();
+        Over { ended, head, late }
     }
 
     /// The thread is no longer in memory; who did not know that it was is not told.

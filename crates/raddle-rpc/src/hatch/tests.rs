@@ -80,3 +80,54 @@ async fn nobody_is_there_before_and_afterwards() {
     let dialled = dial(&path, "1.2.3", None).await;
     assert!(matches!(dialled, Err(DialError::NotThere(_))));
 }
+
+const SHORT: Duration = Duration::from_millis(500);
+
+/// A connection to a process whose system takes little at a time, and that process's end of it.
+fn narrow() -> (Connection, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    let buffer = socket2::SockRef::from(&ours).set_send_buffer_size(8 << 10);
+    buffer.expect("an option");
+    let limits = Limits {
+        write: SHORT,
+        ..Limits::default()
+    };
+    let lines = Lines::new(MESSAGE_BYTES_MAX);
+    (connection(ours, lines, None, limits), theirs)
+}
+
+/// It never takes a whole piece within one deadline, but it does take something.
+#[tokio::test]
+async fn a_process_that_takes_little_at_a_time_is_waited_for() {
+    let (here, mut there) = narrow();
+    let long = Bytes::from(vec![b'x'; 80 << 10]);
+    here.outgoing.send(long.clone());
+    here.outgoing.close(crate::Close::NORMAL);
+    let (begun, mut taken, mut sip) = (std::time::Instant::now(), Vec::new(), [0; 2 << 10]);
+    loop {
+        match there.read(&mut sip).await.expect("there is more") {
+            0 => break,
+            count => taken.extend_from_slice(&sip[..count]),
+        }
+        // This is what makes it slow.
+        tokio::time::sleep(SHORT / 20).await;
+    }
+    assert_eq!(here.loss.why(), None);
+    assert_eq!(taken.strip_suffix(b"\n"), Some(&*long));
+    assert!(begun.elapsed() > SHORT, "it took longer than one deadline");
+}
+
+#[tokio::test]
+async fn a_process_that_takes_nothing_is_let_go() {
+    let (here, mut there) = narrow();
+    here.outgoing.send(Bytes::from(vec![b'x'; 80 << 10]));
+    let begun = std::time::Instant::now();
+    here.outgoing.when_gone().await;
+    assert!(begun.elapsed() >= SHORT, "it was given its time");
+    let why = here.loss.why().expect("a loss");
+    assert!(why.ends_with("it took nothing for 500ms"), "{why}");
+    // And finds the end behind what its system has.
+    let mut rest = Vec::new();
+    there.read_to_end(&mut rest).await.expect("an end");
+    assert!(rest.len() < 80 << 10);
+}

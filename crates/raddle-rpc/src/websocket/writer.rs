@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 use super::pongs::Pongs;
-use crate::line::Line;
+use crate::line::{Line, Unwritten};
 use crate::{Close, Loss, Outgoing, Written};
 
 /// How long a peer that was told goodbye has to say the same.
@@ -25,9 +24,6 @@ const REASON_BYTES_MAX: usize = 123;
 /// gone is noticed by its system, which no longer takes what is written, and a slow one may have much to read
 /// before the ping.
 const PING: Duration = Duration::from_secs(30);
-
-/// How many times within the deadline it is looked whether the peer took anything.
-const LOOKS: u32 = 8;
 
 pub(super) struct Writer {
     line: Line,
@@ -205,27 +201,14 @@ fn farewell(close: &Close) -> Vec<u8> {
     payload
 }
 
-/// Writes everything, however long that takes, as long as the peer takes something in time.
-async fn write_all(line: &mut Line, mut bytes: &[u8], deadline: Duration) -> Result<(), Stop> {
-    let mut progress = Instant::now();
-    while !bytes.is_empty() {
-        let written = match timeout(deadline / LOOKS, line.write(bytes)).await {
-            Ok(Ok(0)) => return Err(Stop::Failed),
-            Ok(written) => written,
-            Err(_) => line.write_now(bytes),
-        };
-        match written.map_err(|_| Stop::Failed)? {
-            0 if progress.elapsed() >= deadline => {
-                return Err(Stop::NotRead(Bytes::copy_from_slice(bytes)));
-            }
-            0 => {}
-            count => {
-                bytes = &bytes[count..];
-                progress = Instant::now();
-            }
+/// Writes everything, if the peer takes something in time.
+async fn write_all(line: &mut Line, bytes: &[u8], deadline: Duration) -> Result<(), Stop> {
+    line.put(bytes, deadline).await.map_err(|why| match why {
+        Unwritten::Failed(_) => Stop::Failed,
+        Unwritten::NotRead(left) => {
+            Stop::NotRead(Bytes::copy_from_slice(&bytes[bytes.len() - left..]))
         }
-    }
-    Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! System calls that no safe crate has. What else is `unsafe` is in `attempt`, `egress` and `process`.
+//! System calls that no safe crate has. What else is `unsafe` is in `attempt`, `egress`, `process` and
+//! `descriptors`.
 #![expect(unsafe_code, reason = "system calls that no safe crate has")]
 
 use std::io;

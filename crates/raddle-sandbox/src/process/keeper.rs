@@ -10,7 +10,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -18,7 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::io::Errno;
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, getppid, ioctl_tiocsctty, kill_process_group,
     set_child_subreaper, set_parent_process_death_signal, setpriority_process, setsid, wait,
@@ -26,6 +25,7 @@ use rustix::process::{
 
 use super::family;
 use super::wire::{self, Order, Over, Report};
+use crate::descriptors::keep_to_ourselves;
 use crate::fence::ignore_endings;
 
 /// The word on the command line that makes a program a keeper.
@@ -104,25 +104,6 @@ fn watch(socket: &UnixStream) -> io::Result<Watched> {
     let socket = socket.try_clone()?;
     thread::Builder::new().spawn(move || listen(socket, &tell))?;
     Ok(Watched { news, born })
-}
-
-/// Whoever started the server may have left descriptors open in it. No command gets them.
-fn keep_to_ourselves() {
-    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
-        return;
-    };
-    let numbers = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
-    for number in numbers.filter(|number| *number > 2) {
-        #[expect(
-            unsafe_code,
-            reason = "these descriptors came from elsewhere, so nothing here owns them"
-        )]
-        // SAFETY: it was open a moment ago, and nothing but its flag is touched.
-        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
-        let _ = fcntl_setfd(descriptor, FdFlags::CLOEXEC);
-    }
 }
 
 /// Nobody may be reading; that is no reason to stop.

@@ -174,6 +174,27 @@ async fn what_is_deleted_can_be_deleted_again() {
     );
 }
 
+/// Also at once, before what was deleted is out of the way.
+#[tokio::test]
+async fn what_is_deleted_is_made_anew() {
+    let mut server = Stage::new().open();
+    let mut client = connect(&mut server).await;
+    let begin = json!({"clientRequestId": "k"});
+    let begun = ask(&mut client, "thread/start", begin.clone()).await;
+    let thread = begun["result"]["thread"]["id"].clone();
+    for number in 0..20 {
+        let delete = client.request("thread/delete", json!({"threadId": thread}));
+        let start = client.request("thread/start", begin.clone());
+        assert_eq!(answer(&mut client, delete).await["result"], json!({}));
+        let begun = answer(&mut client, start).await;
+        assert_eq!(begun["result"]["thread"]["id"], thread, "{begun}");
+        let name = json!({"threadId": thread, "name": format!("{number}")});
+        let named = ask(&mut client, "thread/name/set", name).await;
+        assert_eq!(named["result"], json!({}), "{named}");
+        assert_eq!(threads(&mut client).await, 1);
+    }
+}
+
 #[tokio::test]
 async fn who_did_not_ask_for_it_is_refused() {
     let mut server = Stage::new().open();

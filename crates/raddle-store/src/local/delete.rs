@@ -27,11 +27,21 @@ const TIME_MAX: Duration = Duration::from_millis(5);
 /// What a row weighs beside its text.
 const ROW_BYTES: i64 = 64;
 
-/// Nobody can read or append from now on. Says which thread it is, if there is one.
-pub(super) fn mark(transaction: &Connection, thread: ThreadId) -> Result<Option<i64>, Error> {
+/// Nobody can read or append from now on. Says which thread it is, if there is one, and if its newest event is the one
+/// that is named.
+pub(super) fn mark(
+    transaction: &Connection,
+    thread: ThreadId,
+    head: Option<Seq>,
+) -> Result<Option<i64>, Error> {
     let Some(number) = fence::number(transaction, thread)? else {
         return Ok(None);
     };
+    if let Some(head) = head
+        && fence::row(transaction, thread)?.is_none_or(|row| row.head != head)
+    {
+        return Ok(None);
+    }
     fence::let_go(transaction, thread, number)?;
     summary::leave_lists(transaction, number)?;
     Ok(Some(number))

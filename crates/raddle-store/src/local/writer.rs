@@ -39,8 +39,8 @@ pub(super) enum Write {
     Blob(NoteBlob, Answer<()>),
     /// A thread that begins with another's records.
     Fork(Fork, Answer<Result<Forked, ForkError>>),
-    /// A thread is to go.
-    Delete(ThreadId, Answer<()>),
+    /// A thread is to go, if it has this head or none is named.
+    Delete(ThreadId, Option<Seq>, Answer<()>),
 }
 
 /// Where the outcome of a write goes.

@@ -85,6 +85,28 @@ fn is_held(file: &File) -> Result<bool> {
     }
 }
 
+/// The turn of one who stops the daemon, held until this is dropped.
+pub(super) struct Turn {
+    _lock: File,
+}
+
+impl Turn {
+    /// Waits for those who are at it.
+    pub(super) fn take(home: &Home) -> Result<Self> {
+        let path = home.daemon().join("stop");
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .with_context(|| format!("cannot open {}", path.display()))?;
+        flock(&lock, FlockOperation::LockExclusive)
+            .with_context(|| format!("cannot lock {}", path.display()))?;
+        Ok(Self { _lock: lock })
+    }
+}
+
 /// The daemon's place, held until the process ends.
 pub(super) struct Post {
     /// It holds two locks. One says by which process, but is lost when this process opens and closes the file once
@@ -175,6 +197,16 @@ impl Told for Post {
             tracing::warn!(%error, "cannot say that the daemon ends");
         }
         notify("STOPPING=1");
+    }
+
+    /// The service manager ends a server that has not said for too long that it runs: `WatchdogSec` of systemd.
+    fn beat(&self) -> Box<dyn FnMut() + Send> {
+        let is_wanted = !self.is_detached && std::env::var_os("WATCHDOG_USEC").is_some();
+        Box::new(move || {
+            if is_wanted {
+                notify("WATCHDOG=1");
+            }
+        })
     }
 }
 

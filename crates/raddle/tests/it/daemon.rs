@@ -1,9 +1,11 @@
 //! `raddle daemon`: one per home, which is ready when it says so, and leaves nothing in the way of the next.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::channel;
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -215,6 +217,74 @@ fn stop_waits_for_what_runs() {
     assert_eq!(home.daemon(&["stop"]).status, 0);
 }
 
+/// The second one comes before the daemon has said that it was told, and must not cut off what runs.
+#[test]
+fn two_that_stop_it_at_once_both_wait() {
+    let home = Home::new();
+    home.start(&[]);
+    let mut client = home.client();
+    let slow = Slow::new(home.path());
+    client.send(&Slow::request("slow"));
+    client.ask(&request(1, "account/read", json!({})));
+    let stops: Vec<Child> = (0..6)
+        .map(|_| {
+            let mut stop = home.command(&["stop"]);
+            stop.spawn().expect("it starts")
+        })
+        .collect();
+    eventually("that it ends", || {
+        (home.status() == (4, "ending".to_owned())).then_some(())
+    });
+    drop(slow);
+    Slow::check(&client.receive());
+    for stop in stops {
+        let told = Told::of(stop.wait_with_output().expect("it ends"));
+        assert_eq!((told.status, &*told.stderr), (0, ""), "{told:?}");
+    }
+    let log = fs::read_to_string(home.path().join("daemon/daemon.log")).expect("a log");
+    assert!(!log.contains("second signal"), "{log}");
+}
+
+/// Whoever waits for the end of a pipe does not wait for the daemon.
+#[test]
+fn what_start_was_given_is_not_the_daemons() {
+    let home = Home::new();
+    let (mut pipe, theirs) = std::io::pipe().expect("a pipe");
+    let start = home.command(&["start"]);
+    // No program of the standard library is given more than three, so a shell does it.
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", "exec 7>&1 1>/dev/null; exec \"$@\"", "sh"])
+        .arg(start.get_program())
+        .args(start.get_args())
+        .envs(
+            start
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(Stdio::null())
+        .stdout(theirs);
+    assert!(shell.status().expect("it runs").success());
+    drop(shell);
+    let (tell, told) = channel();
+    thread::spawn(move || tell.send(pipe.read(&mut [0]).expect("its end")));
+    assert_eq!(told.recv_timeout(PATIENCE), Ok(0), "the daemon has it");
+    assert_eq!(home.status().0, 0);
+}
+
+/// At any level: its stdout was for whoever started it, who waits for one line.
+#[test]
+fn it_says_nothing_on_stdout_but_that_it_is_ready() {
+    let home = Home::new();
+    let mut start = home.command(&["start", "--json"]);
+    let told = Told::of(start.env("RADDLE_LOG", "trace").output().expect("it runs"));
+    assert_eq!(told.status, 0, "{told:?}");
+    assert_eq!(told.stdout.lines().count(), 1, "{told:?}");
+    let pid = &told.json()["pid"];
+    let stdout = fs::read_link(format!("/proc/{pid}/fd/1")).expect("its stdout");
+    assert_eq!(stdout, Path::new("/dev/null"));
+}
+
 #[test]
 fn stop_now_ends_one_that_does_not_answer() {
     let home = Home::new();
@@ -242,6 +312,26 @@ fn in_the_foreground_it_tells_the_service_manager() {
     assert_eq!(home.start(&[])["pid"], child.id());
     assert_eq!(home.daemon(&["stop"]).status, 0);
     assert_eq!(hear(&socket), "STOPPING=1");
+    assert_eq!(ended(&mut child), 0);
+}
+
+/// Only if it was asked to, and for as long as it runs.
+#[test]
+fn in_the_foreground_it_tells_the_service_manager_that_it_runs() {
+    let home = Home::new();
+    let manager = home.path().join("manager");
+    let socket = UnixDatagram::bind(&manager).expect("a socket");
+    socket.set_read_timeout(Some(PATIENCE)).expect("an option");
+    let mut command = home.command(&[]);
+    command
+        .env("NOTIFY_SOCKET", &manager)
+        .env("WATCHDOG_USEC", "5000000")
+        .stderr(Stdio::null());
+    let mut child = command.spawn().expect("it starts");
+    for word in ["READY=1", "WATCHDOG=1", "WATCHDOG=1"] {
+        assert_eq!(hear(&socket), word);
+    }
+    assert_eq!(home.daemon(&["stop"]).status, 0);
     assert_eq!(ended(&mut child), 0);
 }
 

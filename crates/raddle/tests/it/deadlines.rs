@@ -20,6 +20,7 @@ use crate::support::{PATIENCE, code, eventually, request};
 
 mod leaving;
 mod places;
+mod stuck;
 
 const SHORT: Duration = Duration::from_millis(200);
 

@@ -6,6 +6,7 @@ mod grants;
 mod hands;
 mod keys;
 mod progress;
+mod quiet;
 mod tools;
 mod wires;
 
@@ -118,7 +119,11 @@ impl Client {
     /// One whose server is started with these arguments.
     fn of(mock: Mock, arguments: &[String]) -> Self {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let mut server = Server::start(&arguments);
+        Self::at(mock, Server::start(&arguments))
+    }
+
+    /// One of this server, which asks the mock.
+    fn at(mock: Mock, mut server: Server) -> Self {
         let mut pipes = server.pipes();
         pipes.hello();
         let work = server.home().join("work");

@@ -153,9 +153,10 @@ impl Desk {
                     bytes += fork.bytes();
                     fork.run(connection).map(|it| Ok(Done::Forked(it)))
                 }
-                Write::Delete(thread, _) => {
+                Write::Delete(thread, head, _) => {
                     known.forget();
-                    crate::local::delete::mark(connection, *thread).map(|row| Ok(Done::Going(row)))
+                    let marked = crate::local::delete::mark(connection, *thread, *head);
+                    marked.map(|row| Ok(Done::Going(row)))
                 }
             };
             match outcome {
@@ -194,11 +195,11 @@ impl Desk {
             (Write::Fork(_, answer), Err(error)) => {
                 let _ = answer.send(Err(error));
             }
-            (Write::Delete(_, answer), Ok(Done::Going(Some(number)))) => {
+            (Write::Delete(_, _, answer), Ok(Done::Going(Some(number)))) => {
                 self.chores.delete(number, answer);
             }
             (
-                Write::Base(_, answer) | Write::Blob(_, answer) | Write::Delete(_, answer),
+                Write::Base(_, answer) | Write::Blob(_, answer) | Write::Delete(_, _, answer),
                 outcome,
             ) => {
                 let _ = answer.send(outcome.map(|_| ()));

@@ -16,6 +16,7 @@ super::for_each_journal!(
     a_lost_answer_is_settled_by_the_head,
     an_empty_append_only_asks,
     a_deleted_thread_is_gone_and_fences_its_writer,
+    who_forgets_late_leaves_what_was_begun_anew,
     deleting_what_is_not_there_is_done_already,
 );
 
@@ -222,6 +223,26 @@ async fn a_deleted_thread_is_gone_and_fences_its_writer(journal: impl Journal) {
     let again = script.append(&journal, bodies).await;
     let read = journal.read(script.thread, Seq::ZERO, 10_000).await;
     assert_eq!(read, Ok(again));
+}
+
+/// As where two found a thread deleted, and one of them was slow.
+async fn who_forgets_late_leaves_what_was_begun_anew(journal: impl Journal) {
+    let mut script = Script::new();
+    script.start(&journal, "/w").await;
+    script.turn(&journal, "t", "hello").await;
+    let head = script.head;
+    // It went on meanwhile.
+    assert_eq!(journal.forget(script.thread, Seq(1)).await, Ok(()));
+    assert_eq!(journal.head(script.thread).await, Ok(head));
+    assert_eq!(journal.forget(script.thread, head).await, Ok(()));
+    assert_eq!(journal.head(script.thread).await, Ok(Seq::ZERO));
+    script.head = Seq::ZERO;
+    let bodies = vec![started(script.thread, "/again"), owned()];
+    let again = script.append(&journal, bodies).await;
+    assert_eq!(journal.forget(script.thread, head).await, Ok(()));
+    let read = journal.read(script.thread, Seq::ZERO, 10_000).await;
+    assert_eq!(read, Ok(again));
+    assert_eq!(journal.forget(ThreadId::mint(), head).await, Ok(()));
 }
 
 async fn deleting_what_is_not_there_is_done_already(journal: impl Journal) {

@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::server::command;
+use crate::support::server::{Server, command};
 use crate::support::{PATIENCE, code, eventually, initialize, request};
 
 /// A server whose pipes are the test's own.
@@ -108,6 +108,31 @@ fn one_that_stops_reading_makes_the_end_a_failure() {
     let (status, stderr) = server.ended();
     assert_eq!(status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("raddle: answers are lost: "), "{stderr}");
+}
+
+/// Who came through other doors notices nothing, until the parent itself has gone.
+#[test]
+fn one_that_stops_reading_ends_nobody_elses_connection() {
+    let mut server = Server::open_websocket(&["--listen", "stdio://"]);
+    let client = server.client();
+    let (mut stdin, stdout) = server.take_stdio();
+    drop(stdout);
+    stdin
+        .write_all(&lines([initialize("hello")]))
+        .expect("it reads");
+    server.wait_for("the connection to the parent is over");
+    // It is no longer listened to.
+    stdin
+        .write_all(&lines([request(1, "account/read", json!({}))]))
+        .expect("it is passed over");
+    for mut client in [client, server.client()] {
+        let answer = client.ask(&request(1, "account/read", json!({})));
+        assert_eq!(code(&answer), None, "{answer}");
+        client.leave();
+    }
+    drop(stdin);
+    let ended = server.ended();
+    assert_eq!(ended.status.code(), Some(0), "{:?}", ended.log);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -64,7 +64,8 @@ impl Server {
         Self::of(shell, home)
     }
 
-    fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+    /// Starts `raddle app-server` with these arguments and variables.
+    pub fn start_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let home = TempDir::new().expect("a home");
         let mut command = command(home.path());
         command.arg("app-server").args(arguments);
@@ -120,6 +121,12 @@ impl Server {
     /// Its stdin and stdout. Once only.
     pub fn pipes(&mut self) -> Pipes {
         Pipes::of(&mut self.child)
+    }
+
+    /// The same pipes as they are. Once only.
+    pub fn take_stdio(&mut self) -> (ChildStdin, ChildStdout) {
+        let pipes = (self.child.stdin.take(), self.child.stdout.take());
+        (pipes.0.expect("stdin"), pipes.1.expect("stdout"))
     }
 
     /// A client on its websocket door that has said hello.
