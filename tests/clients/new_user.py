@@ -1,0 +1,120 @@
+"""`## Install` and `## First answer` of README.md, done to the letter by someone who has just come.
+
+It is a user of whom the system has never heard, with an empty home and a folder with the packages in it; the model is
+a llama.cpp server that runs already, at the address where README expects it. Every command is the page's.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness import Failure, require, require_equal, wait_until
+from llama_model import ANSWER, CONTENT, FILE, LlamaModel
+from terminal import Terminal
+
+_TOP = Path(__file__).resolve().parents[2]
+_SECTIONS = ("Install", "First answer")
+_STRANGER = 61784
+#: Where `llamacpp/…` looks, which is the usual port of that server.
+_PORT = 8080
+_ALL_S = 180
+#: The last line of a question: its keys.
+_QUESTION = re.compile(r"\by(es)?\b.*\bno?\b", re.IGNORECASE)
+
+
+def new_user(bench):
+    packages = bench.folder / "packages"
+    make = [sys.executable, "-B", _TOP / "packages/package.py", "--raddle", bench.raddle, "--out", packages]
+    subprocess.run(make, check=True, stdout=subprocess.DEVNULL, timeout=_ALL_S)
+    LlamaModel(bench, wire="chat", port=_PORT)
+    stranger = Stranger(bench, packages)
+    begun = time.monotonic()
+    for number, block in enumerate(_blocks((_TOP / "README.md").read_text())):
+        stranger.pastes(f"block-{number}", block)
+    took = time.monotonic() - begun
+    require(took < _ALL_S, f"it took {took:.0f} s")
+    require("raddle doctor" in stranger.pasted, "README does not say `raddle doctor`")
+    require(ANSWER in stranger.shown, f"the model's answer was not shown: {stranger.shown}")
+    require_equal("how often it was asked", stranger.agreed, 1)
+    file = stranger.folder / FILE
+    require_equal("the file that was agreed to", file.read_text(), CONTENT)
+    require_equal("whose it is", file.stat().st_uid, stranger.user)
+
+
+class Stranger:
+    """Someone with a terminal, a home with nothing in it, and a folder with the packages."""
+
+    def __init__(self, bench, packages):
+        self._bench = bench
+        self.user = os.geteuid()
+        self.pasted = ""
+        self.shown = ""
+        self.agreed = 0
+        self._as = []
+        home = bench.folder / "h"
+        self.folder = home / "new"
+        self.folder.mkdir(parents=True)
+        for file in packages.iterdir():
+            (self.folder / file.name).write_bytes(file.read_bytes())
+        if self.user == 0:
+            self.user = _STRANGER
+            user = str(_STRANGER)
+            self._as = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--"]
+            for folder in (bench.folder.parent, bench.folder):
+                folder.chmod(0o711)
+            for path in (home, *home.rglob("*")):
+                os.chown(path, _STRANGER, _STRANGER)
+        self._environment = {
+            "HOME": str(home),
+            "PATH": f"{home}/.local/bin:/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "RADDLE_DUMPABLE": "1",
+        }
+
+    def pastes(self, name, block):
+        """Runs the lines in a terminal, and says yes when asked."""
+        self.pasted += block
+        begin = f"cd {self.folder} && set -e\n{block}"
+        # A user's own files are for nobody else.
+        command = [*self._as, "sh", "-c", f"umask 077\n{begin}"]
+        terminal = Terminal(self._bench, command, self._environment, name)
+        asked = False
+
+        def ended():
+            nonlocal asked
+            if terminal.ended():
+                return True
+            lines = [line for line in terminal.screen().splitlines() if line.strip()]
+            asks = bool(lines and _QUESTION.search(lines[-1]))
+            if asks and not asked:
+                require(not (self.folder / FILE).exists(), "it was done before it was agreed to")
+                terminal.press("y", "Enter")
+                self.agreed += 1
+            asked = asks
+            return False
+
+        require(wait_until(ended, deadline_s=_ALL_S), f"these lines did not end:\n{block}")
+        code = terminal.wait_for_end()
+        self.shown += terminal.screen()
+        if code != 0:
+            raise Failure(f"these lines ended with {code}:\n{block}")
+
+
+def _blocks(page):
+    """What the page has one type in these sections."""
+    blocks = []
+    for title in _SECTIONS:
+        section = re.search(rf"^## {title}\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
+        require(section, f"README.md has no section {title!r}")
+        found = re.findall(r"^```sh\n(.*?)^```$", section.group(1), re.MULTILINE | re.DOTALL)
+        require(found, f"nothing is to be typed in {title!r}")
+        blocks += found
+    return blocks
+
+
+CHECKS = {
+    "new-user": new_user,
+}
