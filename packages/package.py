@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 from archives import Entry, tar_gz
+from elf import is_elf, is_static, is_stripped
 from third_party import third_party
 from wheel import wheel
 
@@ -48,7 +49,7 @@ def all_packages(binary):
     """Every file by its name, the checksums last."""
     version = _version(binary)
     program = binary.read_bytes()
-    _require_static(program, binary)
+    _require_fit(program, binary)
     licences = [
         Entry("LICENSE", (_REPOSITORY / "LICENSE").read_bytes()),
         Entry("NOTICE", (_REPOSITORY / "NOTICE").read_bytes()),
@@ -136,10 +137,12 @@ def _version(binary):
     return found.group(1)
 
 
-def _require_static(program, binary):
-    """One that needs a C library suits fewer systems than the packages say."""
-    if b"/lib64/ld-linux-x86-64.so.2\0" in program[: 1 << 16]:
+def _require_fit(program, binary):
+    """One that needs a C library suits fewer systems than the packages say; names of functions are a sixth of its size."""
+    if not is_elf(program) or not is_static(program):
         sys.exit(f"{binary} is not static; build it with --target x86_64-unknown-linux-musl")
+    if not is_stripped(program):
+        sys.exit(f"{binary} is not stripped; build it with --release")
 
 
 def _require_ours(folder):
