@@ -21,8 +21,8 @@ _STRANGER = 61784
 #: Where `llamacpp/…` looks, which is the usual port of that server.
 _PORT = 8080
 _ALL_S = 180
-#: The last line of a question: its keys.
-_QUESTION = re.compile(r"\by(es)?\b.*\bno?\b", re.IGNORECASE)
+#: How a question ends: with its keys.
+_QUESTION = re.compile(r"\[y/.*\bn\b.*\]")
 
 
 def new_user(bench):
@@ -81,23 +81,21 @@ class Stranger:
         # A user's own files are for nobody else.
         command = [*self._as, "sh", "-c", f"umask 077\n{begin}"]
         terminal = Terminal(self._bench, command, self._environment, name)
-        asked = False
+        answered = 0
 
         def ended():
-            nonlocal asked
+            nonlocal answered
             if terminal.ended():
                 return True
-            lines = [line for line in terminal.screen().splitlines() if line.strip()]
-            asks = bool(lines and _QUESTION.search(lines[-1]))
-            if asks and not asked:
+            if len(_QUESTION.findall(terminal.screen())) > answered:
                 require(not (self.folder / FILE).exists(), "it was done before it was agreed to")
                 terminal.press("y", "Enter")
-                self.agreed += 1
-            asked = asks
+                answered += 1
             return False
 
         require(wait_until(ended, deadline_s=_ALL_S), f"these lines did not end:\n{block}")
         code = terminal.wait_for_end()
+        self.agreed += answered
         self.shown += terminal.screen()
         if code != 0:
             raise Failure(f"these lines ended with {code}:\n{block}")
