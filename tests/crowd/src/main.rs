@@ -95,7 +95,7 @@ struct Compare {
     #[arg(long)]
     other: PathBuf,
     /// How many pieces each thread says.
-    #[arg(long, default_value_t = 5_000)]
+    #[arg(long, default_value_t = 20_000)]
     pieces: usize,
     /// How many pairs of runs are compared.
     #[arg(long, default_value_t = 9)]
