@@ -26,10 +26,6 @@ use raddle_server::Override;
 
 use crate::cli::{AppServer, AppServerCommand, Cli, Command};
 
-/// musl's own allocator has one lock for all threads; docs/decisions/0011 has the figures.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     // Before anything else, because then this process is not the server but the fence of a command, or its keeper.
     if let Some(code) = raddle_sandbox::take_over(std::env::args_os()) {
