@@ -51,7 +51,7 @@ class Parts:
     """The real clients, as `cargo xtask parts` lays them out."""
 
     def __init__(self, root):
-        self._root = root
+        self.root = root
         self.codex = self._one("codex-0.166.0/node_modules/@openai/codex-*/vendor/*/bin/codex")
         self.sdk_python = self._one("openai-codex-0.163.0/bin/python")
         self.node = self._one("node-24.19.0/bin/node")
@@ -64,14 +64,14 @@ class Parts:
 
     def version(self, name):
         """The version of a part, which its folder is named after."""
-        found = [it.name.removeprefix(f"{name}-") for it in self._root.glob(f"{name}-[0-9]*/")]
+        found = [it.name.removeprefix(f"{name}-") for it in self.root.glob(f"{name}-[0-9]*/")]
         require_equal(f"how many versions of {name} there are", len(found), 1)
         return found[0]
 
     def _one(self, pattern):
-        found = sorted(self._root.glob(pattern))
+        found = sorted(self.root.glob(pattern))
         count = len(found)
-        require(count == 1, f"{count} files match {self._root / pattern}; run `cargo xtask parts`")
+        require(count == 1, f"{count} files match {self.root / pattern}; run `cargo xtask parts`")
         return found[0]
 
 

@@ -23,10 +23,10 @@ _FOLDER = Path(__file__).with_name("llama")
 class LlamaModel:
     """A process of its own, with a model that is made for it. What it is asked is kept on the way.
 
-    `wire`: how it is spoken to, as the configuration has it.
+    `wire`: how it is spoken to, as the configuration has it. `port`: where, or anywhere.
     """
 
-    def __init__(self, bench, wire="responses"):
+    def __init__(self, bench, wire="responses", port=0):
         self._wire = wire
         file = bench.folder / "bigram.gguf"
         python = bench.parts.llama_python
@@ -50,7 +50,7 @@ class LlamaModel:
         require(found, "llama.cpp did not say where it listens")
         self.address = found.group(1)
         self.asked = []
-        self._keeper = ThreadingHTTPServer(("127.0.0.1", 0), _keeper(self.address, self.asked))
+        self._keeper = ThreadingHTTPServer(("127.0.0.1", port), _keeper(self.address, self.asked))
         # Closing waits for this poll.
         serve = {"poll_interval": 0.02}
         threading.Thread(target=self._keeper.serve_forever, kwargs=serve, daemon=True).start()

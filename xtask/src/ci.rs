@@ -4,6 +4,8 @@ mod background;
 mod plan;
 mod steps;
 
+pub use steps::{MUSL, release_build};
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

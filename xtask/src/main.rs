@@ -18,10 +18,12 @@ mod ci;
 mod fuzz;
 mod r#gen;
 mod install;
+mod packages;
 mod parts;
 mod processes;
 mod prove;
 mod repository;
+mod reproducible;
 mod run;
 mod tidy;
 mod tools;
@@ -50,6 +52,8 @@ Commands
      --raddle BIN         use this binary instead of building one
   changelog [--check]     write the Unreleased section of CHANGELOG.md from changes/
   parts [NAME...]         install the real parts that CI needs, and print where they are
+  package --out FOLDER    write the packages that carry the binary, and their checksums
+     --raddle BIN         use this binary instead of building one
   prove NAME              run a full-size proof; `prove --list` names them
 
 Environment
@@ -80,6 +84,7 @@ fn dispatch() -> Result<()> {
         Some("gen") => r#gen::command(arguments),
         Some("changelog") => changelog::command(arguments),
         Some("parts") => parts::command(arguments),
+        Some("package") => packages::command(arguments),
         Some("prove") => prove::command(arguments),
         None | Some("help") => {
             print!("{HELP}");

@@ -9,7 +9,7 @@ use crate::arguments::Arguments;
 use crate::cache::Cache;
 use crate::repository::{self, cargo};
 use crate::run::Run;
-use crate::{ci, fuzz, parts, tools, trials};
+use crate::{ci, fuzz, parts, reproducible, tools, trials};
 
 /// Name, and what it shows.
 const PROOFS: &[(&str, &str)] = &[
@@ -73,6 +73,10 @@ const PROOFS: &[(&str, &str)] = &[
     (
         "fence-cost",
         "a fenced command that does nothing, with the release binary or `--raddle BIN`, as ratios to bare bubblewrap and to none",
+    ),
+    (
+        "reproducible",
+        "two clean release builds of the last commit in two folders, bit for bit the same",
     ),
     (
         "speed",
@@ -143,6 +147,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         Some("big") => trials::big(&root, &cache),
         Some("append") => trials::append(&root, &cache),
         Some("fence-cost") => fence_cost(&root, &cache, raddle),
+        Some("reproducible") => reproducible::prove(&root, &cache),
         Some("speed") => speed(&root, &cache, raddle, &[]),
         Some("wires") => speed(&root, &cache, raddle, &["wires"]),
         _ => bail!("name a proof; `cargo xtask prove --list` lists them"),

@@ -8,6 +8,7 @@
 )]
 
 mod client;
+mod compare;
 mod dice;
 mod drip;
 mod fold;
@@ -46,6 +47,8 @@ enum Trial {
     Crowd(Crowd),
     /// Mixed load with clients that are killed: what the server holds stays the same.
     Soak(Soak),
+    /// The program and another build of it under the same load, in turn.
+    Compare(Compare),
 }
 
 #[derive(Args)]
@@ -86,6 +89,22 @@ struct Soak {
     percent: u64,
 }
 
+#[derive(Args)]
+struct Compare {
+    /// The other build.
+    #[arg(long)]
+    other: PathBuf,
+    /// How many pieces each thread says.
+    #[arg(long, default_value_t = 20_000)]
+    pieces: usize,
+    /// How many pairs of runs are compared.
+    #[arg(long, default_value_t = 9)]
+    pairs: usize,
+    /// How many threads there are when the memory is looked at.
+    #[arg(long, default_value_t = 1000)]
+    threads: usize,
+}
+
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     // The server lives in a folder of its own.
@@ -99,6 +118,15 @@ fn main() -> Result<()> {
                 percent: size.percent,
             };
             soak::run(&Server::start(raddle)?, &size)
+        }
+        Trial::Compare(size) => {
+            let other = &std::path::absolute(&size.other)?;
+            let size = compare::Size {
+                pieces: size.pieces,
+                pairs: size.pairs.max(1),
+                threads: size.threads,
+            };
+            compare::run([raddle, other], &size)
         }
     }
 }

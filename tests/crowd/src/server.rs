@@ -13,6 +13,9 @@ use tempfile::TempDir;
 use crate::client::Client;
 use crate::wire::Wire;
 
+/// What Linux counts in, whatever the machine.
+const TICKS_PER_SECOND: f64 = 100.0;
+
 /// A way to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
@@ -164,6 +167,16 @@ impl Server {
 
     pub fn forget_peak(&self) -> Result<()> {
         Ok(fs::write(self.proc("clear_refs"), "5")?)
+    }
+
+    /// How long the server has used a processor so far, in seconds.
+    pub fn busy_seconds(&self) -> Result<f64> {
+        let stat = fs::read_to_string(self.proc("stat"))?;
+        // After the name, which may hold anything: the state, then numbers, of which these are the 14th and 15th.
+        let (_, numbers) = stat.rsplit_once(')').context("a name")?;
+        let ticks = numbers.split_whitespace().skip(11).take(2);
+        let ticks: u64 = ticks.map(str::parse::<u64>).sum::<Result<_, _>>()?;
+        Ok(ticks as f64 / TICKS_PER_SECOND)
     }
 
     pub fn descriptors(&self) -> Result<usize> {

@@ -1,0 +1,160 @@
+"""Writes the packages that carry a binary, and their checksums.
+
+Usage: python3 packages/package.py --raddle BINARY --out FOLDER
+"""
+
+import sys
+
+# Before the imports below: no caches in the source tree.
+sys.dont_write_bytecode = True
+
+import argparse
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from archives import Entry, tar_gz
+from elf import is_elf, is_static, is_stripped
+from third_party import third_party
+from wheel import wheel
+
+_HERE = Path(__file__).resolve().parent
+_REPOSITORY = _HERE.parent
+_PLATFORM = "linux-x64"
+_SUMMARY = "A small server that hosts coding agents behind JSON-RPC."
+#: Shells, and the names under which they look for completions.
+_COMPLETIONS = {"bash": "raddle", "zsh": "_raddle", "fish": "raddle.fish"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Writes the packages that carry a binary.")
+    parser.add_argument("--raddle", type=Path, required=True, help="the binary, static and stripped")
+    parser.add_argument("--out", type=Path, required=True, help="a folder, which is made anew")
+    arguments = parser.parse_args()
+    packages = all_packages(arguments.raddle.resolve())
+    if arguments.out.exists():
+        _require_ours(arguments.out)
+        shutil.rmtree(arguments.out)
+    arguments.out.mkdir(parents=True)
+    for name, data in packages.items():
+        (arguments.out / name).write_bytes(data)
+        print(f"{len(data) / 1e6:6.1f} MB  {arguments.out / name}")
+
+
+def all_packages(binary):
+    """Every file by its name, the checksums last."""
+    version = _version(binary)
+    program = binary.read_bytes()
+    _require_fit(program, binary)
+    licences = [
+        Entry("LICENSE", (_REPOSITORY / "LICENSE").read_bytes()),
+        Entry("NOTICE", (_REPOSITORY / "NOTICE").read_bytes()),
+        Entry("THIRD-PARTY", third_party(_REPOSITORY).encode()),
+    ]
+    packages = dict(
+        [
+            _archive(version, binary, program, licences),
+            *_npm(version, program, licences),
+            _wheel(version, program, licences),
+        ]
+    )
+    sums = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in packages.items()]
+    packages["SHA256SUMS"] = "".join(sums).encode()
+    return packages
+
+
+def _archive(version, binary, program, licences):
+    top = f"raddle-{version}-{_PLATFORM}"
+    files = [Entry("raddle", program, runs=True), *licences, *_completions(binary), *_man(binary)]
+    entries = [Entry(f"{top}/{it.path}", it.data, it.runs) for it in files]
+    return f"{top}.tar.gz", tar_gz(entries)
+
+
+def _npm(version, program, licences):
+    """The one that people name, and the one with the binary, which npm picks by the system."""
+    platform = f"raddle-{_PLATFORM}"
+    command = [*_folder(_HERE / "npm/raddle", version), *licences[:2]]
+    carrier = [*_folder(_HERE / f"npm/{platform}", version), *licences]
+    carrier.append(Entry("bin/raddle", program, runs=True))
+    for name, entries in (("raddle", command), (platform, carrier)):
+        # npm takes what lies below this name.
+        below = [Entry(f"package/{it.path}", it.data, it.runs) for it in entries]
+        yield f"{name}-{version}.tgz", tar_gz(below)
+
+
+def _wheel(version, program, licences):
+    modules = _folder(_HERE / "python", version)
+    scripts = [Entry("raddle", program, runs=True)]
+    return wheel("raddle", version, _SUMMARY, modules, scripts, licences)
+
+
+def _folder(folder, version):
+    """The files of a folder, with the version where they ask for it."""
+    entries = []
+    for file in sorted(it for it in folder.rglob("*") if it.is_file()):
+        text = file.read_text().replace("$VERSION", version).replace("$SUMMARY", _SUMMARY)
+        path = str(file.relative_to(folder))
+        if path == "package.json":
+            json.loads(text)
+        entries.append(Entry(path, text.encode(), runs=text.startswith("#!")))
+    return entries
+
+
+def _completions(binary):
+    """What shells offer after Tab, if the binary writes it."""
+    if not _has(binary, "completions"):
+        return []
+    return [
+        Entry(f"completions/{shell}/{file}", _output(binary, "completions", shell))
+        for shell, file in _COMPLETIONS.items()
+    ]
+
+
+def _man(binary):
+    """The man pages, if the binary writes them."""
+    if not _has(binary, "man"):
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        _output(binary, "man", "--out", folder)
+        pages = sorted(it for it in Path(folder).rglob("*") if it.is_file())
+        return [Entry(f"man/man1/{it.name}", it.read_bytes()) for it in pages]
+
+
+def _has(binary, command):
+    """Is there such a command? Its help says so."""
+    done = subprocess.run([binary, command, "--help"], capture_output=True)
+    return done.returncode == 0
+
+
+def _version(binary):
+    found = re.fullmatch(r"raddle (\d+\.\d+\.\d+)\n", _output(binary, "--version").decode())
+    if not found:
+        sys.exit(f"{binary} does not say its version; is it Raddle?")
+    return found.group(1)
+
+
+def _require_fit(program, binary):
+    """One that needs a C library suits fewer systems than the packages say; names of functions are a sixth of its size."""
+    if not is_elf(program) or not is_static(program):
+        sys.exit(f"{binary} is not static; build it with --target x86_64-unknown-linux-musl")
+    if not is_stripped(program):
+        sys.exit(f"{binary} is not stripped; build it with --release")
+
+
+def _require_ours(folder):
+    """Nobody's files are removed but what was written here before."""
+    names = {it.name for it in folder.iterdir()}
+    if names and "SHA256SUMS" not in names:
+        sys.exit(f"{folder} holds other things; name a new folder")
+
+
+def _output(binary, *words):
+    return subprocess.run([binary, *words], check=True, stdout=subprocess.PIPE).stdout
+
+
+if __name__ == "__main__":
+    main()

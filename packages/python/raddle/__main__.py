@@ -1,0 +1,9 @@
+"""``python -m raddle`` becomes the binary."""
+
+import os
+import sys
+
+from raddle import find_bin
+
+program = find_bin()
+os.execv(program, [program, *sys.argv[1:]])

@@ -1,0 +1,199 @@
+"""Tries the packages: sums, sizes, the same bytes again, and each installed by someone who owns nothing.
+
+Usage: python3 packages/try.py --raddle BINARY --packages FOLDER --parts FOLDER
+"""
+
+import sys
+
+# Before the imports below: no caches in the source tree.
+sys.dont_write_bytecode = True
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import tarfile
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from package import all_packages
+from stranger import Stranger, node_for_strangers
+
+_BYTES_MAX = 30_000_000
+_DEADLINE_S = 180
+
+#: For a Node that cannot become another program.
+_OLDER_NODE = "delete process.execve;\n"
+
+
+@dataclass
+class Way:
+    """One way to install, and commands that then say the version. They are lines of a shell."""
+
+    name: str
+    package: str
+    install: str
+    says: list[str]
+    #: Commands that serve on stdio, and end when they are told to.
+    serves: list[str]
+
+
+_WAYS = [
+    Way(
+        "archive",
+        "raddle-*.tar.gz",
+        "tar -xzf raddle-*.tar.gz && sha256sum --check --quiet --ignore-missing SHA256SUMS",
+        ["raddle-*/raddle --version"],
+        ["raddle-*/raddle app-server"],
+    ),
+    Way(
+        "wheel",
+        "raddle-*.whl",
+        "python3 -m venv venv && venv/bin/pip install --quiet --no-index ./raddle-*.whl"
+        " && venv/bin/pip install --quiet --no-index --target beside ./raddle-*.whl",
+        [
+            "venv/bin/raddle --version",
+            "venv/bin/python -m raddle --version",
+            "$(venv/bin/python -c 'import raddle; print(raddle.find_bin())') --version",
+            "PYTHONPATH=beside python3 -m raddle --version",
+        ],
+        ["venv/bin/python -m raddle app-server"],
+    ),
+    Way(
+        "npm",
+        "raddle-*.tgz",
+        "npm install --silent --offline ./raddle-*.tgz",
+        [
+            "node_modules/.bin/raddle --version",
+            "node --require ./older.js node_modules/.bin/raddle --version",
+            "$(node -p 'require(\"raddle\").findBin()') --version",
+            "$(node -e 'import(\"raddle\").then(it => console.log(it.findBin()))') --version",
+        ],
+        [
+            "node_modules/.bin/raddle app-server",
+            "node --require ./older.js node_modules/.bin/raddle app-server",
+        ],
+    ),
+]
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Tries the packages.")
+    parser.add_argument("--raddle", type=Path, required=True, help="what they were made of")
+    parser.add_argument("--packages", type=Path, required=True, help="where they are")
+    parser.add_argument("--parts", type=Path, required=True, help="where Node is installed")
+    arguments = parser.parse_args()
+    packages = arguments.packages.resolve()
+    raddle = arguments.raddle.resolve()
+    _sums(packages)
+    _sizes(packages, raddle)
+    _no_scripts(packages)
+    _same_again(packages, raddle)
+    # Strangers must be let in.
+    os.umask(0o022)
+    version = _output([raddle, "--version"])
+    with tempfile.TemporaryDirectory(prefix="raddle-packages-") as folder:
+        folder = Path(folder)
+        folder.chmod(0o755)
+        node = node_for_strangers(arguments.parts, folder / "node")
+        for way in _WAYS:
+            begun = time.monotonic()
+            _install(way, Stranger(folder / way.name, node), packages, version)
+            print(f"ok  installed by {way.name} in {time.monotonic() - begun:.1f} s", flush=True)
+
+
+def _does(stranger, line):
+    """Runs a line of a shell to its end; gives what it wrote."""
+    command = [*stranger.runs, "sh", "-c", line]
+    return _output(command, cwd=stranger.home, env=stranger.environment)
+
+
+def _starts(stranger, line):
+    return subprocess.Popen(
+        [*stranger.runs, "sh", "-c", f"exec {line}"],
+        cwd=stranger.home,
+        env=stranger.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def _install(way, stranger, packages, version):
+    files = [*packages.glob(way.package), packages / "SHA256SUMS"]
+    stranger.is_given(files, stranger.home)
+    (stranger.home / "older.js").write_text(_OLDER_NODE)
+    _does(stranger, way.install)
+    for line in way.says:
+        _require(_does(stranger, line) == version, f"`{line}` does not say {version!r}")
+    for line in way.serves:
+        _serves(line, stranger)
+
+
+def _serves(line, stranger):
+    """It answers, and the signal that ends it reaches it whatever stands in front."""
+    process = _starts(stranger, line)
+    try:
+        client = {"clientInfo": {"name": "try", "version": "1"}}
+        asked = json.dumps({"id": 1, "method": "initialize", "params": client})
+        process.stdin.write(asked.encode() + b"\n")
+        process.stdin.flush()
+        answer = json.loads(process.stdout.readline() or "{}")
+        _require("result" in answer, f"`{line}` answers {answer}")
+        process.send_signal(signal.SIGTERM)
+        # Its output ends when the last of its processes has.
+        process.communicate(timeout=_DEADLINE_S)
+    finally:
+        process.kill()
+        process.wait()
+    _require(process.returncode == 0, f"`{line}` ended with {process.returncode}")
+
+
+def _sums(packages):
+    _output(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=packages)
+    named = {line.split("  ")[1] for line in (packages / "SHA256SUMS").read_text().splitlines()}
+    others = {it.name for it in packages.iterdir()} - {"SHA256SUMS"}
+    _require(named == others, f"SHA256SUMS names {sorted(named)}, not {sorted(others)}")
+    print("ok  sums")
+
+
+def _sizes(packages, raddle):
+    for file in (raddle, *sorted(packages.iterdir())):
+        size = file.stat().st_size
+        print(f"    {size / 1e6:6.2f} MB  {file.name}")
+        _require(size < _BYTES_MAX, f"{file.name} has {size} bytes, the limit is {_BYTES_MAX}")
+    print(f"ok  each under {_BYTES_MAX / 1e6:.0f} MB")
+
+
+def _no_scripts(packages):
+    """npm would run them when it installs."""
+    for file in packages.glob("*.tgz"):
+        with tarfile.open(file) as tar:
+            about = json.load(tar.extractfile("package/package.json"))
+        _require("scripts" not in about, f"{file.name} runs something when it is installed")
+    print("ok  nothing runs at install")
+
+
+def _same_again(packages, raddle):
+    for name, data in all_packages(raddle).items():
+        _require((packages / name).read_bytes() == data, f"{name} is another the second time")
+    print("ok  the same bytes again")
+
+
+def _output(command, **how):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE_S, **how)
+    line = " ".join(str(word) for word in command)
+    _require(done.returncode == 0, f"`{line}` ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _require(true, otherwise):
+    if not true:
+        sys.exit(f"error: {otherwise}")
+
+
+if __name__ == "__main__":
+    main()

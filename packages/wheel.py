@@ -1,0 +1,66 @@
+"""A wheel: a zip with a list of its own contents, as PEP 427 has it."""
+
+import base64
+import hashlib
+
+from archives import Entry, zipped
+
+#: A static binary needs no C library, so it suits the systems of both.
+_PLATFORM = "manylinux_2_17_x86_64.musllinux_1_2_x86_64"
+
+
+def wheel(name, version, summary, modules, scripts, licences):
+    """The file name and the bytes. `modules` go where Python looks, `scripts` where the shell does."""
+    about = f"{name}-{version}.dist-info"
+    entries = [
+        *modules,
+        *(_below(f"{name}-{version}.data/scripts", it) for it in scripts),
+        *(_below(f"{about}/licenses", it) for it in licences),
+        Entry(f"{about}/METADATA", _metadata(name, version, summary, licences).encode()),
+        Entry(f"{about}/WHEEL", _wheel().encode()),
+    ]
+    entries.sort(key=lambda entry: entry.path)
+    # What lists all comes last.
+    entries.append(_record(f"{about}/RECORD", entries))
+    return f"{name}-{version}-py3-none-{_PLATFORM}.whl", zipped(entries)
+
+
+def _below(folder, entry):
+    return Entry(f"{folder}/{entry.path}", entry.data, entry.runs)
+
+
+def _metadata(name, version, summary, licences):
+    return "".join(
+        f"{line}\n"
+        for line in (
+            "Metadata-Version: 2.1",
+            f"Name: {name}",
+            f"Version: {version}",
+            f"Summary: {summary}",
+            "License: Apache-2.0",
+            *(f"License-File: {it.path}" for it in licences),
+            "Requires-Python: >=3.9",
+        )
+    )
+
+
+def _wheel():
+    tags = [f"Tag: py3-none-{platform}\n" for platform in _PLATFORM.split(".")]
+    return "".join(
+        [
+            "Wheel-Version: 1.0\n",
+            "Generator: raddle-packages\n",
+            # It belongs where this kind of machine's files go, not where plain Python does.
+            "Root-Is-Purelib: false\n",
+            *tags,
+        ]
+    )
+
+
+def _record(path, entries):
+    lines = [f"{it.path},sha256={_digest(it.data)},{len(it.data)}\n" for it in entries]
+    return Entry(path, "".join([*lines, f"{path},,\n"]).encode())
+
+
+def _digest(data):
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

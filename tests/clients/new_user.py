@@ -1,0 +1,113 @@
+"""`## Install` and `## First answer` of README.md, done to the letter by someone who has just come.
+
+It is a user of whom the system has never heard, with an empty home and a folder with the packages in it; the model is
+a llama.cpp server that runs already, at the address where README expects it. Every command is the page's.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from harness import Failure, require, require_equal, wait_until
+from llama_model import ANSWER, CONTENT, FILE, LlamaModel
+from terminal import Terminal
+
+_TOP = Path(__file__).resolve().parents[2]
+sys.path.append(str(_TOP / "packages"))
+
+from stranger import Stranger, node_for_strangers
+
+_SECTIONS = ("Install", "First answer")
+#: Where `llamacpp/…` looks, which is the usual port of that server.
+_PORT = 8080
+_ALL_S = 180
+#: How a question ends: with its keys.
+_QUESTION = re.compile(r"\[y/.*\bn\b.*\]")
+
+
+def new_user(bench):
+    packages = bench.folder / "packages"
+    make = [sys.executable, "-B", _TOP / "packages/package.py", "--raddle", bench.raddle, "--out", packages]
+    subprocess.run(make, check=True, stdout=subprocess.DEVNULL, timeout=_ALL_S)
+    LlamaModel(bench, wire="chat", port=_PORT)
+    newcomer = Newcomer(bench, packages)
+    begun = time.monotonic()
+    for number, block in enumerate(_blocks((_TOP / "README.md").read_text())):
+        newcomer.pastes(f"block-{number}", block)
+    took = time.monotonic() - begun
+    require(took < _ALL_S, f"it took {took:.0f} s")
+    require("raddle doctor" in newcomer.pasted, "README does not say `raddle doctor`")
+    require(ANSWER in newcomer.shown, f"the model's answer was not shown: {newcomer.shown}")
+    require(newcomer.agreed, "nobody was asked")
+    file = newcomer.folder / FILE
+    require_equal("the file that was agreed to", file.read_text(), CONTENT)
+    require_equal("whose it is", file.stat().st_uid, newcomer.user)
+
+
+class Newcomer:
+    """A stranger with a terminal, and a folder with the packages."""
+
+    def __init__(self, bench, packages):
+        self._bench = bench
+        self.pasted = ""
+        self.shown = ""
+        self.agreed = 0
+        for folder in (bench.folder.parent, bench.folder):
+            folder.chmod(0o711)
+        # What is copied here must be open to others; the rest of these checks is not.
+        before = os.umask(0o022)
+        node = node_for_strangers(bench.parts.root, bench.folder / "node")
+        self._stranger = Stranger(bench.folder / "h", node)
+        self.folder = self._stranger.home / "new"
+        self._stranger.is_given(packages.iterdir(), self.folder)
+        os.umask(before)
+
+    @property
+    def user(self):
+        return self._stranger.user
+
+    def pastes(self, name, block):
+        """Runs the lines in a terminal, and says yes when asked."""
+        self.pasted += block
+        # This model writes it whenever it may.
+        (self.folder / FILE).unlink(missing_ok=True)
+        command = [*self._stranger.runs, "sh", "-ec", f"cd {self.folder}\n{block}"]
+        terminal = Terminal(self._bench, command, self._stranger.environment, name)
+        answered = 0
+
+        def ended():
+            nonlocal answered
+            if terminal.ended():
+                return True
+            if len(_QUESTION.findall(terminal.screen())) > answered:
+                require(not (self.folder / FILE).exists(), "it was done before it was agreed to")
+                terminal.press("y", "Enter")
+                answered += 1
+            return False
+
+        require(wait_until(ended, deadline_s=_ALL_S), f"these lines did not end:\n{block}")
+        code = terminal.wait_for_end()
+        self.agreed += answered
+        self.shown += terminal.screen()
+        if code != 0:
+            raise Failure(f"these lines ended with {code}:\n{block}")
+
+
+def _blocks(page):
+    """What the page has one type in these sections."""
+    blocks = []
+    for title in _SECTIONS:
+        section = re.search(rf"^## {title}\n(.*?)^## ", page, re.MULTILINE | re.DOTALL)
+        require(section, f"README.md has no section {title!r}")
+        found = re.findall(r"^```sh\n(.*?)^```$", section.group(1), re.MULTILINE | re.DOTALL)
+        require(found, f"nothing is to be typed in {title!r}")
+        blocks += found
+    return blocks
+
+
+CHECKS = {
+    "new-user": new_user,
+}

@@ -1,0 +1,57 @@
+//! The packages that carry the binary to those who have no compiler: written, and tried as a stranger would.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::arguments::Arguments;
+use crate::cache::Cache;
+use crate::run::Run;
+use crate::{ci, parts, repository};
+
+pub fn command(mut arguments: Arguments) -> Result<()> {
+    let raddle = arguments.value("--raddle")?.map(PathBuf::from);
+    let Some(out) = arguments.value("--out")? else {
+        bail!("say where the packages go: `cargo xtask package --out FOLDER`");
+    };
+    arguments.end()?;
+    let root = repository::root()?;
+    let raddle = match raddle {
+        Some(path) => std::path::absolute(path)?,
+        None => {
+            let cache = Cache::open()?;
+            let _lock = cache.lock("ci")?;
+            parts::install(&cache, &[parts::DEBIAN.to_owned()])?;
+            ci::release(&root, &cache)?
+        }
+    };
+    write(&root, &raddle, &std::path::absolute(out)?)
+}
+
+/// Writes them into this folder, which is made anew.
+fn write(root: &Path, raddle: &Path, out: &Path) -> Result<()> {
+    python(root, "packages/package.py")
+        .arg("--raddle")
+        .arg(raddle)
+        .arg("--out")
+        .arg(out)
+        .go()
+}
+
+/// Writes them, then has each installed by someone who owns nothing.
+pub fn check(root: &Path, cache: &Cache, raddle: &Path) -> Result<()> {
+    let out = cache.target().join("packages");
+    write(root, raddle, &out)?;
+    python(root, "packages/try.py")
+        .arg("--raddle")
+        .arg(raddle)
+        .arg("--packages")
+        .arg(out)
+        .arg("--parts")
+        .arg(cache.parts())
+        .go()
+}
+
+fn python(root: &Path, program: &str) -> Run {
+    Run::new("python3").directory(root).arg(program).minutes(5)
+}

@@ -1,0 +1,59 @@
+//! Two clean release builds of one commit, in two folders: the same bytes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::cache::{Cache, remove_folder};
+use crate::ci::{self, MUSL};
+use crate::parts;
+use crate::repository::cargo;
+use crate::run::Run;
+
+/// Of different lengths, so that a path which ends up in the binary moves what follows it.
+const FOLDERS: [&str; 2] = ["one", "the-other-one"];
+
+pub fn prove(root: &Path, cache: &Cache) -> Result<()> {
+    parts::install(cache, &[parts::DEBIAN.to_owned()])?;
+    let changed = Run::new("git")
+        .directory(root)
+        .args(["status", "--porcelain"])
+        .output()?;
+    if !changed.is_empty() {
+        println!("what is not committed is not in these builds:\n{changed}");
+    }
+    let top = cache.target().join("reproducible");
+    remove_folder(&top)?;
+    let mut built = Vec::new();
+    for name in FOLDERS {
+        let binary = build(root, &top.join(name))?;
+        let sum = Run::new("sha256sum").arg(&binary).output()?;
+        print!("{sum}");
+        built.push(binary);
+    }
+    let same = fs::read(&built[0])? == fs::read(&built[1])?;
+    if !same {
+        bail!(
+            "the builds differ; they are kept, see `cmp -l {} {}`",
+            built[0].display(),
+            built[1].display()
+        );
+    }
+    println!("two builds in two folders, and not one byte differs");
+    remove_folder(&top)
+}
+
+/// A clone of the last commit in this folder, with a build of its own.
+fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
+    Run::new("git")
+        .args(["clone", "--quiet"])
+        .arg(root)
+        .arg(folder)
+        .go()?;
+    let target = folder.join("target");
+    ci::release_build(cargo(folder))
+        .env("CARGO_TARGET_DIR", &target)
+        .go()?;
+    Ok(target.join(MUSL).join("release/raddle"))
+}
