@@ -9,7 +9,7 @@ mod sandbox;
 mod shell;
 mod thread;
 
-pub(crate) use config::{ConfigCommand, ConfigGet, ConfigList, ConfigPath, ConfigSet, ConfigUnset};
+pub(crate) use config::{ConfigCommand, ConfigGet, ConfigList};
 pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};

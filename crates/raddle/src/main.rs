@@ -46,7 +46,8 @@ fn main() -> ExitCode {
     log::start(cli.command.colours());
     // Weaker than what the command line says.
     let environment = Override::of_environment(|name| std::env::var(name).ok());
-    cli.config.splice(0..0, environment);
+    let said = std::mem::take(&mut cli.config);
+    cli.config = environment.into_iter().chain(said).collect();
     let outcome = match cli.command {
         Command::AppServer(args) => app_server(cli.config, args).map(|()| ExitCode::SUCCESS),
         Command::Daemon(args) => daemon::run(cli.config, args),

@@ -93,10 +93,10 @@ pub(crate) fn ask(home: &Home, config: &Configuration, names: Vec<String>) -> Re
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
+    let _entered = runtime.enter();
     let desk = Arc::new(Desk::new(&home.state));
     let mut answers: Vec<Option<Answer>> = Vec::new();
     let mut asked = JoinSet::new();
-    let _entered = runtime.enter();
     for (at, name) in names.into_iter().enumerate() {
         match config.provider(&name) {
             Err(error) => answers.push(Some((name, Err(error.to_string())))),

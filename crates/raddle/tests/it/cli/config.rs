@@ -79,7 +79,7 @@ fn what_is_set_is_in_the_file_and_comments_stay() {
             "[sandbox_workspace_write]\nnetwork_access = true\n",
         ),
     ] {
-        let went = place.run(&[&["config"], words].concat());
+        let went = place.run(&[&["config"][..], words].concat());
         assert_eq!(went.code, Some(0), "{}", went.err);
         assert_eq!(
             went.err,
@@ -196,7 +196,7 @@ fn the_schema_is_the_one_of_the_docs() {
     let schema: Value = serde_json::from_str(&printed).expect("JSON");
     let kinds = &schema["properties"]["model_providers"]["additionalProperties"]["properties"]["wire_api"]
         ["enum"];
-    let wires = raddle_model::Wire::ALL.map(raddle_model::Wire::name);
+    let wires = raddle_model::Wire::ALL.map(|it| it.name());
     let named: Vec<&str> = kinds
         .as_array()
         .expect("a list")

@@ -51,7 +51,7 @@ fn options_answer_every_question() {
         ),
     ] {
         let place = Place::new();
-        let went = place.run(&[&["init"], words].concat());
+        let went = place.run(&[&["init"][..], words].concat());
         assert_eq!(
             (went.code, went.out.as_str()),
             (Some(0), ""),
@@ -123,7 +123,7 @@ fn an_answer_that_cannot_be_leaves_nothing_behind() {
         ),
     ] {
         let place = Place::new();
-        let went = place.run(&[&["init"], words].concat());
+        let went = place.run(&[&["init"][..], words].concat());
         assert_eq!(went.code, Some(1), "{words:?}");
         assert!(went.err.contains(line), "{}", went.err);
         assert!(!went.err.contains("sekret"), "{}", went.err);

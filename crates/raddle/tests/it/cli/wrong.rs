@@ -5,7 +5,6 @@ use super::Place;
 #[test]
 fn what_was_typed_wrongly_is_said() {
     let place = Place::with("model = 'llamacpp/any'\n");
-    let long = "x".repeat(300);
     for (words, code, line) in [
         (&["doctr"][..], 2, "a similar subcommand exists: 'doctor'"),
         (&["config"], 2, "Usage: raddle config <COMMAND>"),
@@ -72,7 +71,7 @@ fn what_was_typed_wrongly_is_said() {
             "--insecure-any-address",
         ),
         (&["mock", "--script", "/nowhere"], 1, "cannot read /nowhere"),
-        (&["daemon", "start", "--timeout", &long], 2, "invalid"),
+        (&["daemon", "start", "--timeout", "soon"], 2, "invalid"),
     ] {
         let went = place.run(words);
         assert_eq!(
