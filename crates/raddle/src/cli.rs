@@ -73,7 +73,7 @@ pub(crate) enum Command {
     /// Reads the rules that a server would read, prints whether the line is allowed, asked about or denied and by
     /// what, and the commands that were found in it. docs/policy.md says how rules are written.
     Judge(Judge),
-    /// Serve a model that says what a script tells it, for tests and first steps
+    /// Serve a model that follows a script, for tests and first steps
     ///
     /// It speaks the OpenAI Responses wire over HTTP and needs no key. When it is ready it prints one
     /// line: what to write as `base_url` of a model provider. Without a script it repeats what it hears,

@@ -7,7 +7,7 @@ const LINES: usize = 24;
 const COLUMNS: usize = 80;
 
 /// How many lines `-h` of a command may have: those that start a server or a sandbox have many options.
-const LINES_MAX: usize = 40;
+const LINES_MAX: usize = 30;
 
 /// The sub-commands that a help lists.
 fn listed(help: &str) -> Vec<String> {
