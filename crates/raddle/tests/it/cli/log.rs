@@ -11,7 +11,7 @@ fn levels_are_those_of_raddle_log_alone() {
         ("RADDLE_LOG", "off", false, false),
         ("RADDLE_LOG", "error", false, false),
         ("RADDLE_LOG", "info", true, true),
-        ("RADDLE_LOG", "error,raddle=info", false, true),
+        ("RADDLE_LOG", "error,raddle::app_server=info", false, true),
         ("RUST_LOG", "trace", true, false),
     ] {
         let mut place = Place::with(warned);
