@@ -1,4 +1,5 @@
-//! The reference pages under docs/reference, written by the binary from its method table.
+//! What the binary writes from its own tables: the reference pages under docs/reference, and the schema of its
+//! configuration.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,6 +13,7 @@ use crate::repository::{self, cargo};
 use crate::run::Run;
 
 const PAGES: &str = "docs/reference";
+const SCHEMA: &str = "docs/config.schema.json";
 
 pub fn command(mut arguments: Arguments) -> Result<()> {
     let check = arguments.flag("--check");
@@ -35,7 +37,7 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
 pub enum Mode {
     /// Say what is stale.
     Check,
-    /// Make docs/reference what the binary says.
+    /// Make them what the binary says.
     Write,
 }
 
@@ -44,10 +46,21 @@ pub fn run(root: &Path, raddle: &Path, mode: Mode) -> Result<()> {
     let fresh = generate(root, raddle)?;
     let pages = root.join(PAGES);
     let committed = read_folder(&pages)?;
-    let differences = differences(&committed, &fresh);
+    let mut differences = differences(&committed, &fresh);
+    let schema = Run::new(raddle)
+        .directory(root)
+        .args(["config", "schema"])
+        .minutes(2)
+        .output()?;
+    if fs::read_to_string(root.join(SCHEMA)).unwrap_or_default() != schema {
+        differences.push(format!("{SCHEMA} differs"));
+    }
     match mode {
         Mode::Check if differences.is_empty() => {
-            println!("{PAGES}: {} files, none stale", fresh.len());
+            println!(
+                "{PAGES}: {} files, none stale; nor is {SCHEMA}",
+                fresh.len()
+            );
             Ok(())
         }
         Mode::Check => bail!(
@@ -61,8 +74,9 @@ pub fn run(root: &Path, raddle: &Path, mode: Mode) -> Result<()> {
                 fs::create_dir_all(to.parent().context("a page has a folder")?)?;
                 fs::write(&to, bytes)?;
             }
+            fs::write(root.join(SCHEMA), schema)?;
             println!(
-                "{PAGES}: {} files, {} changed",
+                "{PAGES} and {SCHEMA}: {} pages, {} files changed",
                 fresh.len(),
                 differences.len()
             );

@@ -23,10 +23,14 @@ mod session;
 mod wire_error;
 
 pub use relay::Neighbours;
-pub use rooms::config::{ConfigError, Override};
+pub use rooms::config::{
+    ConfigError, ConfigValue, ConfigWritten, Configuration, Override, presets,
+    schema as config_schema,
+};
 pub use rooms::ground::{Commands, Ground};
 pub use rooms::providers::{
-    Chosen, KeyCommand, KeySource, OAuth, Provider, ProviderError, Providers, Secret, SignIn,
+    Chosen, KeyCommand, KeySource, OAuth, Preset, Provider, ProviderError, Providers, Secret,
+    SignIn,
 };
 pub use rooms::vendors::{Offered, SignedIn, SigningIn, Vendors, Way};
 pub use server::{Options, Paths, Server};

@@ -72,6 +72,9 @@ impl Rooms {
         F: FnOnce(Ground) -> Threads,
     {
         let config = Arc::new(Config::open(&options.paths, &options.overrides)?);
+        for warning in config.warnings() {
+            tracing::warn!("{}", warning.summary);
+        }
         make_home(&options.paths.home);
         if let Some(folder) = options.paths.user_config.parent() {
             // If it were missing, an agent that works around it could make it, and rules in it.

@@ -1,13 +1,21 @@
 //! The command line.
 
+mod config;
 mod daemon;
+mod init;
 mod judge;
+mod model;
 mod sandbox;
+mod shell;
 mod thread;
 
+pub(crate) use config::{ConfigCommand, ConfigGet, ConfigList};
 pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop};
+pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
+pub(crate) use model::{ModelCommand, ModelList};
 pub(crate) use sandbox::{Doctor, Sandbox};
+pub(crate) use shell::{Completions, Man};
 pub(crate) use thread::{
     ThreadCommand, ThreadDelete, ThreadExport, ThreadImport, ThreadList, ThreadShow, ThreadVerify,
 };
@@ -28,7 +36,7 @@ use raddle_server::Override;
     max_term_width = 100
 )]
 pub(crate) struct Cli {
-    /// Set a configuration value, like model=NAME or a.b=3; may be repeated
+    /// Set a configuration value, like model=NAME or a.b=3
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
     pub(crate) config: Vec<Override>,
 
@@ -38,14 +46,14 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the app-server protocol to IDEs, desktop apps and other clients
+    /// Serve the protocol to editors, apps and other clients
     AppServer(AppServer),
-    /// Serve the same in the background, once per home: start, stop, status
+    /// Serve in the background, once per home: start, stop, status
     ///
     /// Without a word it stays in the foreground, for systemd and the like. It listens on the unix socket of the
     /// home unless --listen says otherwise. docs/operating.md has more.
     Daemon(Daemon),
-    /// List, read, check, copy and delete the threads in the home, with or without a running server
+    /// List, show, check, copy and delete stored threads
     #[command(subcommand)]
     Thread(ThreadCommand),
     /// Run a command inside the fence
@@ -56,21 +64,41 @@ pub(crate) enum Command {
     Sandbox(Sandbox),
     /// Say what holds on this machine, and how to mend what does not
     ///
-    /// Tries to break out of the fence, in a folder that is removed again, and prints what was stopped. The exit
-    /// status is 1 if commands cannot be fenced at all.
+    /// Looks at the configuration, the model's provider and its key, the fence (it tries to break out, in a folder that
+    /// is removed again), the rules, the stored threads, the socket, the folders and the clock. Asks nobody outside
+    /// this machine unless --online says so. The exit status is 1 if something is broken.
     Doctor(Doctor),
     /// Say what the rules make of a command line, without running it
     ///
     /// Reads the rules that a server would read, prints whether the line is allowed, asked about or denied and by
     /// what, and the commands that were found in it. docs/policy.md says how rules are written.
     Judge(Judge),
-    /// Serve a model that says what a script tells it, for tests and first steps
+    /// Serve a model that follows a script, for tests and first steps
     ///
     /// It speaks the OpenAI Responses wire over HTTP and needs no key. When it is ready it prints one
     /// line: what to write as `base_url` of a model provider. Without a script it repeats what it hears,
     /// and plays what the text asks for, like `MOCK text n=100 size=8 gap_ms=10` or `MOCK 429
     /// retry_after=2`. docs/mock.md has all steps and faults.
     Mock(Mock),
+    /// Write a first configuration: which model, its key, what it may do
+    ///
+    /// Asks on the terminal what no option says, and writes a commented config.toml, which holds no key, and beside
+    /// it the schema with which editors complete it.
+    Init(Init),
+    /// Read and change the configuration, without a server
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// List the models that can be used
+    #[command(subcommand)]
+    Model(ModelCommand),
+    /// Print what makes a shell complete `raddle`
+    ///
+    /// For bash: `raddle completions bash > ~/.local/share/bash-completion/completions/raddle`. For zsh, write it as
+    /// `_raddle` into a folder of `$fpath`; for fish: `raddle completions fish > ~/.config/fish/completions/raddle.fish`.
+    Completions(Completions),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man(Man),
 }
 
 impl Command {
@@ -151,28 +179,38 @@ pub(crate) struct Serve {
     pub(crate) ws_auth: Option<WsAuth>,
 
     /// The file that holds the capability token, at least 16 bytes; space around it does not count
-    #[arg(long, value_name = "PATH", conflicts_with = "ws_token_sha256")]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "PATH",
+        conflicts_with = "ws_token_sha256"
+    )]
     pub(crate) ws_token_file: Option<PathBuf>,
 
     /// The SHA-256 of the capability token, in hex
-    #[arg(long, value_name = "HEX")]
+    #[arg(long, hide_short_help = true, value_name = "HEX")]
     pub(crate) ws_token_sha256: Option<String>,
 
     /// The file that holds the secret of signed tokens, at least 32 bytes of any kind; every byte
     /// counts, a line end too. A token's expiry is checked when its websocket opens, not later
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, hide_short_help = true, value_name = "PATH")]
     pub(crate) ws_shared_secret_file: Option<PathBuf>,
 
     /// The issuer that signed tokens must name
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, hide_short_help = true, value_name = "TEXT")]
     pub(crate) ws_issuer: Option<String>,
 
     /// The audience that signed tokens must name
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, hide_short_help = true, value_name = "TEXT")]
     pub(crate) ws_audience: Option<String>,
 
     /// How far the clocks of signed tokens may be off
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "SECONDS",
+        default_value_t = 30
+    )]
     pub(crate) ws_max_clock_skew_seconds: u64,
 
     /// Let any local process open a websocket on a loopback address without a token
@@ -180,11 +218,11 @@ pub(crate) struct Serve {
     pub(crate) insecure_loopback: bool,
 
     /// A host name, besides our own address, that websocket requests may name; may be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
 
     /// The longest message a client may send
-    #[arg(long, value_name = "BYTES", default_value_t = 32 << 20)]
+    #[arg(long, hide_short_help = true, value_name = "BYTES", default_value_t = 32 << 20)]
     pub(crate) max_message_bytes: usize,
 }
 

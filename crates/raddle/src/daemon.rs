@@ -259,27 +259,41 @@ fn status(home: &Home, args: &DaemonStatus) -> Result<ExitCode> {
         report(args.json, "stopped", None, None, "does not run")?;
         return Ok(NONE_RUNS.into());
     };
-    let (state, text) = match &found.said {
-        None => ("starting", "starts"),
-        Some(said) if said.ending => ("ending", "ends"),
-        Some(said)
-            if said
-                .listen
-                .iter()
-                .all(|it| livez::is_well(it).unwrap_or(false)) =>
-        {
-            ("running", "runs")
-        }
-        Some(_) => (
-            "stuck",
-            "runs, and does not answer; `raddle daemon stop --now` ends it",
-        ),
-    };
+    let (state, text) = state_of(&found);
     report(args.json, state, found.pid, found.said.as_ref(), text)?;
     Ok(match state {
         "running" => ExitCode::SUCCESS,
         _ => DOES_NOT_SERVE.into(),
     })
+}
+
+/// What there is to say of the daemon of a home in a line, and whether it is well; nothing if none runs.
+pub(crate) fn glance(home: &Home) -> Result<Option<(String, bool)>> {
+    let Some(found) = look(home)? else {
+        return Ok(None);
+    };
+    let (state, _) = state_of(&found);
+    let listen = found.said.iter().flat_map(|it| it.listen.iter());
+    let listen: String = listen.map(|it| format!(", {it}")).collect();
+    let is_well = state != "stuck";
+    Ok(Some((
+        format!("the daemon{found} is {state}{listen}"),
+        is_well,
+    )))
+}
+
+/// How a daemon that runs is, for programs and for people.
+fn state_of(found: &Found) -> (&'static str, &'static str) {
+    let is_well = |it: &String| livez::is_well(it).unwrap_or(false);
+    match &found.said {
+        None => ("starting", "starts"),
+        Some(said) if said.ending => ("ending", "ends"),
+        Some(said) if said.listen.iter().all(is_well) => ("running", "runs"),
+        Some(_) => (
+            "stuck",
+            "runs, and does not answer; `raddle daemon stop --now` ends it",
+        ),
+    }
 }
 
 /// Waits for the end of a process; whether it came in time.

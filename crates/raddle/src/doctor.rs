@@ -1,95 +1,198 @@
-//! `raddle doctor`: what holds on this machine.
+//! `raddle doctor`: what holds on this machine, and how to mend what does not.
+
+mod fence;
+mod model;
+mod places;
+mod stored;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use raddle_sandbox::{Measured, Tier};
+use raddle_server::{Configuration, Override};
+use serde_json::{Value, json};
 
 use crate::cli::Doctor;
+use crate::config;
 use crate::home::Home;
 use crate::print::{Printer, harmless};
 use crate::rules::Rules;
-use crate::sandbox;
+
+/// What was found of one part.
+#[derive(Debug)]
+struct Finding {
+    part: &'static str,
+    state: State,
+    says: String,
+    /// Lines that say more.
+    more: Vec<String>,
+    /// What to do, if there is something.
+    mend: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Well,
+    /// It works, and could be better.
+    Odd,
+    /// Something that was asked for does not work.
+    Broken,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Well => "well",
+            Self::Odd => "odd",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+impl Finding {
+    fn well(part: &'static str, says: impl Into<String>) -> Self {
+        Self {
+            part,
+            state: State::Well,
+            says: says.into(),
+            more: Vec::new(),
+            mend: Vec::new(),
+        }
+    }
+
+    fn odd(part: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self {
+            state: State::Odd,
+            mend: vec![mend.into()],
+            ..Self::well(part, says)
+        }
+    }
+
+    fn broken(part: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self {
+            state: State::Broken,
+            ..Self::odd(part, says, mend)
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("{}: {}", self.part, self.says)];
+        lines.extend(self.more.iter().cloned());
+        if !self.mend.is_empty() {
+            lines.push("to mend:".to_owned());
+            lines.extend(self.mend.iter().map(|it| format!("  {it}")));
+        }
+        lines
+    }
+
+    fn as_json(&self) -> Value {
+        json!({
+            "part": self.part,
+            "state": self.state.name(),
+            "says": self.says,
+            "more": self.more.iter().map(|it| it.trim()).collect::<Vec<_>>(),
+            "mend": self.mend,
+        })
+    }
+}
 
 /// Prints what was found.
-pub(crate) fn run(args: &Doctor) -> Result<ExitCode> {
-    let measured = sandbox::measure(args.again)?;
-    let mut printer = Printer::new();
-    for line in report(&measured).into_iter().chain(rules()?) {
-        printer.line(&harmless(&line))?;
+pub(crate) fn run(overrides: Vec<Override>, args: &Doctor) -> Result<ExitCode> {
+    let home = Home::find()?;
+    let mut findings = vec![fence::look(args.again)?, rules(&home)];
+    match config::open(&home, overrides) {
+        Ok(config) => {
+            findings.push(configuration(&config));
+            findings.push(model::look(&home, &config)?);
+            if args.online {
+                findings.extend(model::ask(&home, &config)?);
+            }
+        }
+        Err(error) => findings.push(Finding::broken(
+            "config",
+            format!("{:#}", error.root_cause()),
+            "mend that line, or move the file away; the server does not start until then",
+        )),
     }
-    printer.flush()?;
-    Ok(match measured.fence.tier() {
-        Tier::A | Tier::B => ExitCode::SUCCESS,
-        Tier::C => ExitCode::FAILURE,
+    findings.push(stored::look(&home));
+    findings.extend(places::look(&home));
+    print(&findings, args.json)?;
+    let is_broken = findings.iter().any(|it| it.state == State::Broken);
+    Ok(match is_broken {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
     })
 }
 
-/// What is odd about the rules, or why they cannot be used.
-fn rules() -> Result<Vec<String>> {
-    let warnings = match Rules::open(&Home::find()?) {
-        Ok(rules) => rules.warnings(),
-        Err(error) => vec![format!(
-            "{error:#}; the server does not start until it is mended"
-        )],
+fn print(findings: &[Finding], is_json: bool) -> Result<()> {
+    let worst = findings.iter().map(|it| it.state).max();
+    let worst = worst.unwrap_or(State::Well);
+    let mut printer = Printer::new();
+    if is_json {
+        let parts: Vec<Value> = findings.iter().map(Finding::as_json).collect();
+        printer.line(&json!({ "state": worst.name(), "parts": parts }).to_string())?;
+        return Ok(printer.flush()?);
+    }
+    for line in findings.iter().flat_map(Finding::lines) {
+        printer.line(&harmless(&line))?;
+    }
+    let named = |state: State| {
+        let found = findings.iter().filter(|it| it.state == state);
+        found.map(|it| it.part).collect::<Vec<_>>().join(", ")
     };
-    let title = (!warnings.is_empty()).then(|| "rules:".to_owned());
-    let lines = warnings.iter().map(|it| format!("  {it}"));
-    Ok(title.into_iter().chain(lines).collect())
+    printer.line(&match worst {
+        State::Well => "all is well".to_owned(),
+        State::Odd => format!("it works; to look at: {}", named(State::Odd)),
+        State::Broken => format!("broken: {}", named(State::Broken)),
+    })?;
+    Ok(printer.flush()?)
 }
 
-fn report(measured: &Measured) -> Vec<String> {
-    let tier = measured.fence.tier();
-    let how = if measured.cached {
-        "found earlier; --again tries anew"
-    } else {
-        "found just now"
-    };
-    let mut lines = vec![format!(
-        "sandbox: {} (tier {}, Landlock {}), {how}",
-        tier.name(),
-        tier.letter().to_uppercase(),
-        measured.landlock
-    )];
-    let mut list = |title: &str, held: bool| {
-        let found: Vec<_> = measured
-            .findings
-            .iter()
-            .filter(|it| it.held == held)
-            .collect();
-        if !found.is_empty() {
-            lines.push(format!("{title}:"));
-            lines.extend(found.iter().map(|it| format!("  {}", it.attempt.shows)));
+/// What is odd about the rules, or why they cannot be used.
+fn rules(home: &Home) -> Finding {
+    let warnings = match Rules::open(home) {
+        Ok(rules) => rules.warnings(),
+        Err(error) => {
+            return Finding::broken(
+                "rules",
+                format!("{error:#}"),
+                "mend that file; the server does not start until then",
+            );
         }
     };
-    list("holds", true);
-    list("does not hold", false);
-    if !measured.short_of.is_empty() {
-        lines.push("not stronger because:".to_owned());
-        lines.extend(measured.short_of.iter().map(|why| format!("  {why}")));
+    if warnings.is_empty() {
+        let file = home.rules();
+        return match file.exists() {
+            true => Finding::well("rules", file.display().to_string()),
+            false => Finding::well("rules", "you have none of your own"),
+        };
     }
-    lines.extend(advice(tier).iter().map(|it| (*it).to_owned()));
-    lines
+    let mut found = Finding::odd(
+        "rules",
+        "some of what they say has no meaning",
+        "see docs/policy.md",
+    );
+    found.more = warnings.iter().map(|it| format!("  {it}")).collect();
+    found
 }
 
-/// What to do, if there is something.
-fn advice(tier: Tier) -> &'static [&'static str] {
-    match tier {
-        Tier::A => &[],
-        Tier::B => &[
-            "to mend:",
-            "  install bubblewrap 0.8 or later (`apt-get install bubblewrap`), where root cannot be had ask the",
-            "  administrator; in a container, allow user namespaces (and an unmasked /proc) or accept this tier;",
-            "  on Ubuntu, `sysctl kernel.apparmor_restrict_unprivileged_userns=0` or use its own bubblewrap.",
-            "  Until then commands that write folders are refused, because no name in them can be protected. To accept",
-            "  that for a server's commands, write `sandbox_accept_tier = \"B\"` into its config.toml; for one command,",
-            "  say `raddle sandbox --unprotected`.",
-        ],
-        Tier::C => &[
-            "to mend:",
-            "  install bubblewrap 0.8 or later and allow user namespaces, or boot Linux 6.7 or later with Landlock",
-            "  (`lsm=landlock,…` on the kernel's command line). Until then every fenced command is refused; if this",
-            "  machine is itself the fence, run commands with full access.",
-        ],
+fn configuration(config: &Configuration) -> Finding {
+    let file = config.user_file().display().to_string();
+    let (values, warnings) = (config.values(), config.warnings());
+    if !warnings.is_empty() {
+        let mut found = Finding::odd(
+            "config",
+            "some of what it says is not used",
+            format!("change it in {file}; docs/config.md has all keys"),
+        );
+        found.more = warnings.iter().map(|it| format!("  {it}")).collect();
+        return found;
+    }
+    match config.user_file().exists() {
+        true => Finding::well("config", format!("{file}, {} values count", values.len())),
+        false => Finding::odd(
+            "config",
+            format!("{file} is not there"),
+            "`raddle init` writes one",
+        ),
     }
 }

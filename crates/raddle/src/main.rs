@@ -3,18 +3,23 @@
 //! Below: everything. Above: the person or the program that starts it.
 
 mod app_server;
+mod begin;
 mod cli;
+mod config;
 mod daemon;
 mod doctor;
 mod generate;
 mod home;
+mod init;
 mod judge;
 mod log;
 mod mock;
 mod model;
+mod model_list;
 mod print;
 mod rules;
 mod sandbox;
+mod shell;
 mod thread;
 mod threads;
 mod webhook;
@@ -24,23 +29,38 @@ use std::process::ExitCode;
 use clap::Parser;
 use raddle_server::Override;
 
-use crate::cli::{AppServer, AppServerCommand, Cli, Command};
+use crate::cli::{AppServer, AppServerCommand, Cli, Command, ModelCommand};
 
 fn main() -> ExitCode {
     // Before anything else, because then this process is not the server but the fence of a command, or its keeper.
     if let Some(code) = raddle_sandbox::take_over(std::env::args_os()) {
         return code;
     }
-    let cli = Cli::parse();
+    if std::env::args_os().len() == 1 {
+        return match begin::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
+    let mut cli = Cli::parse();
     log::start(cli.command.colours());
+    // Weaker than what the command line says.
+    let environment = Override::of_environment(|name| std::env::var(name).ok());
+    let said = std::mem::take(&mut cli.config);
+    cli.config = environment.into_iter().chain(said).collect();
     let outcome = match cli.command {
         Command::AppServer(args) => app_server(cli.config, args).map(|()| ExitCode::SUCCESS),
         Command::Daemon(args) => daemon::run(cli.config, args),
         Command::Thread(command) => thread::run(command),
         Command::Sandbox(args) => sandbox::run(args),
-        Command::Doctor(args) => doctor::run(&args),
+        Command::Doctor(args) => doctor::run(cli.config, &args),
         Command::Judge(args) => judge::run(&args),
         Command::Mock(args) => mock::run(&args).map(|()| ExitCode::SUCCESS),
+        Command::Init(args) => init::run(args),
+        Command::Config(command) => config::run(cli.config, command),
+        Command::Model(ModelCommand::List(args)) => model_list::run(cli.config, &args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
     };
     outcome.unwrap_or_else(|error| {
         log::say(&format!("raddle: {error:#}"));

@@ -116,7 +116,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "generated",
-        about: "docs/reference is what the binary writes",
+        about: "docs/reference and the schema of the configuration are what the binary writes",
         needs: &[RELEASE],
         run: |ci| r#gen::run(&ci.root, &ci.raddle(), r#gen::Mode::Check),
     },

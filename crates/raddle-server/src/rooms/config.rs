@@ -2,13 +2,16 @@
 //!
 //! Nothing in a workspace is ever a layer.
 
+mod alone;
 mod edit;
 mod hidden;
-mod kinds;
+mod keys;
 mod layers;
 mod looks;
 mod near;
+mod nearest;
 pub(crate) mod said;
+mod schema;
 
 use std::fs;
 use std::io;
@@ -26,19 +29,43 @@ use raddle_protocol::{
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
+pub use self::alone::{ConfigValue, ConfigWritten, Configuration, presets};
 pub(crate) use self::edit::Edited;
 use self::layers::{Layer, Layers};
 pub(crate) use self::looks::{Looked, Looks};
 pub(crate) use self::said::Said;
-use super::providers;
+pub use self::schema::schema;
 use crate::server::Paths;
 use crate::wire_error::WireError;
 
-/// A `-c key=value` of the command line.
+/// What a program is started with: a `-c key=value` of the command line, or a variable of the environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
     path: Vec<String>,
     value: toml::Value,
+    /// The variable, if it is one.
+    variable: Option<String>,
+}
+
+impl Override {
+    /// Those of the environment, by what it says for the name of a variable. They come before those of the command
+    /// line, which are stronger. A variable that is empty says nothing.
+    pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<Self> {
+        let said = keys::variables().filter_map(|(key, name)| {
+            let value = variable(&name).filter(|it| !it.trim().is_empty())?;
+            Some(Self {
+                path: vec![key.to_owned()],
+                value: value.trim().into(),
+                variable: Some(name),
+            })
+        });
+        said.collect()
+    }
+
+    /// Where it was said, for people.
+    fn origin(&self) -> &str {
+        self.variable.as_deref().unwrap_or("-c")
+    }
 }
 
 impl FromStr for Override {
@@ -51,14 +78,22 @@ impl FromStr for Override {
             .ok_or_else(|| format!("`{text}` has no `=`; write key=value"))?;
         let path =
             layers::key_path(key.trim()).map_err(|error| format!("`{}`: {error}", key.trim()))?;
-        let value = value.trim();
-        let value = format!("x = {value}")
-            .parse::<toml::Table>()
-            .ok()
-            .and_then(|mut table| table.remove("x"))
-            .unwrap_or_else(|| toml::Value::String(value.to_owned()));
-        Ok(Self { path, value })
+        Ok(Self {
+            path,
+            value: value_of(value),
+            variable: None,
+        })
     }
+}
+
+/// A value as people write it: what is not TOML is a plain string.
+fn value_of(text: &str) -> toml::Value {
+    let text = text.trim();
+    format!("x = {text}")
+        .parse::<toml::Table>()
+        .ok()
+        .and_then(|mut table| table.remove("x"))
+        .unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }
 
 /// Why the configuration cannot be used.
@@ -298,9 +333,10 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
     let warnings = layers
         .each()
         .flat_map(|layer| {
-            kinds::problems(&layer.table)
+            let keys::Odd { wrong, unused } = keys::odd(&layer.table);
+            wrong
                 .into_iter()
-                .chain(providers::problems(&layer.table))
+                .chain(unused)
                 .map(|problem| ConfigWarningNotification {
                     summary: format!("{problem}, in {}", layer.describe()),
                     details: None,

@@ -7,12 +7,12 @@ mod section;
 
 pub(crate) use self::choice::{Choice, choose};
 pub use self::keys::{KeyCommand, KeySource, OAuth, Secret, SignIn};
-pub(crate) use self::section::problems;
+pub(crate) use self::presets::PRESETS;
+pub use self::presets::Preset;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use self::presets::{PRESETS, Preset};
 use self::section::Section;
 use super::config::{Config, State};
 

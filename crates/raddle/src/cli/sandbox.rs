@@ -42,7 +42,15 @@ pub(crate) struct Sandbox {
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Try again, although what was found earlier still applies
+    /// Try the fence again, although what was found earlier still applies
     #[arg(long)]
     pub(crate) again: bool,
+
+    /// Also ask the configured providers for their models, with their keys
+    #[arg(long)]
+    pub(crate) online: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -4,7 +4,7 @@ use raddle_protocol::{ConfigEdit, MergeStrategy};
 use serde_json::Value as Json;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::{hidden, kinds, layers};
+use super::{hidden, keys, layers};
 use crate::wire_error::WireError;
 
 /// A file after its edits.
@@ -46,6 +46,7 @@ pub(super) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<Edited, WireErro
         .parse()
         .map_err(|error| invalid(format!("the result would not be valid TOML: {error}")))?;
     // A client that writes back what it read would put these over the keys.
+    let odd_before = keys::odd(&before);
     let before = hidden::stand_ins(&before);
     let mut stand_ins = hidden::stand_ins(&table).into_iter();
     if let Some(key) = stand_ins.find(|it| !before.contains(it)) {
@@ -53,7 +54,9 @@ pub(super) fn apply(text: &str, edits: &[ConfigEdit]) -> Result<Edited, WireErro
             "`{key}` would be `…`, which is only shown in place of what may be a secret; leave it out of the edit with mergeStrategy upsert, or say its value"
         )));
     }
-    if let Some(problem) = kinds::problems(&table).into_iter().next() {
+    // What was wrong before keeps nobody from writing something else.
+    let mut wrong = keys::odd(&table).wrong.into_iter();
+    if let Some(problem) = wrong.find(|it| !odd_before.wrong.contains(it)) {
         return Err(invalid(problem));
     }
     Ok(Edited { text, paths })

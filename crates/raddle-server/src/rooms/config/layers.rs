@@ -97,12 +97,11 @@ impl Layers {
                 ConfigLayerSource::User(_) | ConfigLayerSource::System(_)
             )
         })?;
-        let mut table = layer.table.clone();
-        hide(&mut table);
+        let table = without_secrets(&layer.table);
         Some((layer, get(&table, path)?.clone()))
     }
 
-    fn winner(&self, path: &[String]) -> Option<(&Layer, &toml::Value)> {
+    pub(super) fn winner(&self, path: &[String]) -> Option<(&Layer, &toml::Value)> {
         self.0
             .iter()
             .rev()
@@ -156,7 +155,7 @@ pub(super) fn put(table: &mut toml::Table, path: &[String], value: toml::Value) 
     join(table, &layer);
 }
 
-fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a toml::Value> {
+pub(super) fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a toml::Value> {
     let (first, rest) = path.split_first()?;
     let value = table.get(first)?;
     if rest.is_empty() {
@@ -177,7 +176,11 @@ fn join(into: &mut toml::Table, from: &toml::Table) {
     }
 }
 
-fn leaves(table: &toml::Table, path: &mut Vec<String>, visit: &mut impl FnMut(&[String])) {
+pub(super) fn leaves(
+    table: &toml::Table,
+    path: &mut Vec<String>,
+    visit: &mut impl FnMut(&[String]),
+) {
     for (key, value) in table {
         path.push(key.clone());
         match value {
@@ -210,9 +213,13 @@ pub(super) fn from_json(value: &serde_json::Value) -> Option<toml::Value> {
 
 /// A table as the wire says it, without secrets.
 pub(super) fn shown(table: &toml::Table) -> serde_json::Value {
+    to_json(&toml::Value::Table(without_secrets(table)))
+}
+
+pub(super) fn without_secrets(table: &toml::Table) -> toml::Table {
     let mut table = table.clone();
     hide(&mut table);
-    to_json(&toml::Value::Table(table))
+    table
 }
 
 /// The value as the wire says it.

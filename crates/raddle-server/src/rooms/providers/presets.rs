@@ -2,14 +2,17 @@
 
 /// What is known of a provider.
 #[derive(Debug)]
-pub(super) struct Preset {
-    pub(super) name: &'static str,
-    pub(super) base_url: &'static str,
-    pub(super) wire_api: &'static str,
+pub struct Preset {
+    /// Its name in the configuration.
+    pub name: &'static str,
+    /// Where its interface begins.
+    pub base_url: &'static str,
+    /// How it is spoken to.
+    pub wire_api: &'static str,
     /// The environment variable that its own documentation names; nothing if it takes no key.
-    pub(super) env_key: Option<&'static str>,
+    pub env_key: Option<&'static str>,
     /// Whether its models may have names with a slash in them.
-    pub(super) has_slashes: bool,
+    pub has_slashes: bool,
 }
 
 impl Preset {
@@ -43,7 +46,7 @@ impl Preset {
 }
 
 /// All of them: vendors, brokers, and engines on this machine at their usual ports.
-pub(super) const PRESETS: &[Preset] = &[
+pub(crate) const PRESETS: &[Preset] = &[
     Preset::at("openai", "https://api.openai.com/v1")
         .speaks("responses")
         .with_key("OPENAI_API_KEY"),

@@ -5,49 +5,6 @@ use std::path::PathBuf;
 use super::keys::{KeyCommand, KeySource, OAuth, Secret, SignIn};
 use super::{ProviderError, presets::Preset};
 
-/// The keys that are read. Whatever else is there is warned of.
-const KEYS: &[&str] = &[
-    "name",
-    "base_url",
-    "wire_api",
-    "env_key",
-    "env_key_instructions",
-    "key_file",
-    "auth",
-    "experimental_bearer_token",
-    "oauth",
-    "requires_openai_auth",
-    "http_headers",
-    "env_http_headers",
-    "query_params",
-    "max_output_tokens",
-    "request_max_retries",
-    "stream_max_retries",
-    "stream_idle_timeout_ms",
-    "connect_timeout_ms",
-    "total_timeout_ms",
-];
-
-/// And below `auth`.
-const AUTH_KEYS: &[&str] = &[
-    "command",
-    "args",
-    "cwd",
-    "env_vars",
-    "timeout_ms",
-    "refresh_interval_ms",
-];
-
-/// And below `oauth`.
-const OAUTH_KEYS: &[&str] = &[
-    "client_id",
-    "token_url",
-    "authorize_url",
-    "device_url",
-    "scopes",
-    "redirect_port",
-];
-
 /// The part of the configuration that is about one provider, or a table in it.
 pub(super) struct Section<'a> {
     pub(super) table: Option<&'a toml::Value>,
@@ -227,27 +184,6 @@ impl<'a> Section<'a> {
     }
 }
 
-/// What is wrong with a layer's providers, a sentence each.
-pub(crate) fn problems(layer: &toml::Table) -> Vec<String> {
-    let providers = layer.get("model_providers").and_then(toml::Value::as_table);
-    let mut problems = Vec::new();
-    for (name, provider) in providers.into_iter().flatten() {
-        let mut unused = |table: Option<&toml::Value>, used: &[&str], under: &str| {
-            let keys = table.and_then(toml::Value::as_table);
-            let keys = keys.into_iter().flat_map(toml::Table::keys);
-            for key in keys.filter(|it| !used.contains(&it.as_str())) {
-                problems.push(format!(
-                    "`{key}` under [model_providers.{name}{under}] is not used here"
-                ));
-            }
-        };
-        unused(Some(provider), KEYS, "");
-        unused(provider.get("auth"), AUTH_KEYS, ".auth");
-        unused(provider.get("oauth"), OAUTH_KEYS, ".oauth");
-    }
-    problems
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -359,18 +295,5 @@ mod tests {
             let error = key(wrong, None).expect_err(wrong).to_string();
             assert!(error.contains("[here]"), "{wrong}: {error}");
         }
-    }
-
-    #[test]
-    fn what_is_not_used_is_said() {
-        let layer: toml::Table = "[model_providers.a]\nname = 'A'\nsupports_websockets = true\n\
-            [model_providers.b.auth]\ncommand = 'x'\nshell = true\n"
-            .parse()
-            .expect("TOML");
-        let wanted = [
-            "`supports_websockets` under [model_providers.a] is not used here",
-            "`shell` under [model_providers.b.auth] is not used here",
-        ];
-        assert_eq!(problems(&layer), wanted);
     }
 }

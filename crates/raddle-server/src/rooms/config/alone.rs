@@ -1,0 +1,188 @@
+//! The configuration without a server: what a command line reads of it, and writes to it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use raddle_protocol::{ConfigEdit, ConfigLayerSource, MergeStrategy, Model, WriteStatus};
+use raddle_rpc::ErrorObject;
+
+use super::{Config, ConfigError, Override, keys, layers, value_of};
+use crate::rooms::models::{self, Known};
+use crate::rooms::providers::{self, Preset, Provider, ProviderError};
+use crate::rooms::vendors::Offered;
+use crate::server::Paths;
+
+/// The configuration of a home, as a server would read it.
+#[derive(Debug)]
+pub struct Configuration {
+    config: Config,
+    overrides: Vec<Override>,
+}
+
+/// A value that counts. What may be a secret is not shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfigValue {
+    /// Its key, as it is written in TOML.
+    pub key: String,
+    /// What it says.
+    pub value: toml::Value,
+    /// Where it was said: a file, `-c`, or the name of an environment variable.
+    pub origin: String,
+}
+
+/// A value that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigWritten {
+    /// The file.
+    pub file: String,
+    /// What says something else, and is stronger.
+    pub overridden: Option<String>,
+    /// What is odd about the key.
+    pub warning: Option<String>,
+}
+
+impl Configuration {
+    /// Reads it. Overrides are in the order of their strength, the strongest last.
+    pub fn open(paths: &Paths, overrides: Vec<Override>) -> Result<Self, ConfigError> {
+        let config = Config::open(paths, &overrides)?;
+        Ok(Self { config, overrides })
+    }
+
+    /// The user's file, which may not be there.
+    pub fn user_file(&self) -> &Path {
+        &self.config.user
+    }
+
+    /// The administrator's file, which may not be there.
+    pub fn system_file(&self) -> &Path {
+        &self.config.system
+    }
+
+    /// All values that count.
+    pub fn values(&self) -> Vec<ConfigValue> {
+        let state = self.config.state();
+        let shown = layers::without_secrets(&state.merged);
+        let mut values = Vec::new();
+        layers::leaves(&shown, &mut Vec::new(), &mut |path| {
+            if let Some(value) = layers::get(&shown, path) {
+                values.push(ConfigValue {
+                    key: keys::dotted(path),
+                    value: value.clone(),
+                    origin: self.origin(path),
+                });
+            }
+        });
+        values
+    }
+
+    /// What a key says, which may be a table; nothing if nobody says it.
+    pub fn get(&self, key: &str) -> Result<Option<toml::Value>, String> {
+        let path = path(key)?;
+        let shown = layers::without_secrets(&self.config.state().merged);
+        Ok(layers::get(&shown, &path).cloned())
+    }
+
+    /// What holds while nobody says a key, for people; nothing if the key is not known.
+    pub fn usual(&self, key: &str) -> Option<&'static str> {
+        keys::known(&path(key).ok()?).map(|it| it.usual)
+    }
+
+    /// What is odd about the key itself.
+    pub fn oddity(&self, key: &str) -> Option<String> {
+        let path = path(key).ok()?;
+        keys::oddity(&path)
+    }
+
+    /// Writes a value to the user's file, where comments and order stay. What is not TOML is a plain string.
+    pub fn set(&self, key: &str, value: &str) -> Result<ConfigWritten, String> {
+        self.write(key, layers::to_json(&value_of(value)))
+    }
+
+    /// Takes a key out of the user's file.
+    pub fn unset(&self, key: &str) -> Result<ConfigWritten, String> {
+        self.write(key, serde_json::Value::Null)
+    }
+
+    fn write(&self, key: &str, value: serde_json::Value) -> Result<ConfigWritten, String> {
+        let path = path(key)?;
+        let edit = ConfigEdit {
+            key_path: key.to_owned(),
+            value,
+            merge_strategy: MergeStrategy::Replace,
+        };
+        let written = self.config.write(&[edit], None, None);
+        let written = written.map_err(|error| ErrorObject::from(error).message)?;
+        let is_overridden = written.status == WriteStatus::OkOverridden;
+        Ok(ConfigWritten {
+            file: written.file_path,
+            overridden: is_overridden.then(|| self.origin(&path)),
+            warning: keys::oddity(&path),
+        })
+    }
+
+    /// What people should know about it.
+    pub fn warnings(&self) -> Vec<String> {
+        let warnings = self.config.warnings().into_iter();
+        warnings.map(|it| it.summary).collect()
+    }
+
+    /// The model that threads begin with, and its provider.
+    pub fn chosen(&self) -> (Option<String>, Option<String>) {
+        let state = self.config.state();
+        let choice = providers::choose(&state.merged, None, state.text("model"));
+        (
+            choice.model.map(str::to_owned),
+            choice.provider.map(str::to_owned),
+        )
+    }
+
+    /// What is known of a provider.
+    pub fn provider(&self, name: &str) -> Result<Provider, ProviderError> {
+        providers::read(&self.config.state().merged, name, &self.config.user)
+    }
+
+    /// The providers that it names, the usual one first.
+    pub fn provider_names(&self) -> Vec<String> {
+        let state = self.config.state();
+        let sections = state.value("model_providers");
+        let sections = sections.and_then(toml::Value::as_table).into_iter();
+        let mut names: Vec<String> = models::usual_provider(&state)
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
+        for name in sections.flat_map(toml::Table::keys) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
+    /// The models that threads can have, where providers have these, each by its name.
+    pub fn models(&self, offered: &[(String, Arc<[Offered]>)]) -> Vec<Model> {
+        let known: &Known = offered;
+        models::all(&self.config.state(), &self.config.user, known)
+    }
+
+    fn origin(&self, path: &[String]) -> String {
+        let state = self.config.state();
+        let Some((layer, _)) = state.layers.winner(path) else {
+            return "nowhere".to_owned();
+        };
+        if layer.source != ConfigLayerSource::SessionFlags {
+            return layer.describe().to_owned();
+        }
+        let mut said = self.overrides.iter().rev();
+        let is_here = |it: &&Override| path.starts_with(&it.path) || it.path.starts_with(path);
+        said.find(is_here).map_or("-c", Override::origin).to_owned()
+    }
+}
+
+/// The well-known providers.
+pub fn presets() -> &'static [Preset] {
+    providers::PRESETS
+}
+
+fn path(key: &str) -> Result<Vec<String>, String> {
+    layers::key_path(key).map_err(|error| format!("`{key}`: {error}"))
+}

@@ -1,0 +1,25 @@
+//! `raddle` alone: how to begin.
+
+use std::io;
+
+use crate::home::Home;
+use crate::print::Printer;
+
+pub(crate) fn run() -> io::Result<()> {
+    let socket = Home::find().map(|it| it.socket().display().to_string());
+    let socket = socket.unwrap_or_else(|_| "PATH".to_owned());
+    let mut printer = Printer::new();
+    for line in [
+        "Raddle hosts coding agents behind JSON-RPC. To begin:",
+        "  raddle init                 choose a model, and what it may do",
+        "  raddle doctor               see what holds on this machine",
+        "  raddle exec 'say hello'     run one prompt",
+        "  raddle app-server           serve a client on stdin and stdout",
+        "  raddle daemon start         serve many in the background; then, with Codex's TUI:",
+        &format!("  codex --remote unix://{socket}"),
+        "raddle --help lists all commands.",
+    ] {
+        printer.line(line)?;
+    }
+    printer.flush()
+}

@@ -1,0 +1,124 @@
+//! `raddle config`: the configuration without a server.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow};
+use raddle_server::{ConfigValue, ConfigWritten, Configuration, Override, config_schema};
+use serde_json::{Value, json};
+
+use crate::cli::{ConfigCommand, ConfigGet, ConfigList};
+use crate::home::Home;
+use crate::log;
+use crate::print::{Printer, harmless};
+
+pub(crate) fn run(overrides: Vec<Override>, command: ConfigCommand) -> Result<ExitCode> {
+    let opened = || open(&Home::find()?, overrides);
+    match command {
+        ConfigCommand::List(args) => list(&opened()?, &args),
+        ConfigCommand::Get(args) => get(&opened()?, &args),
+        ConfigCommand::Set(it) => {
+            let written = opened()?.set(&it.key, &it.value);
+            said(&it.key, "set", &written.map_err(|error| anyhow!(error))?)
+        }
+        ConfigCommand::Unset(it) => {
+            let written = opened()?.unset(&it.key);
+            let mut written = written.map_err(|error| anyhow!(error))?;
+            // That it is not known is no news to whoever removes it.
+            written.warning = None;
+            said(&it.key, "removed", &written)
+        }
+        ConfigCommand::Path(args) => {
+            let paths = Home::find()?.paths();
+            let path = match args.system {
+                true => paths.system_config,
+                false => paths.user_config,
+            };
+            print([path.display().to_string()])
+        }
+        ConfigCommand::Schema => print([schema()?]),
+    }
+}
+
+/// The schema as it is written to files.
+pub(crate) fn schema() -> Result<String> {
+    serde_json::to_string_pretty(&config_schema()).context("the schema cannot be written")
+}
+
+/// The configuration of a home, with what this program was started with.
+pub(crate) fn open(home: &Home, overrides: Vec<Override>) -> Result<Configuration> {
+    let opened = Configuration::open(&home.paths(), overrides);
+    opened.context("the configuration cannot be used; mend that file, or move it away")
+}
+
+fn list(config: &Configuration, args: &ConfigList) -> Result<ExitCode> {
+    let (values, warnings) = (config.values(), config.warnings());
+    if args.json {
+        let value = |it: &ConfigValue| json!({ "key": it.key, "value": to_json(&it.value), "origin": it.origin });
+        let values: Vec<Value> = values.iter().map(value).collect();
+        return print([json!({ "values": values, "warnings": warnings }).to_string()]);
+    }
+    let mut printer = Printer::new();
+    for it in &values {
+        let line = format!("{} = {}", it.key, it.value);
+        let line = match args.origin {
+            true => format!("{line}  # {}", it.origin),
+            false => line,
+        };
+        printer.line(&harmless(&line))?;
+    }
+    printer.flush()?;
+    for warning in &warnings {
+        log::say(&harmless(&format!("raddle: warning: {warning}")));
+    }
+    if values.is_empty() {
+        log::say("raddle: nothing is configured; `raddle init` writes a first configuration");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn get(config: &Configuration, args: &ConfigGet) -> Result<ExitCode> {
+    let key = &args.key;
+    let Some(value) = config.get(key).map_err(|error| anyhow!(error))? else {
+        let usual = config.usual(key).filter(|it| !it.is_empty());
+        let usual = usual.map(|it| format!("; without it: {it}"));
+        let odd = config.oddity(key).map(|it| format!("; {it}"));
+        let more = odd.or(usual).unwrap_or_default();
+        log::say(&harmless(&format!("raddle: `{key}` is not set{more}")));
+        return Ok(ExitCode::FAILURE);
+    };
+    print([match (&value, args.json) {
+        (value, true) => to_json(value).to_string(),
+        (toml::Value::String(text), false) => text.clone(),
+        (toml::Value::Table(table), false) => table.to_string().trim_end().to_owned(),
+        (value, false) => value.to_string(),
+    }])
+}
+
+fn said(key: &str, what: &str, written: &ConfigWritten) -> Result<ExitCode> {
+    let file = &written.file;
+    log::say(&harmless(&format!("raddle: {what} `{key}` in {file}")));
+    if let Some(warning) = &written.warning {
+        let line =
+            format!("raddle: warning: {warning}; `raddle config unset {key}` takes it out again");
+        log::say(&harmless(&line));
+    }
+    if let Some(by) = &written.overridden {
+        let line = format!("raddle: warning: {by} says something else, and is stronger");
+        log::say(&harmless(&line));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn to_json(value: &toml::Value) -> Value {
+    // Every value of TOML has a form in JSON.
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+fn print(lines: impl IntoIterator<Item = String>) -> Result<ExitCode> {
+    let mut printer = Printer::new();
+    for line in lines {
+        printer.line(&harmless(&line))?;
+    }
+    printer.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,71 @@
+//! `raddle init`: a first configuration.
+
+mod answers;
+mod text;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use raddle_server::Configuration;
+
+use self::answers::{Answers, KeyPlace};
+use crate::cli::Init;
+use crate::config;
+use crate::home::Home;
+use crate::log;
+
+/// The schema's file, beside the configuration that names it.
+const SCHEMA: &str = "config.schema.json";
+
+pub(crate) fn run(args: Init) -> Result<ExitCode> {
+    let home = Home::find()?;
+    let paths = home.paths();
+    let file = &paths.user_config;
+    if file.exists() && !args.force {
+        bail!(
+            "{} is there already; change it with `raddle config set KEY VALUE`, or replace it with --force",
+            file.display()
+        );
+    }
+    let answers = Answers::get(&args)?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&home.config)
+        .with_context(|| format!("cannot make {}", home.config.display()))?;
+    write(&home.config.join(SCHEMA), &(config::schema()? + "\n"))?;
+    write(file, &text::of(&answers))?;
+    // What was written is read as a server would read it.
+    let read = Configuration::open(&paths, Vec::new())?;
+    for warning in read.warnings() {
+        log::say(&format!("raddle: warning: {warning}"));
+    }
+    log::say(&format!("wrote {}", file.display()));
+    if let KeyPlace::Variable(name) = &answers.key
+        && std::env::var_os(name).is_none_or(|it| it.is_empty())
+    {
+        log::say(&format!(
+            "{name} is not set here; set it to the key: export {name}=…"
+        ));
+    }
+    log::say(
+        "next: `raddle doctor` looks whether all is well, `raddle exec 'say hello'` asks the model",
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts a text in a file's place in one step. Only its owner can read it.
+fn write(file: &Path, text: &str) -> Result<()> {
+    let cannot = || format!("cannot write {}", file.display());
+    let new = file.with_extension("new");
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut opened = options.open(&new).with_context(cannot)?;
+    opened.write_all(text.as_bytes()).with_context(cannot)?;
+    opened.sync_all().with_context(cannot)?;
+    fs::rename(&new, file).with_context(cannot)
+}

@@ -1,0 +1,154 @@
+//! The configuration that answers make.
+
+use raddle_server::presets;
+use toml_edit::{Key, Value};
+
+use super::SCHEMA;
+use super::answers::{Answers, KeyPlace};
+use crate::cli::InitApproval;
+
+/// The whole file.
+pub(super) fn of(answers: &Answers) -> String {
+    let Answers {
+        provider, model, ..
+    } = answers;
+    let (policy, mode) = match answers.approval {
+        InitApproval::Read => ("on-request", "read-only"),
+        InitApproval::Workspace => ("on-request", "workspace-write"),
+        InitApproval::All => ("never", "danger-full-access"),
+    };
+    let model = quoted(&format!("{provider}/{model}"));
+    let key = match &answers.key {
+        KeyPlace::Variable(name) if is_usual(answers, name) => {
+            format!(
+                "# Its key is in the environment variable {name}, where the server is started.\n"
+            )
+        }
+        _ => String::new(),
+    };
+    let mut text = format!(
+        "#:schema ./{SCHEMA}\n\
+         # Raddle's configuration, written by `raddle init`. `raddle config list --origin` shows what counts and where it\n\
+         # comes from; `raddle config set KEY VALUE` changes it here and leaves comments alone.\n\
+         \n\
+         # The model that threads begin with, as PROVIDER/MODEL. `raddle model list` shows what there is.\n\
+         {key}\
+         model = {model}\n\
+         \n\
+         # When people are asked: untrusted (before every command that is not known to be harmless), on-request (when the\n\
+         # agent wants to go beyond its sandbox) or never. rules.toml, beside this file, can say more.\n\
+         approval_policy = {}\n\
+         \n\
+         # What commands may write: read-only (nothing), workspace-write (the folder that they work in) or\n\
+         # danger-full-access (no sandbox at all).\n\
+         sandbox_mode = {}\n",
+        quoted(policy),
+        quoted(mode),
+    );
+    text.push_str(&section(answers));
+    text
+}
+
+/// Whether a well-known provider's key is where it is unless someone says something else. Then nothing is said, so that
+/// people can sign in instead.
+fn is_usual(answers: &Answers, variable: &str) -> bool {
+    let mut presets = presets().iter();
+    answers.base_url.is_none()
+        && presets.any(|it| it.name == answers.provider && it.env_key == Some(variable))
+}
+
+/// What must be said of the provider.
+fn section(answers: &Answers) -> String {
+    let mut lines = Vec::new();
+    if let Some(url) = &answers.base_url {
+        lines.push(
+            "# Where it is, and how it is spoken to: chat, responses, messages or gemini."
+                .to_owned(),
+        );
+        lines.push(format!("base_url = {}", quoted(url)));
+        lines.push("wire_api = \"chat\"".to_owned());
+    }
+    match &answers.key {
+        KeyPlace::None => {}
+        KeyPlace::Variable(name) if is_usual(answers, name) => {}
+        KeyPlace::Variable(name) => {
+            lines.push(
+                "# The environment variable that holds its key, where the server is started."
+                    .to_owned(),
+            );
+            lines.push(format!("env_key = {}", quoted(name)));
+        }
+        KeyPlace::File(path) => {
+            lines.push("# The file that holds its key, and nothing else.".to_owned());
+            lines.push(format!("key_file = {}", quoted(path)));
+        }
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    let name = Key::new(answers.provider.as_str());
+    format!("\n[model_providers.{name}]\n{}\n", lines.join("\n"))
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_variable_is_not_named_again() {
+        let text = of(&Answers {
+            provider: "openai".to_owned(),
+            model: "m".to_owned(),
+            base_url: None,
+            key: KeyPlace::Variable("OPENAI_API_KEY".to_owned()),
+            approval: InitApproval::Read,
+        });
+        assert!(text.contains("OPENAI_API_KEY"), "{text}");
+        assert!(!text.contains("env_key"), "{text}");
+    }
+
+    #[test]
+    fn whatever_is_answered_is_toml() {
+        for (provider, base_url, key) in [
+            ("openai", None, KeyPlace::Variable("MINE".to_owned())),
+            ("llamacpp", None, KeyPlace::None),
+            (
+                "my own",
+                Some("http://h/\"v1\""),
+                KeyPlace::File("~/a \"key\"".to_owned()),
+            ),
+        ] {
+            for approval in [
+                InitApproval::Read,
+                InitApproval::Workspace,
+                InitApproval::All,
+            ] {
+                let text = of(&Answers {
+                    provider: provider.to_owned(),
+                    model: "m\"\n".to_owned(),
+                    base_url: base_url.map(str::to_owned),
+                    key: key.clone(),
+                    approval,
+                });
+                let table: toml::Table = text.parse().expect(&text);
+                assert_eq!(
+                    table["model"].as_str(),
+                    Some(format!("{provider}/m\"\n").as_str())
+                );
+                let section = table.get("model_providers").and_then(|it| it.get(provider));
+                let said = |key: &str| section?.get(key)?.as_str();
+                assert_eq!(said("base_url"), base_url);
+                match &key {
+                    KeyPlace::None => assert_eq!((said("env_key"), said("key_file")), (None, None)),
+                    KeyPlace::Variable(name) => assert_eq!(said("env_key"), Some(name.as_str())),
+                    KeyPlace::File(path) => assert_eq!(said("key_file"), Some(path.as_str())),
+                }
+                assert!(text.lines().all(|it| it.chars().count() <= 120), "{text}");
+            }
+        }
+    }
+}

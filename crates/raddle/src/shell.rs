@@ -1,0 +1,31 @@
+//! `raddle completions` and `raddle man`: what shells and readers of manuals want to know of the command line.
+
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+
+use crate::cli::{Cli, Completions, Man};
+use crate::log;
+use crate::print::Printer;
+
+pub(crate) fn completions(args: &Completions) -> Result<ExitCode> {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "raddle", &mut text);
+    let mut printer = Printer::new();
+    printer.line(String::from_utf8(text)?.trim_end())?;
+    printer.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a page for each command.
+pub(crate) fn man(args: &Man) -> Result<ExitCode> {
+    let out = &args.out;
+    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+    clap_mangen::generate_to(Cli::command(), out)
+        .with_context(|| format!("cannot write to {}", out.display()))?;
+    let count = fs::read_dir(out)?.count();
+    log::say(&format!("wrote {count} pages to {}", out.display()));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,221 @@
+//! `raddle doctor`: each part with what is wrong, and how to mend it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::Place;
+
+impl Place {
+    /// What is said of a part, and with which exit status.
+    fn part(&self, name: &str, words: &[&str]) -> (Option<i32>, Value) {
+        let went = self.run(&[words, &["doctor", "--json"]].concat());
+        let told: Value =
+            serde_json::from_str(&went.out).unwrap_or_else(|_| panic!("{}{}", went.out, went.err));
+        let parts = told["parts"].as_array().expect("parts");
+        let part = parts.iter().find(|it| it["part"] == name);
+        (went.code, part.unwrap_or_else(|| panic!("{told}")).clone())
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_configuration_or_the_model_is_said() {
+    let own = |key: &str| {
+        format!(
+            "model = 'own/m'\n[model_providers.own]\nbase_url = 'http://127.0.0.1:9/v1'\n{key}\n"
+        )
+    };
+    for (config, part, state, says, mend) in [
+        (
+            String::new(),
+            "model",
+            "odd",
+            "none is configured",
+            "raddle init",
+        ),
+        (
+            "model = \n".to_owned(),
+            "config",
+            "broken",
+            "line 1",
+            "mend that line",
+        ),
+        (
+            "modle = 'x'\n".to_owned(),
+            "config",
+            "odd",
+            "not used",
+            "config.toml",
+        ),
+        (
+            "model = 'openai/m'\n".to_owned(),
+            "model",
+            "broken",
+            "OPENAI_API_KEY, which is not set",
+            "export OPENAI_API_KEY=…",
+        ),
+        (
+            "model = 'llamacpp/any'\n".to_owned(),
+            "model",
+            "well",
+            "any of llamacpp, which takes no key",
+            "",
+        ),
+        (
+            "model = 'm'\nmodel_provider = 'nobody'\n".to_owned(),
+            "model",
+            "broken",
+            "has no base_url",
+            "docs/models.md",
+        ),
+        (
+            own("env_key = 'HERE'"),
+            "model",
+            "well",
+            "whose key is in HERE",
+            "",
+        ),
+        (
+            own("key_file = '/nowhere/key'"),
+            "model",
+            "broken",
+            "cannot be read from /nowhere/key",
+            "chmod 600",
+        ),
+        (
+            own("experimental_bearer_token = 'sekret'"),
+            "model",
+            "odd",
+            "in the configuration",
+            "key_file",
+        ),
+        (
+            own("auth = { command = 'pass' }"),
+            "model",
+            "well",
+            "`pass` writes",
+            "",
+        ),
+        (
+            own("requires_openai_auth = true"),
+            "model",
+            "broken",
+            "nobody is signed in",
+            "sign in",
+        ),
+    ] {
+        let mut place = Place::with(&config);
+        place.set("HERE", "sekret");
+        let (code, found) = place.part(part, &[]);
+        assert_eq!(found["state"], state, "{config} {found}");
+        assert!(
+            found["says"].as_str().is_some_and(|it| it.contains(says)),
+            "{found}"
+        );
+        assert!(found["mend"].to_string().contains(mend), "{found}");
+        assert_eq!(
+            found["mend"].as_array().is_some_and(Vec::is_empty),
+            state == "well",
+            "{found}"
+        );
+        assert!(!found.to_string().contains("sekret"), "{found}");
+        let is_broken = state == "broken";
+        assert_eq!(code, Some(i32::from(is_broken)), "{config} {found}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_places_is_said() {
+    let place = Place::new();
+    fs::set_permissions(place.home.path(), fs::Permissions::from_mode(0o777)).expect("a mode");
+    let (_, found) = place.part("home", &[]);
+    assert_eq!(found["mend"][0], "chmod go-w HOME", "{found}");
+    fs::create_dir_all(place.home.path().join("app-server-control")).expect("a folder");
+    fs::write(
+        place
+            .home
+            .path()
+            .join("app-server-control/app-server-control.sock"),
+        "",
+    )
+    .expect("it is written");
+    let (_, found) = place.part("socket", &[]);
+    assert!(
+        found["says"]
+            .as_str()
+            .is_some_and(|it| it.ends_with("is no socket")),
+        "{found}"
+    );
+    let deep = place.home.path().join("d".repeat(90));
+    let mut place = Place::new();
+    place.set("RADDLE_HOME", deep.to_str().expect("a path"));
+    let (_, found) = place.part("socket", &[]);
+    assert!(
+        found["mend"][0]
+            .as_str()
+            .is_some_and(|it| it.contains("RADDLE_HOME")),
+        "{found}"
+    );
+}
+
+#[test]
+fn a_damaged_journal_is_broken() {
+    let place = Place::new();
+    let folder = place.home.path().join("threads");
+    fs::create_dir_all(&folder).expect("a folder");
+    let file = raddle_store::Options { folder }.file();
+    fs::write(file, vec![7; 8192]).expect("it is written");
+    let (code, found) = place.part("threads", &[]);
+    assert_eq!(
+        (code, &found["state"]),
+        (Some(1), &Value::from("broken")),
+        "{found}"
+    );
+    assert!(
+        found["mend"][0]
+            .as_str()
+            .is_some_and(|it| it.contains("raddle thread export --all")),
+        "{found}"
+    );
+}
+
+/// Once the fence is known, nobody waits. The bound is far above what it takes, and far below what a question of
+/// someone outside would.
+#[test]
+fn it_is_quick_and_prints_what_is_well() {
+    let place = Place::with("model = 'llamacpp/any'\nmodel_provider = 'llamacpp'\n");
+    let first = place.run(&["doctor"]);
+    let begun = Instant::now();
+    let went = place.run(&["doctor"]);
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    for line in [
+        "model: any of llamacpp",
+        "config: HOME/config.toml, 2 values count",
+        "threads: none yet in HOME/threads",
+        "clock: plausible",
+    ] {
+        assert!(went.out.contains(line), "{}", went.out);
+    }
+    assert_eq!(first.code, went.code);
+}
+
+#[test]
+fn online_it_asks_the_provider() {
+    let place = Place::with(
+        "model = 'llamacpp/any'\n[model_providers.llamacpp]\nbase_url = 'http://127.0.0.1:1/v1'\nconnect_timeout_ms = 500\n",
+    );
+    let went = place.run(&["doctor", "--online"]);
+    assert_eq!(went.code, Some(1), "{}{}", went.out, went.err);
+    assert!(
+        went.out.contains("provider: llamacpp does not answer: "),
+        "{}",
+        went.out
+    );
+    assert!(went.out.ends_with("broken: provider\n"), "{}", went.out);
+}

@@ -1,0 +1,136 @@
+//! `raddle init`: a first configuration, with and without a terminal.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::Place;
+
+#[test]
+fn options_answer_every_question() {
+    let own = ["--base-url", "http://127.0.0.1:8080/v1"];
+    for (words, wanted, doctor) in [
+        (
+            &["--model", "openai/gpt-5", "--yes"][..],
+            "model = \"openai/gpt-5\"\napproval_policy = \"on-request\"\nsandbox_mode = \"workspace-write\"\n",
+            "OPENAI_API_KEY, which is not set",
+        ),
+        (
+            &[
+                "--model",
+                "anthropic/claude",
+                "--key-env",
+                "MINE",
+                "--approval",
+                "read",
+            ],
+            "model = \"anthropic/claude\"\napproval_policy = \"on-request\"\nsandbox_mode = \"read-only\"\n\
+             [model_providers.anthropic]\nenv_key = \"MINE\"\n",
+            "MINE, which is not set",
+        ),
+        (
+            &[
+                &[
+                    "--model",
+                    "mine/m",
+                    "--key-file",
+                    "/nowhere/key",
+                    "--approval",
+                    "all",
+                ][..],
+                &own,
+            ]
+            .concat(),
+            "model = \"mine/m\"\napproval_policy = \"never\"\nsandbox_mode = \"danger-full-access\"\n\
+             [model_providers.mine]\nbase_url = \"http://127.0.0.1:8080/v1\"\nwire_api = \"chat\"\nkey_file = \"/nowhere/key\"\n",
+            "cannot be read from /nowhere/key",
+        ),
+        (
+            &["--model", "llamacpp/any"],
+            "model = \"llamacpp/any\"\napproval_policy = \"on-request\"\nsandbox_mode = \"workspace-write\"\n",
+            "takes no key",
+        ),
+    ] {
+        let place = Place::new();
+        let went = place.run(&[&["init"][..], words].concat());
+        assert_eq!(
+            (went.code, went.out.as_str()),
+            (Some(0), ""),
+            "{}",
+            went.err
+        );
+        assert!(
+            went.err.contains("wrote HOME/config.toml\n"),
+            "{}",
+            went.err
+        );
+        assert!(went.err.contains("raddle doctor"), "{}", went.err);
+        let text = place.text();
+        let said: String = text
+            .lines()
+            .filter(|it| !it.is_empty() && !it.starts_with('#'))
+            .map(|it| format!("{it}\n"))
+            .collect();
+        assert_eq!(said, wanted);
+        assert!(
+            text.starts_with("#:schema ./config.schema.json\n"),
+            "{text}"
+        );
+        assert!(place.home.path().join("config.schema.json").exists());
+        let mode = fs::metadata(place.config())
+            .expect("it is there")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        // It is a configuration without anything odd.
+        assert_eq!(place.run(&["config", "list"]).err, "");
+        assert!(place.run(&["doctor"]).out.contains(doctor), "{words:?}");
+    }
+}
+
+#[test]
+fn what_is_there_is_not_replaced() {
+    let place = Place::with("model = 'mine'\n");
+    let went = place.run(&["init", "--model", "llamacpp/any"]);
+    assert_eq!(went.code, Some(1));
+    assert!(
+        went.err.contains("is there already") && went.err.contains("--force"),
+        "{}",
+        went.err
+    );
+    assert_eq!(place.text(), "model = 'mine'\n");
+    let went = place.run(&["init", "--model", "llamacpp/any", "--force"]);
+    assert_eq!(went.code, Some(0), "{}", went.err);
+    assert!(place.text().contains("llamacpp/any"));
+}
+
+#[test]
+fn an_answer_that_cannot_be_leaves_nothing_behind() {
+    for (words, line) in [
+        (&["--yes"][..], "say --model PROVIDER/MODEL"),
+        (&[], "say --model PROVIDER/MODEL"),
+        (&["--model", "gpt-5"], "`gpt-5` must be PROVIDER/MODEL"),
+        (
+            &["--model", "nobody/m"],
+            "say where it is with --base-url URL",
+        ),
+        (
+            &["--model", "openai/m", "--key-env", "sk-sekret"],
+            "a key itself is not written into the configuration",
+        ),
+        (
+            &["--model", "openai/m", "--key-file", "key"],
+            "--key-file must be a path",
+        ),
+    ] {
+        let place = Place::new();
+        let went = place.run(&[&["init"][..], words].concat());
+        assert_eq!(went.code, Some(1), "{words:?}");
+        assert!(went.err.contains(line), "{}", went.err);
+        assert!(!went.err.contains("sekret"), "{}", went.err);
+        assert_eq!(
+            fs::read_dir(place.home.path()).expect("a folder").count(),
+            0,
+            "{words:?}"
+        );
+    }
+}
