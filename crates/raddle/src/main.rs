@@ -6,6 +6,7 @@ mod app_server;
 mod cli;
 mod daemon;
 mod doctor;
+mod exec;
 mod generate;
 mod home;
 mod judge;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     log::start(cli.command.colours());
     let outcome = match cli.command {
         Command::AppServer(args) => app_server(cli.config, args).map(|()| ExitCode::SUCCESS),
+        Command::Exec(args) => exec::run(cli.config, *args),
         Command::Daemon(args) => daemon::run(cli.config, args),
         Command::Thread(command) => thread::run(command),
         Command::Sandbox(args) => sandbox::run(args),
