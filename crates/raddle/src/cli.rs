@@ -7,9 +7,7 @@ mod sandbox;
 mod thread;
 
 pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop};
-pub(crate) use exec::{
-    Budget, Color, Exec, ExecCommand, ExecOptions, ExecResume, ExecSandbox, Unattended,
-};
+pub(crate) use exec::{Color, Exec, ExecCommand, ExecOptions, ExecSandbox, Unattended};
 pub(crate) use judge::{Judge, JudgeApproval};
 pub(crate) use sandbox::{Doctor, Sandbox};
 pub(crate) use thread::{

@@ -397,7 +397,7 @@ fn unreachable(error: &ConnectError) -> String {
 
 fn said(error: &CallError) -> String {
     match error {
-        CallError::Refused(error) => error.message.clone(),
+        CallError::Refused(error) => error.message.to_string(),
         error => error.to_string(),
     }
 }
