@@ -96,7 +96,7 @@ def beside_codex(bench):
     answers = [
         ("weave", ['reasoning = "A loom, then."', *says("I look."), calls("exec_command", {"cmd": _COMMAND})], 1),
         ("woven", [*says("Torn."), "usage = { input = 100, cached = 40, output = 5, reasoning = 2 }"], 1),
-        ("fail", ['fault = "context"']),
+        ("fail", ['fault = "quota"']),
     ]
     told = {}
     for program in (bench.parts.codex, bench.raddle):
