@@ -213,10 +213,7 @@ impl Terminal {
     /// Nobody types any more: what is open is denied.
     pub(super) fn hung_up(&mut self) -> Vec<Reply> {
         self.typed = None;
-        self.open
-            .drain(..)
-            .map(|it| denied(&it.asked))
-            .collect()
+        self.open.drain(..).map(|it| denied(&it.asked)).collect()
     }
 }
 

@@ -23,7 +23,7 @@ fn without_a_terminal_nobody_is_asked_and_nothing_waits() {
         (&[][..], ""),
         (
             &["-c", "approval_policy=on-request"],
-            "denied, because nobody can be asked here: touch made",
+            "denied, because nobody can be asked here: ",
         ),
     ] {
         let bench = Bench::new(WANTS);
