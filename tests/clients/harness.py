@@ -54,6 +54,9 @@ class Parts:
         self.root = root
         self.codex = self._one("codex-0.166.0/node_modules/@openai/codex-*/vendor/*/bin/codex")
         self.sdk_python = self._one("openai-codex-0.163.0/bin/python")
+        self.typescript_sdk = self._one(
+            "codex-sdk-0.163.0/node_modules/@openai/codex-sdk/dist/index.js"
+        )
         self.node = self._one("node-24.19.0/bin/node")
         self.acpx = self._one("acpx-0.19.1/node_modules/.bin/acpx")
         self.llama_python = self._one("llama-2026.10.11549/bin/python")

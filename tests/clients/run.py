@@ -18,6 +18,9 @@ has a turn of text and leaves; then each does what its users do with turns and t
   resume in another process; a goal that is reached in two turns, and one that is given up; with its
   low-level client, a tool that the program runs, images, every answer about commands and patches, a
   question, and rights for a turn;
+- the TypeScript SDK, which starts `raddle exec` for each turn: a run, a streamed one with a command, a patch and
+  a plan, resuming, an answer by a schema, images, a failure, and abort; and the same script played to `codex exec`
+  and to `raddle exec`, whose lines are the same;
 - the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again; permission
   that acpx gives or denies, and each option that a client can choose;
 - someone who has just come, with the packages and README.md alone; what is called before there is anything to ask;
@@ -79,6 +82,7 @@ import tui_hands
 import tui_threads
 import tui_turns
 import tutorial
+import typescript_sdk
 import vendors
 import vendors_switch
 from harness import Bench, Failure, Parts
@@ -97,6 +101,7 @@ CHECKS = {
     **tui_diff.CHECKS,
     **python_sdk.CHECKS,
     **python_sdk_asked.CHECKS,
+    **typescript_sdk.CHECKS,
     **acp.CHECKS,
     **acp_asked.CHECKS,
     **llama.CHECKS,

@@ -46,6 +46,12 @@ const PARTS: &[Part] = &[
             &["pydantic>=2.12", "packaging"],
         ]),
     },
+    // Its own Codex is left out, like that of the Python one.
+    Part {
+        name: "codex-sdk",
+        folder: "codex-sdk-0.163.0",
+        recipe: Recipe::Node(&["--omit=optional", "@openai/codex-sdk@0.163.0"]),
+    },
     Part {
         name: "acp",
         folder: "acpx-0.19.1",

@@ -15,6 +15,7 @@ mod maybe;
 pub mod table;
 mod account;
 mod approval;
+mod brief;
 mod command;
 mod config;
 mod feature;

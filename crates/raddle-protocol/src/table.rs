@@ -24,6 +24,8 @@ pub trait Method: Sized + 'static {
     const STABILITY: Stability;
     /// Params for which a client must opt in, by their names on the wire.
     const GATED: &'static [&'static str];
+    /// Whether its params have a `clientRequestId`.
+    const KEYED: bool;
 
     /// Which requests it must not overtake.
     fn lane(params: &Self::Params) -> Lane;
@@ -262,6 +264,7 @@ macro_rules! methods {
                 const TAKES_PARAMS: bool = methods!(@takes $($params)?);
                 const STABILITY: Stability = Stability::$stability;
                 const GATED: &'static [&'static str] = &[$($($gated),+)?];
+                const KEYED: bool = methods!(@keyed $($id)?);
 
                 fn lane(params: &Self::Params) -> Lane {
                     lane!(params $($lane)+)
@@ -293,6 +296,8 @@ macro_rules! methods {
         None
     }};
     (@id $params_of:ident $id:ident) => { $params_of.$id.as_deref() };
+    (@keyed) => { false };
+    (@keyed $id:ident) => { true };
     (@params) => { NoParams };
     (@params $params:ident) => { $params };
     (@takes) => { false };
@@ -352,6 +357,14 @@ macro_rules! notifications {
             /// Who hears it.
             pub fn scope(&self) -> Scope {
                 match self { $( Self::$variant(_) => Scope::$scope, )+ }
+            }
+
+            /// Reads the params of what was told under this name; nothing if the name is not known here.
+            pub fn read(method: &str, params: &str) -> Option<Result<Self, serde_json::Error>> {
+                Some(match method {
+                    $( $name => serde_json::from_str(params).map(Self::$variant), )+
+                    _ => return None,
+                })
             }
         }
 

@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::websocket;
-use crate::{Loss, Outgoing};
+use crate::{Loss, Outgoing, reach, websocket};
 
 /// A peer, whatever carries its messages.
 #[derive(Debug)]
@@ -61,6 +60,8 @@ pub enum Incoming {
     Batches(Batches),
     /// A websocket.
     Websocket(Box<websocket::Reader>),
+    /// A websocket that we opened.
+    Reached(Box<reach::Reached>),
 }
 
 impl Incoming {
@@ -69,6 +70,7 @@ impl Incoming {
         match self {
             Self::Batches(batches) => batches.next().await,
             Self::Websocket(reader) => reader.next().await,
+            Self::Reached(reader) => reader.next().await,
         }
     }
 }

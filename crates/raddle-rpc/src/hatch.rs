@@ -314,14 +314,14 @@ async fn put(line: &mut Line, text: &mut Vec<u8>, patience: Duration) -> io::Res
 }
 
 /// A path that fits into a socket's address.
-struct Near {
-    path: PathBuf,
+pub(crate) struct Near {
+    pub(crate) path: PathBuf,
     /// The folder, kept open while the path leads through it.
     _folder: Option<std::fs::File>,
 }
 
 impl Near {
-    fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::Error::other("that is not the name of a socket"));
         };

@@ -23,6 +23,7 @@ mod loss;
 mod memory;
 mod message;
 mod outgoing;
+mod reach;
 mod socket;
 mod stdio;
 mod visit;
@@ -44,5 +45,6 @@ pub use message::{
     ErrorObject, Fault, Id, Inbound, Noise, Notification, Request, Response, code, parse,
 };
 pub use outgoing::{Close, Hold, Outgoing, Written};
+pub use reach::{ReachError, reach, reach_unix};
 pub use stdio::{pipes, stdin_end, stdio};
 pub use watch::Watch;

@@ -137,10 +137,7 @@ impl AsyncRead for Line {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match &mut *self.io() {
-            Socket::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
-            Socket::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
+        Pin::new(&mut *self.io()).poll_read(context, buffer)
     }
 }
 
@@ -150,9 +147,41 @@ impl AsyncWrite for Line {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut *self.io() {
-            Socket::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
-            Socket::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
+        Pin::new(&mut *self.io()).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Nothing is kept here.
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.io()).poll_shutdown(context)
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -162,9 +191,9 @@ impl AsyncWrite for Line {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut *self.io() {
-            Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
-            Socket::Unix(stream) => Pin::new(stream).poll_shutdown(context),
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

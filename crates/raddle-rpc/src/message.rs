@@ -78,6 +78,8 @@ pub struct Notification<'a> {
     pub method: Cow<'a, str>,
     /// Its params, unread.
     pub params: Option<&'a RawValue>,
+    /// The number of the record it tells, if it has one.
+    pub seq: Option<u64>,
 }
 
 /// The peer's answer to a request of ours.
@@ -177,6 +179,7 @@ struct Members<'a> {
     params: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
+    seq: Option<u64>,
     repeated: Option<&'static str>,
     /// Whether a member that is otherwise ignored nests too deep.
     deep: bool,
@@ -233,10 +236,14 @@ impl<'a> Members<'a> {
                 format!("Invalid request: nested deeper than {DEPTH_MAX} levels").into(),
             );
         }
-        let params = self.params;
+        let (params, seq) = (self.params, self.seq);
         Ok(match known_id {
             Some(id) => Inbound::Request(Request { id, method, params }),
-            None => Inbound::Notification(Notification { method, params }),
+            None => Inbound::Notification(Notification {
+                method,
+                params,
+                seq,
+            }),
         })
     }
 
@@ -277,9 +284,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                         Name::Params => (&mut members.params, "params"),
                         Name::Result => (&mut members.result, "result"),
                         Name::Error => (&mut members.error, "error"),
-                        Name::Other => {
-                            let ignored: &RawValue = map.next_value()?;
-                            members.deep |= deeper_than(ignored.get(), DEPTH_MAX - 1);
+                        Name::Seq | Name::Other => {
+                            let beside: &RawValue = map.next_value()?;
+                            members.deep |= deeper_than(beside.get(), DEPTH_MAX - 1);
+                            if matches!(name, Name::Seq) {
+                                members.seq = beside.get().parse().ok();
+                            }
                             continue;
                         }
                     };
@@ -301,6 +311,7 @@ enum Name {
     Params,
     Result,
     Error,
+    Seq,
     Other,
 }
 
@@ -322,6 +333,7 @@ impl<'de> Deserialize<'de> for Name {
                     "params" => Name::Params,
                     "result" => Name::Result,
                     "error" => Name::Error,
+                    "seq" => Name::Seq,
                     _ => Name::Other,
                 })
             }
@@ -399,7 +411,10 @@ mod tests {
     fn told(frame: &str) -> String {
         match parse(frame.as_bytes()) {
             Ok(Inbound::Request(it)) => format!("request {} {}", it.id, it.method),
-            Ok(Inbound::Notification(it)) => format!("notification {}", it.method),
+            Ok(Inbound::Notification(it)) => match it.seq {
+                Some(seq) => format!("notification {} {seq}", it.method),
+                None => format!("notification {}", it.method),
+            },
             Ok(Inbound::Response(it)) => match it.outcome {
                 Ok(value) => format!("answer {} {}", it.id, value.get()),
                 Err(error) => format!("error {} {}", it.id, error.code),
@@ -436,6 +451,9 @@ mod tests {
             ),
             (r#"{"\u0069d":1,"method":"m\/n"}"#, "request 1 m/n"),
             (r#" {"method":"m"} "#, "notification m"),
+            (r#"{"method":"m","seq":7}"#, "notification m 7"),
+            (r#"{"method":"m","seq":"7"}"#, "notification m"),
+            (r#"{"method":"m","seq":-7}"#, "notification m"),
             (r#"{"id":1,"result":{}}"#, "answer 1 {}"),
             (
                 r#"{"id":1,"error":{"code":-3,"message":"x"}}"#,
@@ -460,6 +478,7 @@ mod tests {
             (&edge, "request 1 m"),
             (&deep.replace("params", "trace"), "refused 1"),
             (&edge.replace("params", "trace"), "request 1 m"),
+            (&deep.replace("params", "seq"), "refused 1"),
             (&quoted, "request 1 m"),
             // Nobody to answer.
             (r#"{"id":1}"#, "NotAMessage"),

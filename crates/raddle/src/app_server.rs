@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
-use crate::cli::{Serve, WsAuth};
+use crate::cli::{RecoverBy, Serve, WsAuth};
 use crate::home::Home;
 use crate::log;
 use crate::model::Desk;
@@ -81,7 +81,14 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve, told: &mut dyn Tol
         .build()
         .context("cannot start the runtime")?;
     let wanted = doors(args, &home, &auth);
-    let outcome = runtime.block_on(serve(options, wanted, &home, rules, &desk, told));
+    let recovery = recovery(args.recovery, &wanted);
+    let ground = Ground {
+        home: &home,
+        rules,
+        recovery,
+        desk: &desk,
+    };
+    let outcome = runtime.block_on(serve(options, wanted, ground, told));
     // A thread may be stuck in a read of stdin; it must not keep the process.
     runtime.shutdown_timeout(Duration::ZERO);
     outcome
@@ -89,29 +96,47 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve, told: &mut dyn Tol
 
 /// The keys of models are in our environment, and commands of the same user must not find them there.
 /// `RADDLE_DUMPABLE=1` is for whoever wants to debug the server.
-fn hide() -> Result<()> {
+pub(crate) fn hide() -> Result<()> {
     if std::env::var_os("RADDLE_DUMPABLE").is_some_and(|value| value == "1") {
         return Ok(());
     }
     environment::hide().context("cannot hide the environment from other processes")
 }
 
+/// What becomes of turns whose owner died. Whoever started a child on stdio is gone when it died, unless they say
+/// otherwise; a server that others reach goes on.
+fn recovery(said: Option<RecoverBy>, doors: &[Door]) -> Recovery {
+    let is_child = matches!(doors, [door] if door.listen == Listen::Stdio);
+    match said {
+        Some(RecoverBy::Continue) => Recovery::Continue,
+        Some(RecoverBy::Interrupt) => Recovery::Interrupt,
+        None if is_child => Recovery::Interrupt,
+        None => Recovery::Continue,
+    }
+}
+
+/// What the threads stand on.
+struct Ground<'a> {
+    home: &'a Home,
+    rules: Rules,
+    recovery: Recovery,
+    desk: &'a Desk,
+}
+
 async fn serve(
     options: Options,
     wanted: Vec<Door>,
-    home: &Home,
-    rules: Rules,
-    desk: &Desk,
+    ground: Ground<'_>,
     told: &mut dyn Told,
 ) -> Result<()> {
-    // Whoever started a child on stdio is gone when it died; a server that others reach goes on.
     let on_stdio = wanted.iter().any(|door| door.listen == Listen::Stdio);
+    let Ground {
+        home,
+        rules,
+        recovery,
+        desk,
+    } = ground;
     let has_others = wanted.len() > usize::from(on_stdio);
-    let recovery = if on_stdio && !has_others {
-        Recovery::Interrupt
-    } else {
-        Recovery::Continue
-    };
     let (hatch, mut relayed) = mpsc::channel(RELAYED);
     let mut server = Server::open(options, |ground| {
         threads::open(&home.state, ground, rules, recovery, desk, hatch)

@@ -2,6 +2,7 @@
 
 mod config;
 mod daemon;
+mod exec;
 mod init;
 mod judge;
 mod model;
@@ -11,6 +12,7 @@ mod thread;
 
 pub(crate) use config::{ConfigCommand, ConfigGet, ConfigList};
 pub(crate) use daemon::{Daemon, DaemonCommand, DaemonStart, DaemonStatus, DaemonStop};
+pub(crate) use exec::{Color, Exec, ExecCommand, ExecOptions, ExecSandbox, Unattended};
 pub(crate) use init::{Init, InitApproval};
 pub(crate) use judge::{Judge, JudgeApproval};
 pub(crate) use model::{ModelCommand, ModelList};
@@ -46,6 +48,16 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run the agent once, for scripts and CI: a prompt in, the answer out
+    ///
+    /// The answer goes to stdout, and what happens on the way to stderr. Without a terminal nobody is asked: what
+    /// would need a yes is denied, and the run goes on. stdin is read only if the prompt is -, or with --json and
+    /// no prompt.
+    ///
+    /// Exit status: 0 the turn completed; 1 it failed, or could not be run; 2 the arguments cannot be meant; 3 the
+    /// answer does not fit --output-schema; 4 a --budget was reached; 130 and 143 ended by SIGINT or SIGTERM.
+    /// docs/exec.md has the JSON lines, and examples for CI.
+    Exec(Box<Exec>),
     /// Serve the protocol to editors, apps and other clients
     AppServer(AppServer),
     /// Serve in the background, once per home: start, stop, status
@@ -221,9 +233,22 @@ pub(crate) struct Serve {
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
 
+    /// What becomes of a turn whose server died, when this one takes it over: interrupt (the default of a
+    /// server on stdio alone) or continue (of all others)
+    #[arg(long, value_name = "HOW", hide_possible_values = true)]
+    pub(crate) recovery: Option<RecoverBy>,
+
     /// The longest message a client may send
     #[arg(long, hide_short_help = true, value_name = "BYTES", default_value_t = 32 << 20)]
     pub(crate) max_message_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RecoverBy {
+    /// It ends as interrupted
+    Interrupt,
+    /// It goes on
+    Continue,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -8,6 +8,7 @@ mod cli;
 mod config;
 mod daemon;
 mod doctor;
+mod exec;
 mod generate;
 mod home;
 mod init;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
     cli.config = environment.into_iter().chain(said).collect();
     let outcome = match cli.command {
         Command::AppServer(args) => app_server(cli.config, args).map(|()| ExitCode::SUCCESS),
+        Command::Exec(args) => exec::run(cli.config, *args),
         Command::Daemon(args) => daemon::run(cli.config, args),
         Command::Thread(command) => thread::run(command),
         Command::Sandbox(args) => sandbox::run(args),

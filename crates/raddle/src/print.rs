@@ -1,6 +1,6 @@
 //! What commands print. No command that prints serves a wire, so here, and only here, stdout is free.
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 /// How much is gathered before it is written.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -17,6 +17,11 @@ impl Printer {
             out: BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock()),
             closed: false,
         }
+    }
+
+    /// Whether a person reads it.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.out.get_ref().is_terminal()
     }
 
     /// Whether the reader has gone, as `head` does when it has seen enough.

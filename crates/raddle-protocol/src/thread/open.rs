@@ -11,7 +11,7 @@ use crate::*;
 
 /// Params of `thread/start`, which makes a thread and subscribes the caller to it.
 /// Every member is optional. A setting that is null or absent comes from the config.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadStartParams {
     /// Lets a provider with a fixed list of models use its default when `model` is not on it.

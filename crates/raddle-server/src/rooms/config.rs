@@ -13,6 +13,7 @@ mod nearest;
 pub(crate) mod said;
 mod schema;
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -94,6 +95,29 @@ fn value_of(text: &str) -> toml::Value {
         .ok()
         .and_then(|mut table| table.remove("x"))
         .unwrap_or_else(|| toml::Value::String(text.to_owned()))
+}
+
+impl Override {
+    /// The key, part by part.
+    pub fn path(&self) -> &[String] {
+        &self.path
+    }
+
+    /// The value, as a request says it in its own `config`.
+    pub fn to_json(&self) -> serde_json::Value {
+        layers::to_json(&self.value)
+    }
+}
+
+impl fmt::Display for Override {
+    /// As `-c` takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, part) in self.path.iter().enumerate() {
+            let dot = if number > 0 { "." } else { "" };
+            write!(f, "{dot}{}", toml_edit::Key::new(part).display_repr())?;
+        }
+        write!(f, "={}", self.value)
+    }
 }
 
 /// Why the configuration cannot be used.
@@ -465,6 +489,12 @@ mod tests {
             ("x=true", vec!["x"], toml::Value::Boolean(true)),
             ("x=", vec!["x"], toml::Value::String(String::new())),
             ("x=a=b", vec!["x"], toml::Value::String("a=b".into())),
+            (
+                r#"a={b = "c", d = [1, 2.5]}"#,
+                vec!["a"],
+                toml::Value::Table(toml::toml! { b = "c"
+                d = [1, 2.5] }),
+            ),
         ] {
             let read: Override = text.parse().expect(text);
             assert_eq!(
@@ -472,6 +502,8 @@ mod tests {
                 (path.into_iter().map(str::to_owned).collect(), value),
                 "{text}"
             );
+            let again = text.parse::<Override>().expect(text).to_string();
+            assert_eq!(again.parse(), text.parse::<Override>(), "{again}");
         }
         for text in ["model", "=x", "a..b=1", r#"a."b=1"#] {
             assert!(text.parse::<Override>().is_err(), "{text}");

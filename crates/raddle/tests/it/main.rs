@@ -11,6 +11,8 @@ mod commands;
 mod daemon;
 /// Who is let in, and who is not: `Origin`, `Host`, tokens, addresses, the unix socket.
 mod doors;
+/// `raddle exec`: what it reads and prints, how it ends, and what it survives.
+mod exec;
 /// Thousands of frames that are no good, on every transport.
 mod hostile;
 /// `raddle judge`, on homes with rules.

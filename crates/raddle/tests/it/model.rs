@@ -21,13 +21,13 @@ use crate::support::server::{Server, command};
 use crate::support::stdio::Pipes;
 
 /// A running mock. Dropping it kills it.
-struct Mock {
+pub(crate) struct Mock {
     child: Child,
     base_url: String,
 }
 
 impl Mock {
-    fn start(script: &str) -> Self {
+    pub(crate) fn start(script: &str) -> Self {
         let mut file = NamedTempFile::new().expect("a file");
         file.write_all(script.as_bytes()).expect("a script");
         let home = TempDir::new().expect("a home");
@@ -47,8 +47,13 @@ impl Mock {
         }
     }
 
+    /// Where it listens.
+    pub(crate) fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
     /// What a server is started with that is to ask it, with these settings.
-    fn arguments(&self, settings: &[&str]) -> Vec<String> {
+    pub(crate) fn arguments(&self, settings: &[&str]) -> Vec<String> {
         let base_url = format!("base_url={}", self.base_url);
         let mut arguments = vec!["model=mock".to_owned(), "model_provider=mock".to_owned()];
         for setting in [base_url.as_str()].iter().chain(settings) {
@@ -59,7 +64,7 @@ impl Mock {
     }
 
     /// What the model was asked, oldest first.
-    fn asked(&self) -> Vec<Value> {
+    pub(crate) fn asked(&self) -> Vec<Value> {
         self.requests("body")
     }
 
@@ -75,7 +80,7 @@ impl Mock {
     }
 
     /// What it tells of what it was asked.
-    fn told(&self) -> Value {
+    pub(crate) fn told(&self) -> Value {
         let address = self.base_url.strip_prefix("http://").expect("an address");
         let (host, _) = address.split_once('/').expect("a path");
         let mut stream = TcpStream::connect(host).expect("the mock listens");

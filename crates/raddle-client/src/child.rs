@@ -1,0 +1,80 @@
+//! A server that this process starts and ends.
+
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use raddle_rpc::{Connection, Limits, pipes};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{ChildStderr, Command};
+use tokio::time::timeout;
+
+use crate::place::{Program, Stderr};
+
+/// The longest piece of a log's line that is handed on at once.
+const LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// A child. It is killed when this is dropped, and nothing of it stays.
+#[derive(Debug)]
+pub(crate) struct Child(tokio::process::Child);
+
+pub(crate) fn start(program: &Program, limits: Limits) -> io::Result<(Connection, Child)> {
+    let stderr = match &program.stderr {
+        Stderr::Inherit => Stdio::inherit(),
+        Stderr::Null => Stdio::null(),
+        Stderr::Lines(_) => Stdio::piped(),
+    };
+    let mut command = Command::new(&program.program);
+    command
+        .args(&program.args)
+        .envs(program.env.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(stderr)
+        // What is typed at the terminal is for this process, which tells the child what to do.
+        .process_group(0)
+        .kill_on_drop(true);
+    if let Some(dir) = &program.dir {
+        command.current_dir(dir);
+    }
+    let mut child = command.spawn().map_err(|error| {
+        let program = program.program.display();
+        io::Error::new(error.kind(), format!("cannot start {program}: {error}"))
+    })?;
+    let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(io::Error::other("the child has no pipes"));
+    };
+    if let (Stderr::Lines(take), Some(stderr)) = (&program.stderr, child.stderr.take()) {
+        tokio::spawn(hand_on(stderr, take.clone()));
+    }
+    let connection = pipes(stdout.into_owned_fd()?, stdin.into_owned_fd()?, limits)?;
+    Ok((connection, Child(child)))
+}
+
+async fn hand_on(stderr: ChildStderr, take: Arc<dyn Fn(&str) + Send + Sync>) {
+    let mut reader = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut piece = (&mut reader).take(LINE_BYTES_MAX);
+        match piece.read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => take(String::from_utf8_lossy(&line).trim_end()),
+        }
+    }
+}
+
+impl Child {
+    /// Waits for its end, and kills it when it takes longer than that.
+    pub(crate) async fn end(mut self, patience: Duration) -> Option<ExitStatus> {
+        if let Ok(Ok(status)) = timeout(patience, self.0.wait()).await {
+            return Some(status);
+        }
+        tracing::warn!("the server did not end in time and is killed");
+        if let Err(error) = self.0.kill().await {
+            tracing::warn!(%error, "the server cannot be killed");
+        }
+        None
+    }
+}

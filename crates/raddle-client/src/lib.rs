@@ -1,0 +1,37 @@
+//! A client of the wire: typed calls, threads that are followed, and a connection that comes back by itself.
+//!
+//! [`Client::connect`] starts a server as a child, or goes to one on a websocket, on a unix socket or in this
+//! process. [`Client::call`] makes any request of the method table. [`Client::start`] and [`Client::resume`] give a
+//! [`Follow`]: what happens in one thread, in order and each once, and beside it a [`View`] of the thread as it is by
+//! then. What the server asks goes to [`Answers`].
+//!
+//! When the connection breaks, or the child dies, the client comes back within the bounds of [`Reconnect`]: every
+//! thread goes on after the last record that was told, a request that changes a thread is sent again under the id
+//! it had and so is done once, and a question that is asked again is not put to anyone twice.
+//!
+//! Memory is bounded: of what happens in a thread and nobody takes, 4 MiB wait; then the connection is not read, and
+//! if that would hold up something else, the rest is read from the server's journal when there is room.
+//!
+//! Below: `raddle-protocol` and `raddle-rpc`. Above: whoever shows or drives an agent. It never links the server.
+
+mod answers;
+mod child;
+mod client;
+mod error;
+mod follow;
+mod options;
+mod place;
+mod queue;
+mod repeat;
+mod task;
+mod view;
+
+pub use answers::{Answers, Question, Refuse};
+pub use client::{Client, Notice, Notices};
+pub use error::{CallError, ConnectError};
+pub use follow::{Follow, Happening};
+pub use options::{Options, Reconnect};
+pub use place::{Dialer, Place, Program, Stderr};
+pub use raddle_protocol as protocol;
+pub use raddle_rpc::{Connection, ErrorObject, Limits, memory};
+pub use view::{Asked, Head, View};

@@ -1,0 +1,136 @@
+//! Where the server is.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use raddle_rpc::{Connection, Limits, reach, reach_unix};
+
+use crate::ConnectError;
+use crate::child::{self, Child};
+
+/// The longest message that a client takes. A server bounds its answers itself.
+const MESSAGE_BYTES_MAX: usize = 256 << 20;
+
+/// Where the server is, and how to get there; gone to again when the connection is lost.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A program that is started, and speaks on its stdin and stdout. It ends with the client, also when the client
+    /// is killed: its stdin ends then.
+    Child(Program),
+    /// A websocket.
+    WebSocket {
+        /// Such as `ws://127.0.0.1:4500`.
+        url: String,
+        /// The bearer token, if the server asks for one.
+        token: Option<String>,
+    },
+    /// A unix socket.
+    Unix(PathBuf),
+    /// A server in this process, or a way of one's own.
+    Memory(Dialer),
+}
+
+/// A program that is a server.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The file.
+    pub program: PathBuf,
+    /// Its arguments, such as `app-server`.
+    pub args: Vec<OsString>,
+    /// What is set in its environment, beside what this process has in its own.
+    pub env: Vec<(OsString, OsString)>,
+    /// The folder it is started in; this process's own if there is none.
+    pub dir: Option<PathBuf>,
+    /// Where its log goes.
+    pub stderr: Stderr,
+}
+
+impl Program {
+    /// A program with these arguments, in the folder and the environment of this process, whose log goes nowhere.
+    pub fn new<A: Into<OsString>>(
+        program: impl Into<PathBuf>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        Self {
+            program: program.into(),
+            args: args.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            dir: None,
+            stderr: Stderr::Null,
+        }
+    }
+}
+
+/// Where a child's log goes.
+#[derive(Clone)]
+pub enum Stderr {
+    /// Where this process's own goes.
+    Inherit,
+    /// Nowhere.
+    Null,
+    /// To this function, a line at a time.
+    Lines(Arc<dyn Fn(&str) + Send + Sync>),
+}
+
+impl fmt::Debug for Stderr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Inherit => "Inherit",
+            Self::Null => "Null",
+            Self::Lines(_) => "Lines",
+        })
+    }
+}
+
+type Dialled = Pin<Box<dyn Future<Output = std::io::Result<Connection>> + Send>>;
+
+/// A way to a server that the caller makes, once for every connection.
+#[derive(Clone)]
+pub struct Dialer(Arc<dyn Fn() -> Dialled + Send + Sync>);
+
+impl Dialer {
+    /// A way that this function makes, for example with [`memory`](crate::memory).
+    pub fn new<F, D>(dial: F) -> Self
+    where
+        F: Fn() -> D + Send + Sync + 'static,
+        D: Future<Output = std::io::Result<Connection>> + Send + 'static,
+    {
+        Self(Arc::new(move || Box::pin(dial())))
+    }
+}
+
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Dialer")
+    }
+}
+
+/// A way that was opened.
+pub(crate) struct Opened {
+    pub(crate) connection: Connection,
+    pub(crate) child: Option<Child>,
+}
+
+impl Place {
+    pub(crate) async fn open(&self) -> Result<Opened, ConnectError> {
+        let limits = Limits {
+            message_bytes_max: MESSAGE_BYTES_MAX,
+            ..Limits::default()
+        };
+        let mut child = None;
+        let connection = match self {
+            Self::Child(program) => {
+                let (connection, started) = child::start(program, limits)?;
+                child = Some(started);
+                connection
+            }
+            Self::WebSocket { url, token } => reach(url, token.as_deref(), limits).await?,
+            Self::Unix(path) => reach_unix(path, limits).await?,
+            Self::Memory(dialer) => (dialer.0)().await?,
+        };
+        Ok(Opened { connection, child })
+    }
+}

@@ -1,0 +1,497 @@
+//! The task that owns the connection.
+
+mod follows;
+mod questions;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use raddle_protocol::methods::{Initialize, ThreadResume, ThreadUnsubscribe};
+use raddle_protocol::{InitializeResponse, Method, Notification, RequestId, ThreadId, extension};
+use raddle_rpc::{Close, ErrorObject, Frame, Id, Inbound, Response, parse};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use self::follows::Followed;
+use self::questions::Questions;
+use crate::answers::Asker;
+use crate::client::has;
+use crate::place::Opened;
+use crate::queue::Queue;
+use crate::{CallError, ConnectError, Happening, Options, Place};
+
+/// How many requests may be under way at once.
+const CALLS_MAX: usize = 200;
+
+/// A connection that lasted this long is a good one: attempts to come back are counted anew.
+const GOOD: Duration = Duration::from_secs(10);
+
+/// How long a child that no longer speaks may take to end before it is killed and another is started.
+const MUTE: Duration = Duration::from_secs(2);
+
+/// How long the connection is left unread for a follower that does not take what there is. Then what comes for it
+/// is passed over, and read from the journal later.
+const HELD: Duration = Duration::from_secs(2);
+
+/// What a handle wants.
+pub(crate) enum Order {
+    Ask(Ask),
+    Answer(RequestId, Box<RawValue>),
+}
+
+/// A request.
+pub(crate) struct Ask {
+    pub(crate) method: &'static str,
+    pub(crate) params: Box<RawValue>,
+    /// Whether it is sent again when nobody knows whether it was done.
+    pub(crate) is_repeated: bool,
+    /// Whether its answer begins a thread that is followed.
+    pub(crate) begins: Option<Begins>,
+    pub(crate) reply: oneshot::Sender<Result<Answered, CallError>>,
+}
+
+/// Where a thread that is followed begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begins {
+    /// The number after which it goes on; none if it must be shown anew.
+    pub(crate) cursor: Option<u64>,
+}
+
+/// The answer to a request.
+pub(crate) struct Answered {
+    pub(crate) result: Box<RawValue>,
+    /// What happens in the thread that it begins.
+    pub(crate) queue: Option<Arc<Queue>>,
+}
+
+/// A request that was sent and not answered.
+enum Call {
+    Asked(Ask, Bytes),
+    /// A thread that is followed goes on, after this number or from how it is.
+    Rejoin(ThreadId, Option<u64>),
+    /// Whatever the answer is.
+    Forgotten,
+}
+
+/// A server that was greeted.
+pub(crate) struct Greeted {
+    opened: Opened,
+    pub(crate) server: InitializeResponse,
+}
+
+/// Why the connection is served no more.
+enum End {
+    Closed,
+    Cut(String),
+}
+
+pub(crate) struct Task {
+    place: Place,
+    options: Options,
+    notices: broadcast::Sender<Notification>,
+    /// Woken when a follower leaves, or has room again.
+    stirred: Arc<Notify>,
+    opened: Opened,
+    /// Whether the server numbers its records.
+    is_numbered: bool,
+    next_id: i64,
+    calls: HashMap<i64, Call>,
+    follows: HashMap<ThreadId, Followed>,
+    questions: Questions,
+    /// Until when the connection is left unread.
+    held: Option<Instant>,
+}
+
+impl Task {
+    pub(crate) fn new(
+        place: Place,
+        options: Options,
+        asker: Asker,
+        greeted: Greeted,
+        notices: broadcast::Sender<Notification>,
+    ) -> Self {
+        Self {
+            place,
+            options,
+            notices,
+            stirred: Arc::default(),
+            is_numbered: has(&greeted.server, extension::SEQ),
+            opened: greeted.opened,
+            next_id: 1,
+            calls: HashMap::new(),
+            follows: HashMap::new(),
+            questions: Questions::new(asker),
+            held: None,
+        }
+    }
+
+    pub(crate) async fn run(
+        mut self,
+        mut orders: mpsc::Receiver<Order>,
+        mut closing: watch::Receiver<bool>,
+        ended: watch::Sender<String>,
+    ) {
+        let mut attempts = 0;
+        let why = loop {
+            let begun = Instant::now();
+            let why = match self.serve(&mut orders, &mut closing).await {
+                End::Closed => break "it was closed".to_owned(),
+                End::Cut(why) => why,
+            };
+            if begun.elapsed() >= GOOD {
+                attempts = 0;
+            }
+            self.cut(&why);
+            let back = tokio::select! {
+                back = self.come_back(&mut attempts, why) => back,
+                () = is_closed(&mut closing) => break "it was closed".to_owned(),
+            };
+            match back {
+                Ok(greeted) => self.is_back(greeted),
+                Err(why) => break why,
+            }
+        };
+        ended.send_replace(why.clone());
+        self.end(&why).await;
+    }
+
+    /// Serves the connection until it ends.
+    async fn serve(
+        &mut self,
+        orders: &mut mpsc::Receiver<Order>,
+        closing: &mut watch::Receiver<bool>,
+    ) -> End {
+        loop {
+            let outgoing = self.opened.connection.outgoing.clone();
+            let has_room = self.calls.len() < CALLS_MAX;
+            let held = self.held;
+            let stirred = self.stirred.clone();
+            let next_retry = self.next_retry();
+            let next_order = async {
+                outgoing.room().await;
+                orders.recv().await
+            };
+            tokio::select! {
+                frame = self.opened.connection.incoming.next(), if held.is_none() => match frame {
+                    Some(frame) => self.take(frame),
+                    None => return End::Cut(self.lost().await),
+                },
+                order = next_order, if has_room => match order {
+                    Some(order) => self.obey(order),
+                    None => return End::Closed,
+                },
+                () = is_closed(closing) => return End::Closed,
+                answer = self.questions.next() => self.send(answer),
+                () = stirred.notified() => {}
+                () = sleep_until(held.unwrap_or_else(Instant::now)), if held.is_some() => {}
+                () = next_retry => {}
+            }
+            self.look_after_follows();
+        }
+    }
+
+    fn take(&mut self, frame: Frame) {
+        let Frame::Message(bytes) = frame else {
+            return tracing::warn!(?frame, "a frame that is no message was passed over");
+        };
+        match parse(&bytes) {
+            Ok(Inbound::Response(response)) => self.answered(response),
+            Ok(Inbound::Notification(told)) => self.told(&told, bytes.len()),
+            Ok(Inbound::Request(request)) => {
+                if let Some(answer) = self.asked(&request, bytes.len()) {
+                    self.send(answer);
+                }
+            }
+            Err(fault) => tracing::warn!(?fault, "a message that cannot be read was passed over"),
+        }
+    }
+
+    fn send(&self, frame: Bytes) {
+        self.opened.connection.outgoing.send(frame);
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Ask(ask) => self.ask(ask),
+            Order::Answer(id, answer) => {
+                let id = match id {
+                    RequestId::String(text) => Id::String(text),
+                    RequestId::Integer(number) => Id::Integer(number),
+                };
+                if let Some(frame) = self.questions.answered_later(&id, &answer) {
+                    self.send(frame);
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, ask: Ask) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Of {
+            thread_id: Option<ThreadId>,
+        }
+        if ask.reply.is_closed() {
+            return;
+        }
+        if ask.method == ThreadResume::NAME && ask.begins.is_some() {
+            let of: Option<Of> = serde_json::from_str(ask.params.get()).ok();
+            let thread = of.and_then(|of| of.thread_id);
+            if thread.is_some_and(|id| self.follows.contains_key(&id)) {
+                // Nobody who waits is no trouble.
+                let _ = ask.reply.send(Err(CallError::Followed));
+                return;
+            }
+        }
+        let id = self.mint();
+        match raddle_rpc::request(&Id::Integer(id), ask.method, &ask.params) {
+            Ok(frame) => {
+                self.send(frame.clone());
+                self.calls.insert(id, Call::Asked(ask, frame));
+            }
+            Err(error) => {
+                let _ = ask.reply.send(Err(CallError::Words(error.to_string())));
+            }
+        }
+    }
+
+    fn mint(&mut self) -> i64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    /// Asks for a thread that is followed, after a number or as it is.
+    fn rejoin(&mut self, thread: ThreadId, after: Option<u64>) {
+        let params = match after {
+            Some(after) => json!({"threadId": thread, "afterSeq": after}),
+            None => json!({"threadId": thread}),
+        };
+        self.call(ThreadResume::NAME, &params, Call::Rejoin(thread, after));
+    }
+
+    fn unsubscribe(&mut self, thread: ThreadId) {
+        let params = json!({"threadId": thread});
+        self.call(ThreadUnsubscribe::NAME, &params, Call::Forgotten);
+    }
+
+    fn call(&mut self, method: &str, params: &serde_json::Value, call: Call) {
+        let id = self.mint();
+        if let Ok(frame) = raddle_rpc::request(&Id::Integer(id), method, params) {
+            self.send(frame);
+            self.calls.insert(id, call);
+        }
+    }
+
+    fn answered(&mut self, response: Response<'_>) {
+        let Id::Integer(id) = response.id else {
+            return;
+        };
+        match self.calls.remove(&id) {
+            Some(Call::Asked(ask, _)) => match response.outcome {
+                Ok(result) => self.has_result(ask, result),
+                Err(error) => {
+                    let _ = ask.reply.send(Err(CallError::Refused(error)));
+                }
+            },
+            Some(Call::Rejoin(thread, after)) => self.rejoined(thread, after, response.outcome),
+            Some(Call::Forgotten) | None => {}
+        }
+    }
+
+    fn has_result(&mut self, ask: Ask, result: &RawValue) {
+        #[derive(Deserialize)]
+        struct Begun {
+            thread: Thread,
+        }
+        #[derive(Deserialize)]
+        struct Thread {
+            id: ThreadId,
+        }
+        let begun = ask.begins.and_then(|begins| {
+            let begun: Begun = serde_json::from_str(result.get()).ok()?;
+            Some((begun.thread.id, begins))
+        });
+        let mut queue = None;
+        if let Some((thread, begins)) = begun {
+            if self.follows.contains_key(&thread) {
+                let _ = ask.reply.send(Err(CallError::Followed));
+                return;
+            }
+            let followed = Followed::new(begins.cursor, self.stirred.clone());
+            queue = Some(followed.queue.clone());
+            self.follows.insert(thread, followed);
+        }
+        let result = result.to_owned();
+        let answered = Answered {
+            result,
+            queue: queue.clone(),
+        };
+        // Who asked may be gone; then nobody follows.
+        if ask.reply.send(Ok(answered)).is_err()
+            && let Some(queue) = queue
+        {
+            queue.leave();
+        }
+    }
+
+    /// How the connection was lost.
+    async fn lost(&mut self) -> String {
+        self.opened.connection.outgoing.close(Close::NORMAL);
+        match self.opened.child.take() {
+            Some(child) => match child.end(MUTE).await {
+                Some(status) => format!("the server ended: {status}"),
+                None => "the server stopped speaking and was killed".to_owned(),
+            },
+            None => "the connection was lost".to_owned(),
+        }
+    }
+
+    /// Nobody knows what became of what was under way.
+    fn cut(&mut self, why: &str) {
+        self.held = None;
+        let calls = std::mem::take(&mut self.calls);
+        for (id, call) in calls {
+            match call {
+                Call::Asked(ask, frame) if ask.is_repeated => {
+                    self.calls.insert(id, Call::Asked(ask, frame));
+                }
+                Call::Asked(ask, _) => {
+                    let _ = ask.reply.send(Err(CallError::Lost));
+                }
+                Call::Rejoin(..) | Call::Forgotten => {}
+            }
+        }
+        for followed in self.follows.values_mut() {
+            followed.cut(why);
+        }
+    }
+
+    /// Tries to come back; the reason if it cannot.
+    async fn come_back(&self, attempts: &mut u32, mut why: String) -> Result<Greeted, String> {
+        let reconnect = self.options.reconnect;
+        while *attempts < reconnect.attempts_max {
+            *attempts += 1;
+            sleep(reconnect.wait(*attempts)).await;
+            match greet(&self.place, &self.options).await {
+                Ok(greeted) => return Ok(greeted),
+                Err(error) => {
+                    tracing::info!(%error, attempt = *attempts, "not back yet");
+                    why = error.to_string();
+                }
+            }
+        }
+        Err(why)
+    }
+
+    /// Threads go on where they were, and what may be asked again is.
+    fn is_back(&mut self, greeted: Greeted) {
+        self.opened = greeted.opened;
+        self.is_numbered = has(&greeted.server, extension::SEQ);
+        if !self.is_numbered {
+            // Its questions have other ids now.
+            self.questions.forget();
+        }
+        let threads: Vec<_> = self.follows.keys().copied().collect();
+        for thread in threads {
+            self.go_on(thread);
+        }
+        let again: Vec<_> = self.calls.values().filter_map(Call::again).collect();
+        for frame in again {
+            self.send(frame);
+        }
+    }
+
+    /// Lets go of everything, in good order.
+    async fn end(mut self, why: &str) {
+        self.questions.forget();
+        for (_, call) in self.calls.drain() {
+            if let Call::Asked(ask, _) = call {
+                let _ = ask.reply.send(Err(CallError::Closed(why.to_owned())));
+            }
+        }
+        for followed in self.follows.values() {
+            let why = why.to_owned();
+            followed.queue.push(Happening::Lost { why }, 0);
+            followed.queue.end();
+        }
+        let Opened { connection, child } = self.opened;
+        connection.outgoing.close(Close::NORMAL);
+        let mut incoming = connection.incoming;
+        let farewell = async {
+            // What is still said is heard, so that whoever says it can end.
+            while incoming.next().await.is_some() {}
+        };
+        let _ = timeout(self.options.farewell, farewell).await;
+        if let Some(child) = child {
+            child.end(self.options.farewell).await;
+        }
+    }
+}
+
+impl Call {
+    /// What is sent again, if someone still waits for it.
+    fn again(&self) -> Option<Bytes> {
+        match self {
+            Self::Asked(ask, frame) if !ask.reply.is_closed() => Some(frame.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Resolves when someone closes the client, or nobody has it any more.
+async fn is_closed(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|it| *it).await;
+}
+
+/// Opens the way and says who we are.
+pub(crate) async fn greet(place: &Place, options: &Options) -> Result<Greeted, ConnectError> {
+    let greeted = async {
+        let mut opened = place.open().await?;
+        let id = Id::Integer(1);
+        let hello = to_raw_value(&options.introduction())
+            .and_then(|params| raddle_rpc::request(&id, Initialize::NAME, &params))
+            .map_err(|error| ConnectError::NotThere(error.to_string()))?;
+        opened.connection.outgoing.send(hello);
+        let answer = loop {
+            match opened.connection.incoming.next().await {
+                Some(Frame::Message(bytes)) => {
+                    if let Ok(Inbound::Response(response)) = parse(&bytes)
+                        && response.id == id
+                    {
+                        break read_greeting(response.outcome)?;
+                    }
+                }
+                Some(_) => {}
+                None => {
+                    let how = match opened.child {
+                        Some(child) => child.end(MUTE).await.map(|status| status.to_string()),
+                        None => None,
+                    };
+                    return Err(ConnectError::Ended(how));
+                }
+            }
+        };
+        let thanks = raddle_rpc::notification("initialized", &json!({}), None, None);
+        opened.connection.outgoing.send(thanks);
+        Ok(Greeted {
+            opened,
+            server: answer,
+        })
+    };
+    timeout(options.patience, greeted)
+        .await
+        .unwrap_or(Err(ConnectError::Silent))
+}
+
+fn read_greeting(
+    outcome: Result<&RawValue, ErrorObject>,
+) -> Result<InitializeResponse, ConnectError> {
+    let answer = outcome.map_err(ConnectError::Refused)?;
+    serde_json::from_str(answer.get())
+        .map_err(|error| ConnectError::NotThere(format!("it greets in other words: {error}")))
+}

@@ -1,0 +1,352 @@
+//! The command line of `raddle exec`. The flags of the stock TypeScript SDK are among its own, in any order.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{ArgAction, Args, Subcommand, ValueEnum};
+use raddle_server::Override;
+
+#[derive(Debug, Args)]
+pub(crate) struct Exec {
+    #[command(subcommand)]
+    pub(crate) command: Option<ExecCommand>,
+
+    /// What the agent is to do; - reads it from stdin
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) options: ExecOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExecCommand {
+    /// Go on with a thread
+    Resume(ExecResume),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecResume {
+    /// The thread's id; with --last, the prompt
+    #[arg(value_name = "THREAD_ID")]
+    pub(crate) thread: Option<String>,
+
+    /// What the agent is to do; - reads it from stdin
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+
+    /// The newest thread of this folder
+    #[arg(long)]
+    pub(crate) last: bool,
+
+    /// With --last: of any folder
+    #[arg(long, requires = "last")]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) options: ExecOptions,
+}
+
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ExecOptions {
+    /// Set a configuration value, like model=NAME; may be repeated
+    #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
+    pub(crate) config: Vec<Override>,
+
+    /// The model, or PROVIDER/MODEL
+    #[arg(short = 'm', long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// How far commands are fenced in
+    #[arg(short = 's', long, value_name = "MODE")]
+    pub(crate) sandbox: Option<ExecSandbox>,
+
+    /// The folder to work in
+    #[arg(short = 'C', long, value_name = "DIR")]
+    pub(crate) cd: Option<PathBuf>,
+
+    /// Another folder that may be written; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) add_dir: Vec<PathBuf>,
+
+    /// An image for the model to see; may be repeated
+    #[arg(short = 'i', long, value_name = "FILE")]
+    pub(crate) image: Vec<PathBuf>,
+
+    /// A JSON Schema that the answer must fit
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_schema: Option<PathBuf>,
+
+    /// Also write the answer to this file
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) output_last_message: Option<PathBuf>,
+
+    /// Print what happens as JSON lines; without a prompt, read it from stdin
+    #[arg(long, alias = "experimental-json")]
+    pub(crate) json: bool,
+
+    /// End the turn at a bound, like tokens=100000,usd=2,seconds=600,tool_calls=50
+    #[arg(long, value_name = "KEY=N,…")]
+    pub(crate) budget: Option<Budget>,
+
+    /// What becomes of questions: asked on the terminal, denied, or left to rules.toml
+    #[arg(long, value_name = "HOW")]
+    pub(crate) unattended: Option<Unattended>,
+
+    /// Keep the thread in memory only
+    #[arg(long)]
+    pub(crate) ephemeral: bool,
+
+    /// Use a server that runs: ws://HOST:PORT, unix://PATH, or unix:// for the daemon of this home
+    #[arg(long, value_name = "URL")]
+    pub(crate) remote: Option<String>,
+
+    /// The environment variable with the token that the server wants
+    #[arg(long, value_name = "NAME", requires = "remote")]
+    pub(crate) remote_auth_token_env: Option<String>,
+
+    /// Print nothing but the answer and what went wrong
+    #[arg(short = 'q', long)]
+    pub(crate) quiet: bool,
+
+    /// Colours on stderr
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) color: Option<Color>,
+
+    /// No sandbox and no questions: only where something else fences the agent in
+    #[arg(
+        long,
+        alias = "yolo",
+        conflicts_with_all = ["sandbox", "full_auto", "unattended"]
+    )]
+    pub(crate) dangerously_bypass_approvals_and_sandbox: bool,
+
+    // What other clients say, and what changes nothing here or is said better by the above.
+    #[arg(long, hide = true, conflicts_with = "sandbox")]
+    pub(crate) full_auto: bool,
+    #[arg(long, hide = true, value_name = "SOURCE")]
+    pub(crate) thread_source: Option<String>,
+    #[arg(long, hide = true, action = ArgAction::SetTrue)]
+    pub(crate) skip_git_repo_check: bool,
+    #[arg(long, hide = true, value_name = "PROGRAM")]
+    pub(crate) cyber_access_program: Option<String>,
+}
+
+impl ExecOptions {
+    /// What is said before and after `resume` as one: lists go on, and the last word counts.
+    pub(crate) fn and(self, later: Self) -> Self {
+        let list = |mut first: Vec<PathBuf>, then: Vec<PathBuf>| {
+            first.extend(then);
+            first
+        };
+        let mut config = self.config;
+        config.extend(later.config);
+        Self {
+            config,
+            model: later.model.or(self.model),
+            sandbox: later.sandbox.or(self.sandbox),
+            cd: later.cd.or(self.cd),
+            add_dir: list(self.add_dir, later.add_dir),
+            image: list(self.image, later.image),
+            output_schema: later.output_schema.or(self.output_schema),
+            output_last_message: later.output_last_message.or(self.output_last_message),
+            json: self.json || later.json,
+            budget: later.budget.or(self.budget),
+            unattended: later.unattended.or(self.unattended),
+            ephemeral: self.ephemeral || later.ephemeral,
+            remote: later.remote.or(self.remote),
+            remote_auth_token_env: later.remote_auth_token_env.or(self.remote_auth_token_env),
+            quiet: self.quiet || later.quiet,
+            color: later.color.or(self.color),
+            dangerously_bypass_approvals_and_sandbox: self.dangerously_bypass_approvals_and_sandbox
+                || later.dangerously_bypass_approvals_and_sandbox,
+            full_auto: self.full_auto || later.full_auto,
+            thread_source: later.thread_source.or(self.thread_source),
+            skip_git_repo_check: self.skip_git_repo_check || later.skip_git_repo_check,
+            cyber_access_program: later.cyber_access_program.or(self.cyber_access_program),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExecSandbox {
+    ReadOnly,
+    WorkspaceWrite,
+    DangerFullAccess,
+}
+
+/// What becomes of what the agent wants to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Unattended {
+    /// Asked on the terminal; this is so where there is one
+    Ask,
+    /// Denied at once; this is so without a terminal
+    Deny,
+    /// As `unattended` in rules.toml says
+    Rules,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Bounds of the turn, each a key of the configuration and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Budget(pub(crate) Vec<Override>);
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const KEYS: [&str; 4] = ["tokens", "usd", "seconds", "tool_calls"];
+        let bound = |part: &str| {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| format!("`{part}` has no `=`; write key=number"))?;
+            let (key, value) = (key.trim(), value.trim());
+            if !KEYS.contains(&key) {
+                return Err(format!("`{key}` is none of {}", KEYS.join(", ")));
+            }
+            let is_number = match key {
+                "usd" => value
+                    .parse::<f64>()
+                    .is_ok_and(|it| it.is_finite() && it > 0.0),
+                _ => value.parse::<u32>().is_ok_and(|it| it > 0),
+            };
+            if !is_number {
+                return Err(format!(
+                    "`{value}` is no number above 0 that {key} can have"
+                ));
+            }
+            format!("budget.turn.{key}={value}").parse()
+        };
+        text.split(',')
+            .map(bound)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn parse(line: &[&str]) -> Result<Exec, String> {
+        let words = ["raddle", "exec"].iter().chain(line);
+        match Cli::try_parse_from(words)
+            .map_err(|it| it.to_string())?
+            .command
+        {
+            Command::Exec(exec) => Ok(*exec),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn what_the_typescript_sdk_says_in_its_order() {
+        let exec = parse(&[
+            "--experimental-json",
+            "--config",
+            "a.b=3",
+            "--config",
+            "openai_base_url=\"http://127.0.0.1:9/v1\"",
+            "--model",
+            "mock",
+            "--sandbox",
+            "workspace-write",
+            "--cd",
+            "/w",
+            "--add-dir",
+            "/x",
+            "--add-dir",
+            "/y",
+            "--skip-git-repo-check",
+            "--output-schema",
+            "/s.json",
+            "--cyber-access-program",
+            "standard",
+            "--config",
+            "model_reasoning_effort=\"high\"",
+            "--config",
+            "sandbox_workspace_write.network_access=true",
+            "--config",
+            "web_search=\"live\"",
+            "--config",
+            "approval_policy=\"never\"",
+            "resume",
+            "019a0000-0000-7000-8000-000000000001",
+            "--image",
+            "/1.png",
+            "--image",
+            "/2.png",
+        ])
+        .expect("arguments");
+        assert_eq!(exec.prompt, None);
+        let Some(ExecCommand::Resume(resume)) = exec.command else {
+            panic!("no resume");
+        };
+        assert_eq!(resume.prompt, None);
+        assert!(resume.thread.is_some_and(|it| it.starts_with("019a")));
+        let all = exec.options.and(resume.options);
+        assert!(all.json);
+        assert_eq!(all.config.len(), 6);
+        assert_eq!(all.add_dir.len(), 2);
+        assert_eq!(
+            all.image,
+            [PathBuf::from("/1.png"), PathBuf::from("/2.png")]
+        );
+        assert_eq!(all.sandbox, Some(ExecSandbox::WorkspaceWrite));
+        assert_eq!(all.model.as_deref(), Some("mock"));
+
+        let first = parse(&[
+            "--experimental-json",
+            "--thread-source",
+            "x",
+            "--image",
+            "/1.png",
+        ]);
+        assert_eq!(first.expect("arguments").options.image.len(), 1);
+    }
+
+    #[test]
+    fn a_prompt_is_one_argument() {
+        for (line, prompt) in [
+            (&["do it"][..], Some("do it")),
+            (&["-"], Some("-")),
+            (&["--json", "do it", "-m", "x"], Some("do it")),
+            (&["-q", "--", "--help me"], Some("--help me")),
+            (&[], None),
+        ] {
+            let exec = parse(line).expect("arguments");
+            assert_eq!(exec.prompt.as_deref(), prompt, "{line:?}");
+        }
+        for line in [&["one", "two"][..], &["--sandbox", "none", "x"], &["--all"]] {
+            assert!(parse(line).is_err(), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_budget_is_some_bounds() {
+        let budget: Budget = "tokens=10, usd=0.5".parse().expect("a budget");
+        let wanted = ["budget.turn.tokens=10", "budget.turn.usd=0.5"];
+        let wanted = wanted.map(|it| it.parse().expect("a setting"));
+        assert_eq!(budget.0, wanted);
+        for text in [
+            "",
+            "tokens",
+            "tokens=",
+            "tokens=-1",
+            "tokens=0",
+            "usd=NaN",
+            "beer=1",
+        ] {
+            assert!(text.parse::<Budget>().is_err(), "{text}");
+        }
+    }
+}

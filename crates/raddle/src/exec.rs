@@ -1,0 +1,74 @@
+//! `raddle exec`: one turn, for scripts and for people in a hurry. An ordinary client of the protocol.
+
+mod asking;
+mod ending;
+mod events;
+mod fold;
+mod place;
+mod plan;
+mod schema;
+mod screen;
+mod session;
+mod vendor;
+mod words;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use raddle_server::Override;
+
+use self::ending::{Ended, USAGE};
+use self::plan::{Around, Plan};
+use crate::app_server;
+use crate::cli::Exec;
+use crate::log;
+use crate::print::{Printer, harmless};
+
+/// Runs it, and says how it ended by its status; `docs/exec.md` has the numbers.
+pub(crate) fn run(before: Vec<Override>, args: Exec) -> Result<ExitCode> {
+    let planned = Plan::read(before, args, Around::look());
+    let planned = planned.and_then(|plan| Ok((place::find(&plan)?, plan)));
+    let (place, plan) = match planned {
+        Ok(planned) => planned,
+        Err(what) => {
+            log::say(&format!("raddle: {what}"));
+            return Ok(ExitCode::from(USAGE));
+        }
+    };
+    // The keys are in our environment as well as in the server's.
+    app_server::hide()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let (is_json, file) = (plan.options.json, plan.options.output_last_message.clone());
+    let ended = runtime.block_on(session::run(plan, place));
+    runtime.shutdown_timeout(Duration::ZERO);
+    if let Some(line) = ended.line() {
+        log::say(&format!("raddle: {}", harmless(&line)));
+    }
+    hand_over(&ended, is_json, file.as_deref())?;
+    Ok(ended.status())
+}
+
+/// Gives the answer to whoever wants it.
+fn hand_over(ended: &Ended, is_json: bool, file: Option<&Path>) -> Result<()> {
+    let Some(answer) = ended.answer() else {
+        return Ok(());
+    };
+    if let Some(path) = file {
+        std::fs::write(path, answer)
+            .with_context(|| format!("cannot write the answer to {}", path.display()))?;
+    }
+    if is_json {
+        return Ok(());
+    }
+    let mut printer = Printer::new();
+    match printer.is_terminal() {
+        true => printer.line(harmless(answer).trim_end())?,
+        false => printer.line(answer)?,
+    }
+    Ok(printer.flush()?)
+}

@@ -1,0 +1,130 @@
+//! The lines that `--json` prints: one event each, as readers of `codex exec --json` know them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type")]
+pub(super) enum Event {
+    /// Always the first.
+    #[serde(rename = "thread.started")]
+    ThreadStarted { thread_id: String },
+    #[serde(rename = "turn.started")]
+    TurnStarted {},
+    #[serde(rename = "turn.completed")]
+    TurnCompleted { usage: Usage },
+    #[serde(rename = "turn.failed")]
+    TurnFailed { error: Trouble },
+    #[serde(rename = "item.started")]
+    ItemStarted { item: Item },
+    #[serde(rename = "item.updated")]
+    ItemUpdated { item: Item },
+    #[serde(rename = "item.completed")]
+    ItemCompleted { item: Item },
+    #[serde(rename = "error")]
+    Error {
+        message: String,
+        /// Ours: there only if the server tries again and the turn goes on.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        will_retry: bool,
+    },
+}
+
+/// All tokens of the thread so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Usage {
+    pub(super) input_tokens: i64,
+    pub(super) cached_input_tokens: i64,
+    pub(super) cache_write_input_tokens: i64,
+    pub(super) output_tokens: i64,
+    pub(super) reasoning_output_tokens: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Trouble {
+    pub(super) message: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Item {
+    /// `item_0`, `item_1` and so on, counted in each run.
+    pub(super) id: String,
+    #[serde(flatten)]
+    pub(super) body: Body,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Body {
+    AgentMessage {
+        text: String,
+    },
+    Reasoning {
+        text: String,
+    },
+    CommandExecution {
+        command: String,
+        aggregated_output: String,
+        exit_code: Option<i32>,
+        status: &'static str,
+    },
+    FileChange {
+        changes: Vec<Change>,
+        status: &'static str,
+    },
+    McpToolCall {
+        server: String,
+        tool: String,
+        arguments: Value,
+        result: Option<McpResult>,
+        error: Option<Trouble>,
+        status: &'static str,
+    },
+    CollabToolCall {
+        tool: String,
+        sender_thread_id: String,
+        receiver_thread_ids: Vec<String>,
+        prompt: Option<String>,
+        agents_states: BTreeMap<String, AgentState>,
+        status: &'static str,
+    },
+    WebSearch {
+        query: String,
+        action: Value,
+    },
+    TodoList {
+        items: Vec<Todo>,
+    },
+    /// Something the user should know that stops nothing.
+    Error {
+        message: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Change {
+    pub(super) path: String,
+    pub(super) kind: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct McpResult {
+    pub(super) content: Vec<Value>,
+    pub(super) structured_content: Option<Value>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub(super) meta: Option<Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct AgentState {
+    pub(super) status: String,
+    pub(super) message: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Todo {
+    pub(super) text: String,
+    pub(super) completed: bool,
+}

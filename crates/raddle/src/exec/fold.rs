@@ -1,0 +1,280 @@
+//! What the server tells of a turn, folded into events and an outcome. Pure.
+
+use std::collections::{HashMap, HashSet};
+
+use raddle_protocol::{
+    CodexErrorInfo, ItemId, Notification, ThreadId, ThreadItem, Turn, TurnError, TurnId,
+    TurnPlanStep, TurnStatus,
+};
+
+use super::events::{Body, Event, Item, Todo, Trouble, Usage};
+use super::words::{self, Told};
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// By itself, with this as its last message.
+    Completed(Option<String>),
+    Failed(Failure),
+    /// Someone stopped it.
+    Interrupted,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Failure {
+    pub(super) message: String,
+    /// Whether a bound of ours was reached.
+    pub(super) is_budget: bool,
+}
+
+/// One run: a turn of a thread.
+#[derive(Debug)]
+pub(super) struct Fold {
+    thread: ThreadId,
+    turn: Option<TurnId>,
+    /// How many items have a number.
+    items: u32,
+    /// Those that have begun and not ended.
+    open: HashMap<ItemId, u32>,
+    /// Those that were told to their end.
+    done: HashSet<ItemId>,
+    todo: Option<(u32, Vec<Todo>)>,
+    usage: Usage,
+    last_message: Option<String>,
+    last_error: Option<String>,
+    outcome: Option<Outcome>,
+}
+
+impl Fold {
+    pub(super) fn new(thread: ThreadId) -> Self {
+        Self {
+            thread,
+            turn: None,
+            items: 0,
+            open: HashMap::new(),
+            done: HashSet::new(),
+            todo: None,
+            usage: Usage::default(),
+            last_message: None,
+            last_error: None,
+            outcome: None,
+        }
+    }
+
+    /// The first line.
+    pub(super) fn started(&self) -> Event {
+        Event::ThreadStarted {
+            thread_id: self.thread.to_string(),
+        }
+    }
+
+    /// The turn is this one. Those before it are not told.
+    pub(super) fn begin(&mut self, turn: TurnId) -> Event {
+        self.turn = Some(turn);
+        Event::TurnStarted {}
+    }
+
+    pub(super) fn turn(&self) -> Option<&TurnId> {
+        self.turn.as_ref()
+    }
+
+    /// How the turn ended; nothing while it runs.
+    pub(super) fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.as_ref()
+    }
+
+    /// What to say of it.
+    pub(super) fn told(&mut self, told: &Notification) -> Vec<Event> {
+        match told {
+            Notification::ItemStarted(it) if self.is_ours(&it.turn_id) => {
+                self.item_started(&it.item).into_iter().collect()
+            }
+            Notification::ItemCompleted(it) if self.is_ours(&it.turn_id) => {
+                self.item_completed(&it.item).into_iter().collect()
+            }
+            Notification::TurnPlanUpdated(it) if self.is_ours(&it.turn_id) => {
+                vec![self.planned(&it.plan)]
+            }
+            Notification::ThreadTokenUsageUpdated(it) if it.thread_id == self.thread => {
+                self.usage = words::usage(&it.token_usage);
+                Vec::new()
+            }
+            Notification::Error(it) if self.is_ours(&it.turn_id) => {
+                let message = said(&it.error);
+                self.last_error = Some(message.clone());
+                vec![Event::Error {
+                    message,
+                    will_retry: it.will_retry,
+                }]
+            }
+            Notification::Warning(it)
+                if it.thread_id.is_none_or(|thread| thread == self.thread) =>
+            {
+                vec![self.warning(it.message.clone())]
+            }
+            Notification::ConfigWarning(it) => {
+                vec![self.warning(words::with_details(&it.summary, it.details.as_deref()))]
+            }
+            Notification::DeprecationNotice(it) => {
+                vec![self.warning(words::with_details(&it.summary, it.details.as_deref()))]
+            }
+            Notification::TurnCompleted(it) if self.is_ours(&it.turn.id) => self.ended(&it.turn),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The thread as it is, where what came between is not known: what has begun and is over by now is told.
+    pub(super) fn seen(&mut self, turn: &Turn) -> Vec<Event> {
+        if !self.is_ours(&turn.id) || self.outcome.is_some() {
+            return Vec::new();
+        }
+        let mut events = Vec::new();
+        for item in &turn.items {
+            let Some(told) = words::told(item).filter(|it| !self.done.contains(it.id)) else {
+                continue;
+            };
+            if told.is_over {
+                events.extend(self.item_completed(item));
+            } else if !self.open.contains_key(told.id) {
+                events.extend(self.item_started(item));
+            }
+        }
+        if turn.status != TurnStatus::InProgress {
+            events.extend(self.ended(turn));
+        }
+        events
+    }
+
+    /// Nothing more will be told, and this is why.
+    pub(super) fn lost(&mut self, why: &str) -> Vec<Event> {
+        vec![failed(why)]
+    }
+
+    /// Something that the user should know.
+    pub(super) fn warning(&mut self, message: String) -> Event {
+        let number = self.number();
+        completed(number, Body::Error { message })
+    }
+
+    fn is_ours(&self, turn: &TurnId) -> bool {
+        self.turn.as_ref() == Some(turn)
+    }
+
+    fn number(&mut self) -> u32 {
+        self.items += 1;
+        self.items - 1
+    }
+
+    fn item_started(&mut self, item: &ThreadItem) -> Option<Event> {
+        let Told { id, body, .. } = words::told(item)?;
+        if words::is_told_whole(&body) {
+            return None;
+        }
+        if let Some(number) = self.open.get(id) {
+            let item = named(*number, body);
+            return Some(Event::ItemUpdated { item });
+        }
+        let number = self.number();
+        self.open.insert(id.clone(), number);
+        let item = named(number, body);
+        Some(Event::ItemStarted { item })
+    }
+
+    fn item_completed(&mut self, item: &ThreadItem) -> Option<Event> {
+        let Told { id, body, .. } = words::told(item)?;
+        if let Body::AgentMessage { text } = &body {
+            self.last_message = Some(text.clone());
+        }
+        let number = match self.open.remove(id) {
+            Some(number) => number,
+            None => self.number(),
+        };
+        self.done.insert(id.clone());
+        Some(completed(number, body))
+    }
+
+    fn planned(&mut self, plan: &[TurnPlanStep]) -> Event {
+        let items = words::todo(plan);
+        let body = Body::TodoList {
+            items: items.clone(),
+        };
+        match &mut self.todo {
+            Some((number, before)) => {
+                *before = items;
+                Event::ItemUpdated {
+                    item: named(*number, body),
+                }
+            }
+            None => {
+                let number = self.number();
+                self.todo = Some((number, items));
+                Event::ItemStarted {
+                    item: named(number, body),
+                }
+            }
+        }
+    }
+
+    fn ended(&mut self, turn: &Turn) -> Vec<Event> {
+        let mut events = Vec::new();
+        if let Some((number, items)) = self.todo.take() {
+            events.push(completed(number, Body::TodoList { items }));
+        }
+        let outcome = match turn.status {
+            TurnStatus::Completed => Outcome::Completed(self.last_message.take()),
+            TurnStatus::Interrupted => Outcome::Interrupted,
+            _ => Outcome::Failed(self.failure(turn.error.as_ref())),
+        };
+        events.push(match &outcome {
+            Outcome::Completed(_) => Event::TurnCompleted {
+                usage: self.usage.clone(),
+            },
+            Outcome::Failed(failure) => failed(&failure.message),
+            Outcome::Interrupted => failed(&self.interruption(turn)),
+        });
+        self.outcome = Some(outcome);
+        events
+    }
+
+    fn failure(&self, error: Option<&TurnError>) -> Failure {
+        let message = error.map(said).or_else(|| self.last_error.clone());
+        let info = error.and_then(|it| it.codex_error_info.as_ref());
+        Failure {
+            message: message.unwrap_or_else(|| "the turn failed and nobody said why".to_owned()),
+            is_budget: matches!(info, Some(CodexErrorInfo::SessionBudgetExceeded)),
+        }
+    }
+
+    fn interruption(&self, turn: &Turn) -> String {
+        let message = turn.error.as_ref().map(said);
+        message.unwrap_or_else(|| "the turn was interrupted".to_owned())
+    }
+}
+
+pub(super) fn said(error: &TurnError) -> String {
+    words::with_details(&error.message, error.additional_details.as_deref())
+}
+
+fn failed(message: &str) -> Event {
+    Event::TurnFailed {
+        error: Trouble {
+            message: message.to_owned(),
+        },
+    }
+}
+
+fn named(number: u32, body: Body) -> Item {
+    Item {
+        id: format!("item_{number}"),
+        body,
+    }
+}
+
+fn completed(number: u32, body: Body) -> Event {
+    Event::ItemCompleted {
+        item: named(number, body),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+//! What is to be run, read off the arguments. What cannot be meant is said before anything is started.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use raddle_protocol::{
+    AskForApproval, LocalImageUserInput, SandboxMode, ThreadId, ThreadResumeParams,
+    ThreadStartParams, TurnStartParams, UserInput,
+};
+use raddle_server::Override;
+use serde_json::Value;
+
+use super::schema::Schema;
+use crate::cli::{Exec, ExecCommand, ExecOptions, ExecSandbox, Unattended};
+
+/// What the arguments mean.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) which: Which,
+    pub(super) input: Vec<UserInput>,
+    pub(super) schema: Option<Schema>,
+    pub(super) how: Unattended,
+    pub(super) cwd: PathBuf,
+    pub(super) settings: Vec<Override>,
+    pub(super) options: ExecOptions,
+}
+
+/// In which thread.
+#[derive(Debug, PartialEq)]
+pub(super) enum Which {
+    New,
+    Old(ThreadId),
+    /// The newest, of this folder or of any.
+    Last {
+        of_any_folder: bool,
+    },
+}
+
+/// Where we are run, as far as it matters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    /// Whether somebody can be asked: there is a terminal to read from and one to write to.
+    pub(super) has_terminal: bool,
+}
+
+impl Around {
+    pub(super) fn look() -> Self {
+        Self {
+            has_terminal: io::stdin().is_terminal() && io::stderr().is_terminal(),
+        }
+    }
+}
+
+impl Plan {
+    /// Reads the arguments, and stdin if they say so; or says what cannot be meant.
+    pub(super) fn read(before: Vec<Override>, exec: Exec, around: Around) -> Result<Self, String> {
+        let (which, prompt, options) = match exec.command {
+            None => (Which::New, exec.prompt, exec.options),
+            Some(ExecCommand::Resume(resume)) => {
+                if exec.prompt.is_some() {
+                    return Err("write the prompt after `resume` and the thread's id".to_owned());
+                }
+                let options = exec.options.and(resume.options);
+                let (which, prompt) = which(resume.last, resume.all, resume.thread, resume.prompt)?;
+                (which, prompt, options)
+            }
+        };
+        let schema = options.output_schema.as_deref().map(schema).transpose()?;
+        let cwd = folder(options.cd.as_deref().unwrap_or(Path::new(".")))?;
+        let how = how(&options, around)?;
+        let mut settings = before;
+        settings.extend(options.config.iter().cloned());
+        settings.extend(options.budget.iter().flat_map(|it| it.0.iter().cloned()));
+        let images = options.image.iter().map(|it| image(it));
+        let images: Vec<UserInput> = images.collect::<Result<_, _>>()?;
+        let text = text(prompt, options.json)?;
+        if text.trim().is_empty() && images.is_empty() {
+            return Err("the prompt is empty; say what the agent is to do".to_owned());
+        }
+        let mut input = vec![UserInput::text(text)];
+        input.extend(images);
+        Ok(Self {
+            which,
+            input,
+            schema,
+            how,
+            cwd,
+            settings,
+            options,
+        })
+    }
+
+    pub(super) fn start(&self) -> ThreadStartParams {
+        ThreadStartParams {
+            approval_policy: self.approval(),
+            config: self.config(),
+            cwd: Some(self.cwd.display().to_string()),
+            ephemeral: self.options.ephemeral.then_some(true),
+            model: self.options.model.clone(),
+            runtime_workspace_roots: self.roots(),
+            sandbox: self.sandbox(),
+            thread_source: self.options.thread_source.clone(),
+            ..ThreadStartParams::default()
+        }
+    }
+
+    /// What is not said stays as the thread has it, but for who is asked.
+    pub(super) fn resume(&self, thread: ThreadId) -> ThreadResumeParams {
+        let said = |key: &str| Some(self.setting(key)?.as_str()?.to_owned());
+        ThreadResumeParams {
+            approval_policy: self.approval(),
+            config: self.config(),
+            cwd: self
+                .options
+                .cd
+                .is_some()
+                .then(|| self.cwd.display().to_string()),
+            exclude_turns: true,
+            model: self.options.model.clone().or_else(|| said("model")),
+            model_provider: said("model_provider"),
+            runtime_workspace_roots: self.roots(),
+            sandbox: self.sandbox(),
+            ..ThreadResumeParams::of(thread)
+        }
+    }
+
+    pub(super) fn turn(&self, thread: ThreadId) -> TurnStartParams {
+        let effort = self.setting("model_reasoning_effort");
+        TurnStartParams {
+            effort: effort.and_then(|it| Some(it.as_str()?.to_owned())),
+            output_schema: self.schema.as_ref().map(|it| it.value().clone()),
+            ..TurnStartParams::of(thread, self.input.clone())
+        }
+    }
+
+    /// The last word about a key.
+    pub(super) fn setting(&self, key: &str) -> Option<Value> {
+        let mut said = self.settings.iter().rev();
+        said.find(|it| matches!(it.path(), [one] if one == key))
+            .map(Override::to_json)
+    }
+
+    /// Nobody is asked unless the arguments say so or somebody is there.
+    fn approval(&self) -> Option<AskForApproval> {
+        if self.options.dangerously_bypass_approvals_and_sandbox {
+            return Some(AskForApproval::Never);
+        }
+        match self.setting("approval_policy") {
+            Some(said) => serde_json::from_value(said).ok(),
+            None if self.how == Unattended::Deny => Some(AskForApproval::Never),
+            None => None,
+        }
+    }
+
+    fn sandbox(&self) -> Option<SandboxMode> {
+        if self.options.dangerously_bypass_approvals_and_sandbox {
+            return Some(SandboxMode::DangerFullAccess);
+        }
+        if self.options.full_auto {
+            return Some(SandboxMode::WorkspaceWrite);
+        }
+        match self.options.sandbox {
+            Some(ExecSandbox::ReadOnly) => Some(SandboxMode::ReadOnly),
+            Some(ExecSandbox::WorkspaceWrite) => Some(SandboxMode::WorkspaceWrite),
+            Some(ExecSandbox::DangerFullAccess) => Some(SandboxMode::DangerFullAccess),
+            None => Some(SandboxMode::from(self.setting("sandbox_mode")?.as_str()?)),
+        }
+    }
+
+    fn roots(&self) -> Option<Vec<String>> {
+        let more = &self.options.add_dir;
+        let path = |it: &PathBuf| std::path::absolute(it).unwrap_or_else(|_| it.clone());
+        let all = std::iter::once(self.cwd.clone()).chain(more.iter().map(path));
+        let all = all.map(|it| it.display().to_string()).collect();
+        (!more.is_empty()).then_some(all)
+    }
+
+    /// The settings as a request says them: a server of our own knows them from its arguments, and another one does not.
+    fn config(&self) -> Option<BTreeMap<String, Value>> {
+        self.options.remote.as_ref()?;
+        let key = |it: &Override| it.path().join(".");
+        let config = self.settings.iter().map(|it| (key(it), it.to_json()));
+        Some(config.collect())
+    }
+}
+
+fn which(
+    last: bool,
+    of_any_folder: bool,
+    thread: Option<String>,
+    prompt: Option<String>,
+) -> Result<(Which, Option<String>), String> {
+    if last {
+        return match prompt {
+            None => Ok((Which::Last { of_any_folder }, thread)),
+            Some(_) => Err("with --last there is no thread's id; give the prompt alone".to_owned()),
+        };
+    }
+    let thread =
+        thread.ok_or("say which thread: its id, or --last; `raddle thread list` has the ids")?;
+    let id = thread
+        .parse()
+        .map_err(|_| format!("`{thread}` is no thread's id; `raddle thread list` has them"))?;
+    Ok((Which::Old(id), prompt))
+}
+
+/// Who answers what the agent asks.
+fn how(options: &ExecOptions, around: Around) -> Result<Unattended, String> {
+    let can_ask = around.has_terminal && !options.json;
+    match options.unattended {
+        Some(Unattended::Ask) if !can_ask => Err(
+            "--unattended ask needs a terminal on stdin and stderr, and no --json; use deny or rules"
+                .to_owned(),
+        ),
+        Some(how) => Ok(how),
+        None if options.dangerously_bypass_approvals_and_sandbox => Ok(Unattended::Deny),
+        None if can_ask => Ok(Unattended::Ask),
+        None => Ok(Unattended::Deny),
+    }
+}
+
+/// The prompt. stdin is read only where it is asked for: elsewhere it may never end.
+fn text(prompt: Option<String>, is_json: bool) -> Result<String, String> {
+    let from_stdin = match prompt.as_deref() {
+        Some("-") => true,
+        Some(_) => false,
+        None if is_json && !io::stdin().is_terminal() => true,
+        None => return Err("give a prompt, or - to read it from stdin".to_owned()),
+    };
+    if !from_stdin {
+        return Ok(prompt.unwrap_or_default());
+    }
+    let mut text = String::new();
+    io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| format!("cannot read the prompt from stdin: {error}"))?;
+    Ok(text)
+}
+
+fn schema(path: &Path) -> Result<Schema, String> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read --output-schema {shown}: {error}"))?;
+    Schema::read(&text).map_err(|error| format!("{shown} is no JSON Schema: {error}"))
+}
+
+fn folder(path: &Path) -> Result<PathBuf, String> {
+    let shown = path.display();
+    let full =
+        std::fs::canonicalize(path).map_err(|error| format!("cannot work in {shown}: {error}"))?;
+    match full.is_dir() {
+        true => Ok(full),
+        false => Err(format!("cannot work in {shown}: it is no folder")),
+    }
+}
+
+fn image(path: &Path) -> Result<UserInput, String> {
+    let shown = path.display();
+    let full = std::fs::canonicalize(path)
+        .map_err(|error| format!("cannot read --image {shown}: {error}"))?;
+    Ok(UserInput::LocalImage(LocalImageUserInput {
+        path: full.display().to_string(),
+        detail: None,
+    }))
+}

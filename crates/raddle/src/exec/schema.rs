@@ -1,0 +1,340 @@
+//! Whether an answer fits a JSON Schema: the part of the language that vendors take for structured answers.
+//!
+//! `pattern` and `format` are left to the vendor, and what is not known says nothing, as the language has it.
+
+use serde_json::{Map, Value};
+
+/// How many references and parts may stand in each other.
+const DEPTH_MAX: usize = 128;
+
+/// A schema that can be used.
+#[derive(Clone, Debug)]
+pub(super) struct Schema(Value);
+
+impl Schema {
+    /// Reads a schema; or says what is wrong with it, and where.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if !value.is_object() {
+            return Err("it is no object".to_owned());
+        }
+        sound(&value, &value, "", 0)?;
+        Ok(Self(value))
+    }
+
+    pub(super) fn value(&self) -> &Value {
+        &self.0
+    }
+
+    /// Whether a text is JSON that fits; or else where it does not, and why.
+    pub(super) fn check(&self, text: &str) -> Result<(), String> {
+        let value: Value =
+            serde_json::from_str(text.trim()).map_err(|error| format!("it is no JSON: {error}"))?;
+        Check { root: &self.0 }.fits(&self.0, &value, "", 0)
+    }
+}
+
+/// Whether a schema is made of what its words want.
+fn sound(root: &Value, schema: &Value, at: &str, depth: usize) -> Result<(), String> {
+    if depth > DEPTH_MAX {
+        return Err(format!("{}: it is too deep", place(at)));
+    }
+    let words = match schema {
+        Value::Bool(_) => return Ok(()),
+        Value::Object(words) => words,
+        _ => return Err(format!("{} is no schema", place(at))),
+    };
+    for (word, value) in words {
+        let at = format!("{at}/{word}");
+        let below = |value: &Value, at: &str| sound(root, value, at, depth + 1);
+        let is_right = match word.as_str() {
+            "type" => types(value).is_some_and(|it| it.iter().all(|it| TYPES.contains(it))),
+            "enum" => value.is_array(),
+            "required" => strings(value).is_some(),
+            "properties" | "$defs" | "definitions" => match value.as_object() {
+                Some(parts) => {
+                    for (name, part) in parts {
+                        below(part, &format!("{at}/{name}"))?;
+                    }
+                    true
+                }
+                None => false,
+            },
+            "anyOf" | "oneOf" | "allOf" | "prefixItems" => match value.as_array() {
+                Some(parts) => {
+                    for (number, part) in parts.iter().enumerate() {
+                        below(part, &format!("{at}/{number}"))?;
+                    }
+                    true
+                }
+                None => false,
+            },
+            "items" | "additionalProperties" | "not" => {
+                below(value, &at)?;
+                true
+            }
+            "minItems" | "maxItems" | "minLength" | "maxLength" | "minProperties"
+            | "maxProperties" => value.as_u64().is_some(),
+            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
+            "multipleOf" => value.as_f64().is_some_and(|it| it > 0.0),
+            "uniqueItems" => value.is_boolean(),
+            "$ref" => match value.as_str() {
+                Some(reference) => return referred(root, reference, &at).map(|_| ()),
+                None => false,
+            },
+            _ => true,
+        };
+        if !is_right {
+            return Err(format!("{} cannot be {value}", place(&at)));
+        }
+    }
+    Ok(())
+}
+
+const TYPES: [&str; 7] = [
+    "null", "boolean", "object", "array", "number", "string", "integer",
+];
+
+/// What a reference inside the same schema leads to.
+fn referred<'a>(root: &'a Value, reference: &str, at: &str) -> Result<&'a Value, String> {
+    let pointer = reference.strip_prefix('#');
+    let found = pointer.and_then(|it| root.pointer(it));
+    found.ok_or_else(|| format!("{}: {reference} leads nowhere in this schema", place(at)))
+}
+
+struct Check<'a> {
+    root: &'a Value,
+}
+
+impl Check<'_> {
+    fn fits(&self, schema: &Value, value: &Value, at: &str, depth: usize) -> Result<(), String> {
+        if depth > DEPTH_MAX {
+            return Err(format!("{}: the schema goes round in circles", place(at)));
+        }
+        let words = match schema {
+            Value::Bool(false) => return Err(format!("{} must not be there", place(at))),
+            Value::Object(words) => words,
+            _ => return Ok(()),
+        };
+        if let Some(reference) = words.get("$ref").and_then(Value::as_str) {
+            let referred = referred(self.root, reference, at)?;
+            self.fits(referred, value, at, depth + 1)?;
+        }
+        if let Some(wanted) = words.get("type").and_then(types)
+            && !wanted.iter().any(|it| is_a(value, it))
+        {
+            return Err(format!("{} must be {}", place(at), wanted.join(" or ")));
+        }
+        if let Some(all) = words.get("enum").and_then(Value::as_array)
+            && !all.iter().any(|it| same(it, value))
+        {
+            let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+            return Err(format!("{} must be one of {}", place(at), all.join(", ")));
+        }
+        if let Some(wanted) = words.get("const")
+            && !same(wanted, value)
+        {
+            return Err(format!("{} must be {wanted}", place(at)));
+        }
+        self.fits_together(words, value, at, depth)?;
+        match value {
+            Value::Object(members) => self.object(words, members, at, depth),
+            Value::Array(items) => self.array(words, items, at, depth),
+            Value::String(text) => {
+                let letters = text.chars().count() as u64;
+                within(words, ["minLength", "maxLength"], letters, at, "characters")
+            }
+            Value::Number(number) => numeric(words, number.as_f64().unwrap_or(f64::NAN), at),
+            _ => Ok(()),
+        }
+    }
+
+    fn fits_together(
+        &self,
+        words: &Map<String, Value>,
+        value: &Value,
+        at: &str,
+        depth: usize,
+    ) -> Result<(), String> {
+        let parts = |word: &str| words.get(word).and_then(Value::as_array);
+        let fit = |part: &Value| self.fits(part, value, at, depth + 1);
+        for part in parts("allOf").into_iter().flatten() {
+            fit(part)?;
+        }
+        if let Some(any) = parts("anyOf")
+            && !any.iter().any(|it| fit(it).is_ok())
+        {
+            return Err(format!("{} fits none of `anyOf`", place(at)));
+        }
+        if let Some(one) = parts("oneOf") {
+            let count = one.iter().filter(|it| fit(it).is_ok()).count();
+            if count != 1 {
+                return Err(format!("{} fits {count} of `oneOf`, not one", place(at)));
+            }
+        }
+        if let Some(not) = words.get("not")
+            && fit(not).is_ok()
+        {
+            return Err(format!("{} fits what it must not", place(at)));
+        }
+        Ok(())
+    }
+
+    fn object(
+        &self,
+        words: &Map<String, Value>,
+        members: &Map<String, Value>,
+        at: &str,
+        depth: usize,
+    ) -> Result<(), String> {
+        for name in words
+            .get("required")
+            .and_then(strings)
+            .into_iter()
+            .flatten()
+        {
+            if !members.contains_key(name) {
+                return Err(format!("{} has no `{name}`", place(at)));
+            }
+        }
+        let known = words.get("properties").and_then(Value::as_object);
+        for (name, value) in members {
+            let at = format!("{at}/{name}");
+            match (
+                known.and_then(|it| it.get(name)),
+                words.get("additionalProperties"),
+            ) {
+                (Some(schema), _) | (None, Some(schema)) => {
+                    self.fits(schema, value, &at, depth + 1)?;
+                }
+                (None, None) => {}
+            }
+        }
+        let count = members.len() as u64;
+        within(
+            words,
+            ["minProperties", "maxProperties"],
+            count,
+            at,
+            "members",
+        )
+    }
+
+    fn array(
+        &self,
+        words: &Map<String, Value>,
+        items: &[Value],
+        at: &str,
+        depth: usize,
+    ) -> Result<(), String> {
+        let first = words.get("prefixItems").and_then(Value::as_array);
+        let first = first.map_or(&[][..], Vec::as_slice);
+        for (number, item) in items.iter().enumerate() {
+            if let Some(schema) = first.get(number).or_else(|| words.get("items")) {
+                self.fits(schema, item, &format!("{at}/{number}"), depth + 1)?;
+            }
+        }
+        if words.get("uniqueItems") == Some(&Value::Bool(true)) {
+            let is_twice =
+                |number: usize| items[..number].iter().any(|it| same(it, &items[number]));
+            if let Some(number) = (0..items.len()).find(|it| is_twice(*it)) {
+                return Err(format!(
+                    "{} is there twice",
+                    place(&format!("{at}/{number}"))
+                ));
+            }
+        }
+        let count = items.len() as u64;
+        within(words, ["minItems", "maxItems"], count, at, "items")
+    }
+}
+
+fn numeric(words: &Map<String, Value>, number: f64, at: &str) -> Result<(), String> {
+    let bound = |word: &str| words.get(word).and_then(Value::as_f64);
+    let rules: [(&str, &str, fn(f64, f64) -> bool); 5] = [
+        ("minimum", "at least", |it, bound| it >= bound),
+        ("maximum", "at most", |it, bound| it <= bound),
+        ("exclusiveMinimum", "more than", |it, bound| it > bound),
+        ("exclusiveMaximum", "less than", |it, bound| it < bound),
+        ("multipleOf", "a multiple of", |it, bound| {
+            let times = it / bound;
+            (times - times.round()).abs() < 1e-9
+        }),
+    ];
+    for (word, said, holds) in rules {
+        if let Some(bound) = bound(word)
+            && !holds(number, bound)
+        {
+            return Err(format!("{} must be {said} {bound}", place(at)));
+        }
+    }
+    Ok(())
+}
+
+fn within(
+    words: &Map<String, Value>,
+    [least, most]: [&str; 2],
+    count: u64,
+    at: &str,
+    what: &str,
+) -> Result<(), String> {
+    let bound = |word: &str| words.get(word).and_then(Value::as_u64);
+    if let Some(least) = bound(least).filter(|it| count < *it) {
+        return Err(format!("{} must have at least {least} {what}", place(at)));
+    }
+    if let Some(most) = bound(most).filter(|it| count > *it) {
+        return Err(format!("{} must have at most {most} {what}", place(at)));
+    }
+    Ok(())
+}
+
+/// Whether a value is of a type by its name.
+fn is_a(value: &Value, name: &str) -> bool {
+    match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        // 1.0 is a whole number too.
+        "integer" => value.as_f64().is_some_and(|it| it.fract() == 0.0),
+        _ => false,
+    }
+}
+
+/// Whether two values are equal as JSON has it: 1 is 1.0, and the order of members does not count.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || one.as_f64() == other.as_f64()
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let has = |(name, value)| other.get(name).is_some_and(|it| same(value, it));
+            one.len() == other.len() && one.iter().all(has)
+        }
+        _ => one == other,
+    }
+}
+
+/// A name or a list of names.
+fn types(value: &Value) -> Option<Vec<&str>> {
+    match value {
+        Value::String(name) => Some(vec![name]),
+        _ => strings(value),
+    }
+}
+
+fn strings(value: &Value) -> Option<Vec<&str>> {
+    value.as_array()?.iter().map(Value::as_str).collect()
+}
+
+fn place(at: &str) -> &str {
+    if at.is_empty() { "the whole" } else { at }
+}
+
+#[cfg(test)]
+mod tests;

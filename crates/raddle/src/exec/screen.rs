@@ -1,0 +1,236 @@
+//! What a person sees on stderr while the agent works.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Instant;
+
+use raddle_protocol::Notification;
+
+use super::events::{Body, Event, Item};
+use crate::cli::Color;
+use crate::print::{harmless, one_line};
+
+/// How much of a line of progress is shown; terminals are rarely narrower.
+const STATUS_LETTERS: usize = 72;
+
+/// How much of a text that is under way is kept, to show its end.
+const TAIL_BYTES: usize = 256;
+
+/// How long a command or a thought may be on one line.
+const LINE_LETTERS: usize = 200;
+
+const DIM: &str = "2";
+const BOLD: &str = "1";
+const RED: &str = "31";
+const YELLOW: &str = "33";
+
+/// The way to stderr.
+#[derive(Debug)]
+pub(super) struct Screen {
+    /// Nothing but what went wrong.
+    is_quiet: bool,
+    /// A last line that changes.
+    is_live: bool,
+    has_colours: bool,
+    begun: Instant,
+    /// Whether that line is there now.
+    is_shown: bool,
+    /// The end of what the agent is saying.
+    tail: String,
+    /// What the agent said last. It may be the answer, which goes to stdout, so it is shown when more comes.
+    held: Option<String>,
+}
+
+impl Screen {
+    pub(super) fn new(is_quiet: bool, color: Color) -> Self {
+        let is_terminal = io::stderr().is_terminal();
+        Self {
+            is_quiet,
+            is_live: is_terminal && !is_quiet,
+            has_colours: match color {
+                Color::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none(),
+                Color::Always => true,
+                Color::Never => false,
+            },
+            begun: Instant::now(),
+            is_shown: false,
+            tail: String::new(),
+            held: None,
+        }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.is_live
+    }
+
+    /// What is told before it is a whole event: the words of a message as they come.
+    pub(super) fn told(&mut self, told: &Notification) {
+        let delta = match told {
+            Notification::AgentMessageDelta(it) => &it.delta,
+            Notification::ReasoningSummaryTextDelta(it) => &it.delta,
+            Notification::CommandExecutionOutputDelta(it) => &it.delta,
+            _ => return,
+        };
+        if !self.is_live {
+            return;
+        }
+        self.tail.push_str(delta);
+        let surplus = self.tail.len().saturating_sub(TAIL_BYTES);
+        let cut = (surplus..=self.tail.len()).find(|it| self.tail.is_char_boundary(*it));
+        self.tail.drain(..cut.unwrap_or_default());
+    }
+
+    /// A line or more for what happened.
+    pub(super) fn event(&mut self, event: &Event) {
+        if self.is_quiet {
+            return;
+        }
+        match event {
+            Event::ThreadStarted { thread_id } => self.line(DIM, &format!("thread {thread_id}")),
+            Event::ItemStarted { item } => self.started(item),
+            Event::ItemUpdated { item } => self.planned(item),
+            Event::ItemCompleted { item } => self.completed(item),
+            Event::Error {
+                message,
+                will_retry: true,
+            } => self.line(YELLOW, &format!("trying again: {message}")),
+            // These are told at the end.
+            Event::TurnStarted {}
+            | Event::TurnCompleted { .. }
+            | Event::TurnFailed { .. }
+            | Event::Error { .. } => {}
+        }
+    }
+
+    /// A line of our own, also for those who want it quiet.
+    pub(super) fn say(&mut self, text: &str) {
+        self.write(&format!("raddle: {}", harmless(text)));
+    }
+
+    /// A question, and room for the answer behind it.
+    pub(super) fn ask(&mut self, lines: &[String], prompt: &str) {
+        self.clear();
+        let mut text = String::new();
+        for line in lines {
+            text.push_str(&self.painted(BOLD, &harmless(line)));
+            text.push('\n');
+        }
+        text.push_str(prompt);
+        put(&text);
+    }
+
+    /// The line that changes, as it is now.
+    pub(super) fn tick(&mut self) {
+        if !self.is_live {
+            return;
+        }
+        let seconds = self.begun.elapsed().as_secs();
+        let words = one_line(&self.tail, usize::MAX);
+        let letters = words.chars().count();
+        let end: String = words
+            .chars()
+            .skip(letters.saturating_sub(STATUS_LETTERS))
+            .collect();
+        let line = self.painted(DIM, &format!("{seconds:>4} s  {end}"));
+        put(&format!("\r\u{1b}[2K{line}"));
+        self.is_shown = true;
+    }
+
+    /// Takes that line away.
+    pub(super) fn clear(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            put("\r\u{1b}[2K");
+        }
+    }
+
+    fn started(&mut self, item: &Item) {
+        match &item.body {
+            Body::CommandExecution { command, .. } => {
+                self.line(BOLD, &format!("$ {}", one_line(command, LINE_LETTERS)));
+            }
+            Body::McpToolCall { server, tool, .. } => {
+                self.line(BOLD, &format!("tool {server}.{tool}"));
+            }
+            Body::WebSearch { query, .. } => self.line(BOLD, &format!("search {query}")),
+            Body::TodoList { .. } => self.planned(item),
+            _ => {}
+        }
+    }
+
+    fn planned(&mut self, item: &Item) {
+        let Body::TodoList { items } = &item.body else {
+            return;
+        };
+        for it in items {
+            let mark = if it.completed { 'x' } else { ' ' };
+            self.line(
+                DIM,
+                &format!("[{mark}] {}", one_line(&it.text, LINE_LETTERS)),
+            );
+        }
+    }
+
+    fn completed(&mut self, item: &Item) {
+        self.tail.clear();
+        match &item.body {
+            Body::AgentMessage { text } => {
+                self.show_held();
+                self.held = Some(text.clone());
+            }
+            Body::Reasoning { text } => self.line(DIM, &one_line(text, LINE_LETTERS)),
+            Body::CommandExecution {
+                exit_code, status, ..
+            } if *status != "completed" => match exit_code {
+                Some(code) => self.line(RED, &format!("  exit status {code}")),
+                None => self.line(RED, &format!("  {status}")),
+            },
+            Body::FileChange { changes, status } => {
+                let colour = if *status == "completed" { BOLD } else { RED };
+                for it in changes {
+                    let failed = if *status == "completed" {
+                        ""
+                    } else {
+                        ": failed"
+                    };
+                    self.line(colour, &format!("{} {}{failed}", it.kind, it.path));
+                }
+            }
+            Body::McpToolCall {
+                error: Some(error), ..
+            } => self.line(RED, &format!("  failed: {}", error.message)),
+            Body::Error { message } => self.line(YELLOW, &format!("warning: {message}")),
+            _ => {}
+        }
+    }
+
+    fn line(&mut self, colour: &str, text: &str) {
+        self.show_held();
+        let text = self.painted(colour, &one_line(text, LINE_LETTERS + 20));
+        self.write(&text);
+    }
+
+    fn show_held(&mut self) {
+        if let Some(text) = self.held.take() {
+            self.write(harmless(&text).trim_end());
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        self.clear();
+        put(&format!("{text}\n"));
+        self.tail.clear();
+    }
+
+    fn painted(&self, colour: &str, text: &str) -> String {
+        match self.has_colours {
+            true => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+/// Nobody may be reading; that is no reason to fail.
+fn put(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes());
+    let _ = stderr.flush();
+}

@@ -1,0 +1,151 @@
+//! `raddle exec` against `raddle mock`.
+
+mod asked;
+mod lines;
+mod lost;
+mod stdin;
+mod stopped;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::model::Mock;
+use crate::support::eventually;
+use crate::support::server::command;
+
+/// A home, a folder to work in, and a model.
+struct Bench {
+    home: TempDir,
+    work: TempDir,
+    mock: Mock,
+}
+
+/// How a run ended, and what it wrote.
+#[derive(Debug)]
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Bench {
+    fn new(script: &str) -> Self {
+        Self {
+            home: TempDir::new().expect("a home"),
+            work: TempDir::new().expect("a folder"),
+            mock: Mock::start(script),
+        }
+    }
+
+    /// `raddle exec` with these words, not started yet. Nobody is at its stdin.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut exec = command(self.home.path());
+        exec.arg("exec").args(self.mock.arguments(&[])).args(words);
+        exec.current_dir(self.work.path())
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env_remove("RADDLE_LOG_FORMAT")
+            .stdin(Stdio::null());
+        exec
+    }
+
+    fn run(&self, words: &[&str]) -> Ran {
+        Ran::of(self.command(words).output().expect("the binary starts"))
+    }
+
+    /// Starts it and gives its lines one by one.
+    fn started(&self, words: &[&str]) -> Running {
+        let mut child = self.command(words).spawn().expect("the binary starts");
+        let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
+        Running { child, lines }
+    }
+
+    /// Lets a held answer of the model go on.
+    fn release(&self) {
+        let address = self.mock.base_url().strip_prefix("http://").expect("http");
+        let (host, _) = address.split_once('/').expect("a path");
+        let mut stream = TcpStream::connect(host).expect("the mock listens");
+        let head = format!("POST /release HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\n\r\n");
+        stream.write_all(head.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        let read = BufReader::new(stream).read_line(&mut answer);
+        read.expect("an answer");
+    }
+
+    fn wait_until_held(&self) {
+        eventually("a held answer", || {
+            (self.mock.told()["held"] == 1).then_some(())
+        });
+    }
+}
+
+impl Ran {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).expect("text"),
+            err: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+
+    /// Its lines as JSON. There is nothing else.
+    fn events(&self) -> Vec<Value> {
+        let read =
+            |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line:?} in {self:?}"));
+        self.out.lines().map(read).collect()
+    }
+}
+
+/// One that runs, with `--json`.
+struct Running {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Running {
+    /// The next event of this type.
+    fn until(&mut self, kind: &str) -> Value {
+        for line in self.lines.by_ref() {
+            let event: Value = serde_json::from_str(&line.expect("text")).expect("JSON");
+            if event["type"] == kind {
+                return event;
+            }
+        }
+        panic!("no {kind}");
+    }
+
+    /// The server it started.
+    fn server(&self) -> Option<u32> {
+        let id = self.child.id();
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+        children.split_whitespace().next()?.parse().ok()
+    }
+
+    /// Waits for its end: the rest of what it printed, and how it ended.
+    fn ended(self) -> Ran {
+        let Self { child, lines } = self;
+        let rest: Vec<String> = lines.map(|it| it.expect("text")).collect();
+        let mut output = child.wait_with_output().expect("an end");
+        output.stdout = rest.join("\n").into_bytes();
+        Ran::of(output)
+    }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).expect("a file");
+    path.display().to_string()
+}
+
+/// A script that says a text to whatever it is asked.
+fn says(text: &str) -> String {
+    format!(
+        "repeat = true\n[[answer]]\nsteps = [{{ text = {} }}]\n",
+        Value::from(text)
+    )
+}

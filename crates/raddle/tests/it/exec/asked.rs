@@ -1,0 +1,110 @@
+//! Questions: on a terminal, and where nobody can be asked.
+
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::*;
+
+/// A model that wants to run a command outside the sandbox, and then says what it heard.
+const WANTS: &str = r#"
+[[answer]]
+match = "touch it"
+steps = [{ call = "exec_command", arguments = { cmd = "touch made", sandbox_permissions = "require_escalated", justification = "May I?" } }]
+"#;
+
+#[test]
+fn without_a_terminal_nobody_is_asked_and_nothing_waits() {
+    for (settings, said) in [
+        // Nobody is to be asked, so nobody is.
+        (&[][..], ""),
+        (
+            &["-c", "approval_policy=on-request"],
+            "denied, because nobody can be asked here: ",
+        ),
+    ] {
+        let bench = Bench::new(WANTS);
+        let mut words = vec!["--quiet", "touch it"];
+        words.extend(settings);
+        let ran = bench.run(&words);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert!(
+            ran.err.contains(said) && (said.is_empty() == ran.err.is_empty()),
+            "{ran:?}"
+        );
+        assert!(!bench.work.path().join("made").exists());
+    }
+}
+
+#[test]
+fn on_a_terminal_it_is_asked_there() {
+    for (typed, is_made, heard) in [
+        ("y\n", true, None),
+        ("n\n", false, None),
+        ("use cp instead\n", false, Some("use cp instead")),
+    ] {
+        let bench = Bench::new(WANTS);
+        let mut terminal = Terminal::open();
+        let mut exec = bench.command(&["-c", "approval_policy=on-request", "touch it"]);
+        exec.stdin(terminal.theirs()).stderr(terminal.theirs());
+        let child = exec.spawn().expect("started");
+        terminal.wait_for("touch made");
+        terminal.wait_for("[y/a/n");
+        terminal.ours.write_all(typed.as_bytes()).expect("typed");
+        let ran = Ran::of(child.wait_with_output().expect("an end"));
+        assert_eq!(ran.code, Some(0), "{ran:?} {}", terminal.shown());
+        assert_eq!(bench.work.path().join("made").exists(), is_made, "{typed}");
+        if let Some(text) = heard {
+            let asked = bench.mock.asked().pop().expect("a call")["input"].to_string();
+            assert!(asked.contains(text), "{asked}");
+        }
+    }
+}
+
+/// A terminal, and what was shown on it.
+struct Terminal {
+    ours: fs::File,
+    name: String,
+    shown: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    fn open() -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&ours).expect("ours");
+        unlockpt(&ours).expect("unlocked");
+        let name = ptsname(&ours, Vec::new()).expect("a name");
+        let ours = fs::File::from(ours);
+        let mut reader = ours.try_clone().expect("another");
+        let shown = Arc::new(Mutex::new(String::new()));
+        let theirs = shown.clone();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
+                theirs.lock().expect("no panic").push_str(&text);
+            }
+        });
+        Self {
+            ours,
+            name: name.into_string().expect("a name"),
+            shown,
+        }
+    }
+
+    /// The other side.
+    fn theirs(&self) -> OwnedFd {
+        rustix::fs::open(&self.name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("opened")
+    }
+
+    fn shown(&self) -> String {
+        self.shown.lock().expect("no panic").clone()
+    }
+
+    fn wait_for(&self, text: &str) {
+        eventually(text, || self.shown().contains(text).then_some(()));
+    }
+}

@@ -1,0 +1,138 @@
+//! stdin is read where it is asked for, and nowhere else.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use super::*;
+
+const SCHEMA: &str =
+    r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
+const ANSWER: &str = r#"{"n": 7}"#;
+
+#[test]
+fn open_closed_or_empty_it_is_the_same_with_a_prompt() {
+    let bench = Bench::new(&says(ANSWER));
+    let schema = write(bench.work.path(), "schema.json", SCHEMA);
+    for with_schema in [false, true] {
+        let mut words = vec!["--quiet", "how many?"];
+        if with_schema {
+            words.extend(["--output-schema", &schema]);
+        }
+        let mut results = Vec::new();
+        for stdin in ["open", "closed", "empty"] {
+            let mut exec = bench.command(&words);
+            if stdin == "closed" {
+                exec = under_a_shell(&exec, "exec \"$0\" \"$@\" <&-");
+            }
+            if stdin != "empty" {
+                exec.stdin(Stdio::piped());
+            }
+            let mut child = exec.stdout(Stdio::piped()).spawn().expect("started");
+            // Kept open, and nothing is ever written to it.
+            let held = child.stdin.take();
+            let ran = Ran::of(child.wait_with_output().expect("an end"));
+            drop(held);
+            results.push((stdin, ran.code, ran.out, ran.err));
+        }
+        for (stdin, code, out, err) in results {
+            assert_eq!(
+                (code, out.as_str(), err.as_str()),
+                (Some(0), "{\"n\": 7}\n", ""),
+                "{stdin} {with_schema}"
+            );
+        }
+    }
+}
+
+#[test]
+fn it_is_the_prompt_where_that_is_said() {
+    let bench = Bench::new("");
+    for words in [
+        &["-"][..],
+        &["--json"],
+        &["--experimental-json"],
+        &["--quiet", "-"],
+    ] {
+        let mut child = bench
+            .command(words)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("started");
+        let mut stdin = child.stdin.take().expect("stdin");
+        stdin.write_all(b"count the threads").expect("written");
+        drop(stdin);
+        let ran = Ran::of(child.wait_with_output().expect("an end"));
+        assert_eq!(ran.code, Some(0), "{words:?} {ran:?}");
+        let asked = bench.mock.asked().pop().expect("a call").to_string();
+        assert!(asked.contains("count the threads"), "{words:?} {asked}");
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_said_in_a_line() {
+    let bench = Bench::new("");
+    let work = bench.work.path();
+    let no_schema = write(work, "no.json", r#"{"type": "text"}"#);
+    let thread = "019a0000-0000-7000-8000-000000000001";
+    for (words, said) in [
+        (&[][..], "give a prompt, or - to read it from stdin"),
+        (&["-"], "the prompt is empty"),
+        (&["--json"], "the prompt is empty"),
+        (&["--unattended", "ask", "x"], "needs a terminal"),
+        (
+            &["--output-schema", "nowhere.json", "x"],
+            "cannot read --output-schema nowhere.json",
+        ),
+        (
+            &["--output-schema", &no_schema, "x"],
+            "/type cannot be \"text\"",
+        ),
+        (
+            &["--image", "nowhere.png", "x"],
+            "cannot read --image nowhere.png",
+        ),
+        (&["--cd", "nowhere", "x"], "cannot work in nowhere"),
+        (
+            &["--remote", "http://x", "x"],
+            "use ws://, unix://PATH or unix://",
+        ),
+        (&["resume", "x"], "`x` is no thread's id"),
+        (&["resume"], "say which thread"),
+        (
+            &["resume", "--last", "x", "y"],
+            "with --last there is no thread's id",
+        ),
+        (&["x", "resume", thread], "after `resume`"),
+    ] {
+        let ran = bench.run(words);
+        assert_eq!(
+            (ran.code, ran.out.as_str()),
+            (Some(2), ""),
+            "{words:?} {ran:?}"
+        );
+        assert_eq!(ran.err.lines().count(), 1, "{words:?} {ran:?}");
+        assert!(ran.err.contains(said), "{words:?} {ran:?}");
+    }
+    assert_eq!(bench.mock.asked().len(), 0);
+}
+
+/// The same command, started by a shell that does this.
+fn under_a_shell(command: &Command, script: &str) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", script])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .env_clear()
+        .envs(
+            command
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(folder) = command.get_current_dir() {
+        shell.current_dir(folder);
+    }
+    shell
+}
