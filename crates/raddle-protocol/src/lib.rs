@@ -15,6 +15,7 @@ mod maybe;
 pub mod table;
 mod account;
 mod approval;
+mod budget;
 mod command;
 mod config;
 mod feature;
@@ -45,6 +46,7 @@ mod server_requests;
 
 pub use account::*;
 pub use approval::*;
+pub use budget::*;
 pub use command::*;
 pub use config::*;
 pub use feature::*;

@@ -28,5 +28,6 @@ pub use rooms::ground::{Commands, Ground};
 pub use rooms::providers::{
     Chosen, KeyCommand, KeySource, OAuth, Provider, ProviderError, Providers, Secret, SignIn,
 };
+pub use rooms::threads::limits;
 pub use rooms::vendors::{Offered, SignedIn, SigningIn, Vendors, Way};
 pub use server::{Options, Paths, Server};

@@ -30,7 +30,7 @@ pub(crate) use self::edit::Edited;
 use self::layers::{Layer, Layers};
 pub(crate) use self::looks::{Looked, Looks};
 pub(crate) use self::said::Said;
-use super::providers;
+use super::{providers, threads};
 use crate::server::Paths;
 use crate::wire_error::WireError;
 
@@ -301,6 +301,8 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
             kinds::problems(&layer.table)
                 .into_iter()
                 .chain(providers::problems(&layer.table))
+                .chain(providers::problems_of_prices(&layer.table))
+                .chain(threads::problems_of_budgets(&layer.table))
                 .map(|problem| ConfigWarningNotification {
                     summary: format!("{problem}, in {}", layer.describe()),
                     details: None,

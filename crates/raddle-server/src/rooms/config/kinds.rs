@@ -20,6 +20,7 @@ const KEYS: &[(&str, Kind)] = &[
     ("model_context_window", Kind::Whole),
     ("model_auto_compact_token_limit", Kind::Whole),
     ("fallback", Kind::Texts),
+    ("budget", Kind::Table),
     ("approval_policy", Kind::TextOrTable),
     (
         "approvals_reviewer",
