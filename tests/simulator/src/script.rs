@@ -361,20 +361,20 @@ impl Saying<'_> {
             output: self.rng.below(100),
             ..Usage::default()
         });
-        let price = self.rng.percent(50).then(|| Price {
+        let price = Price {
             usual: Rates {
                 input: 2_000_000,
                 output: 10_000_000,
                 ..Rates::default()
             },
             long: None,
-        });
+        };
         let end = EndModel {
             call: self.call,
             end,
             usage,
             estimated: false,
-            price,
+            price: Some(price),
         };
         steps.push_back((self.wait(), Command::EndModel(Box::new(end))));
     }
