@@ -1,6 +1,7 @@
 """Fifty planted keys, and where they turn up: with the vendor, and nowhere else.
 
-They stand wherever a configuration or an environment can hold one, and a vendor repeats them when it refuses.
+They stand wherever a configuration or an environment can hold one, and a vendor repeats them when it refuses. Every
+other one has letters that addresses and JSON write in more than one way: of those, the part before them is looked for.
 What is looked through: the server's home with its journal, its log with everything in it, what the client hears,
 `/metrics`, and what the mock shows of what it was asked.
 """
@@ -10,6 +11,7 @@ import json
 import secrets
 import sqlite3
 import threading
+import urllib.parse
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -31,13 +33,16 @@ class Plants:
         self.all = {}
 
     def new(self, place):
-        key = f"planted-{next(self._numbers):02}-{secrets.token_hex(12)}"
+        number = next(self._numbers)
+        key = f"planted-{number:02}-{secrets.token_hex(12)}"
+        if number % 2 == 0:
+            key += "+b/4=="
         self.all[key] = place
         return key
 
     def found(self, text):
         """The places of those that are in a text."""
-        return [place for key, place in self.all.items() if key in text]
+        return [place for key, place in self.all.items() if key.partition("+")[0] in text]
 
 
 class Teller:
@@ -110,7 +115,7 @@ def _providers(plants, environment, model, teller):
             variable = f"{name}_{wire}".upper()
             environment[f"{variable}_KEY"] = plants.new(f"env_key {place}")
             environment[f"{variable}_HEADER"] = plants.new(f"env_http_headers {place}")
-            query = plants.new(f"the query of base_url {place}")
+            query = urllib.parse.quote(plants.new(f"the query of base_url {place}"), safe="")
             providers[f"{name}-{wire}"] = {
                 "base_url": f"http://127.0.0.1:{port}/v1?base={query}",
                 "wire_api": wire,
@@ -121,7 +126,7 @@ def _providers(plants, environment, model, teller):
                 "request_max_retries": 0,
                 "stream_max_retries": 0,
             }
-    user = plants.new("a user in base_url")
+    user = urllib.parse.quote(plants.new("a user in base_url"), safe="")
     providers["odd"] = {"base_url": f"ftp://me:{user}@127.0.0.1/v1"}
     line = plants.new("a header with a line end")
     providers["broken"] = {"base_url": "http://127.0.0.1:9/v1", "http_headers": {"x-a": f"{line}\n"}}
@@ -168,6 +173,9 @@ def _teller(heard):
             self.rfile.read(int(self.headers.get("content-length", 0)))
             told = f"{self.path} {dict(self.headers)}"
             heard.append(told)
+            # Some repeat a key as their own parts wrote it.
+            headers = str(dict(self.headers))
+            told += " " + told.replace("/", "\\/") + " " + urllib.parse.quote(headers, safe="")
             # In the middle of an answer on the wires where that is an event like any other.
             if "/chat/" in self.path or ":stream" in self.path:
                 status, kind, body = 200, "text/event-stream", f"data: {_error(told)}\n\n"

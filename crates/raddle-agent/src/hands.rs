@@ -9,7 +9,9 @@ use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
-use raddle_core::policy::{Act, ActKind, Amendment, AtDeadline, Policy, Ruling, Verdict, proposed};
+use raddle_core::policy::{
+    Act, ActKind, Amendment, AtDeadline, Pins, Policy, Ruling, Verdict, proposed,
+};
 use raddle_core::ports::{
     AmendError, Blobs, Decision, Job, Meant, Put, Ran, Reports, Rulebook, Terminal, ToolSpec,
     Tools, Waiting, Webhook,
@@ -192,6 +194,12 @@ impl Hands {
             Some(policy) => policy.pins.widened(settings, rights),
             None => settings.clone(),
         }
+    }
+
+    /// What the operator holds fast now.
+    pub(crate) async fn pins(&self) -> Pins {
+        let policy = self.policy().await;
+        policy.map(|it| it.pins.clone()).unwrap_or_default()
     }
 
     /// The rules as they are now.

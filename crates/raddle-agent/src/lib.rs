@@ -6,6 +6,7 @@
 //! Below: `raddle-core`. Above: `raddle-server`.
 
 mod context;
+mod estimate;
 mod fork;
 mod hands;
 mod health;

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use raddle_core::ports::{Blobs, Journal, Model, Prompt, Said};
 use raddle_core::{
     AppendText, Call, CallTool, Command, CompleteItem, EndModel, Entry, Failure, FailureKind,
-    Grant, ItemId, ModelEnd, Part, Purpose, Sealed, Seq, Span, StartItem, Timestamp,
+    Grant, ItemId, Measure, ModelEnd, Part, Purpose, Scope, Sealed, Seq, Span, StartItem,
+    Timestamp, Usage,
 };
 use tokio::sync::mpsc;
 
 use crate::context::{self, History};
+use crate::estimate::Estimate;
 use crate::hands::{Hands, Judged};
 use crate::images::{SHOWN_BYTES_MAX, look_at};
 use crate::instructions::CONDENSE;
@@ -36,6 +38,8 @@ pub(crate) struct ModelWork {
     pub(crate) granted: BTreeSet<String>,
     /// The rights beyond the fence that were given.
     pub(crate) rights: Grant,
+    /// What was used of what may have a budget.
+    pub(crate) used: Vec<(Scope, Measure, u64)>,
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) call: u32,
     pub(crate) reports: mpsc::Sender<Command>,
@@ -74,13 +78,22 @@ impl ModelWork {
         let widened = self.hands.widened(&self.prompt.settings, &self.rights);
         self.prompt.settings = widened.await;
         let settings = self.prompt.settings.clone();
+        let price = self.model.price(&settings);
+        let pins = self.hands.pins().await;
+        if let Some(error) = pins.against_call(&settings, price.as_ref(), &self.used) {
+            let _ = self.reports.send(refused(self.call, error)).await;
+            return;
+        }
+        let mut estimate = Estimate::of(&self.prompt);
         let mut answer = self.model.call(self.prompt);
         let mut summary = String::new();
         let mut calls = 0;
         loop {
-            let said = answer.next().await;
+            let mut said = answer.next().await;
+            estimate.hear(&said);
+            let estimated = estimate.fill_in(&mut said);
             let is_last = matches!(said, Said::Ended(..));
-            let commands = match (purpose, said) {
+            let mut commands = match (purpose, said) {
                 (Purpose::Answer, Said::Tool(item, asked)) => {
                     calls += 1;
                     let (hands, granted, now) = (&self.hands, &self.granted, (self.clock)());
@@ -96,6 +109,10 @@ impl ModelWork {
                 }
                 (purpose, said) => heard(self.call, said, purpose, &mut summary),
             };
+            if let Some(Command::EndModel(end)) = commands.last_mut() {
+                end.price = price;
+                end.estimated = estimated;
+            }
             for command in commands {
                 if self.reports.send(command).await.is_err() {
                     return;
@@ -140,12 +157,12 @@ fn heard(call: u32, said: Said, purpose: Purpose, summary: &mut String) -> Vec<C
                     summary: std::mem::take(summary),
                 }));
             }
-            commands.push(Command::EndModel(Box::new(EndModel { call, end, usage })));
+            commands.push(ended(call, end, usage));
             commands
         }
         (Purpose::Compact, _) | (_, Said::Tool(..)) => Vec::new(),
         (Purpose::Answer, Said::Ended(end, usage)) => {
-            vec![Command::EndModel(Box::new(EndModel { call, end, usage }))]
+            vec![ended(call, end, usage)]
         }
     }
 }
@@ -185,10 +202,20 @@ fn kept(sealed: &Sealed) -> bool {
 
 /// A call of the model ended by a fault of ours.
 pub(crate) fn failed(call: u32, message: String) -> Command {
-    let error = Failure::new(FailureKind::Internal, message);
+    refused(call, Failure::new(FailureKind::Internal, message))
+}
+
+/// A call of the model ended, or did not begin, because of this.
+fn refused(call: u32, error: Failure) -> Command {
+    ended(call, ModelEnd::Failed { error }, None)
+}
+
+fn ended(call: u32, end: ModelEnd, usage: Option<Usage>) -> Command {
     Command::EndModel(Box::new(EndModel {
         call,
-        end: ModelEnd::Failed { error },
-        usage: None,
+        end,
+        usage,
+        estimated: false,
+        price: None,
     }))
 }

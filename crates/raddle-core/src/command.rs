@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::policy::Ruling;
 use crate::{
     Answer, Ask, Briefed, Cause, CommandRun, Forked, GoalStatus, Injected, Input, Item, ItemBody,
-    ItemId, ItemStatus, ModelEnd, Output, Part, Past, PlanStep, Recovery, RequestNumber,
+    ItemId, ItemStatus, ModelEnd, Output, Part, Past, PlanStep, Price, Recovery, RequestNumber,
     ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
 };
 use crate::{Epoch, Seq};
@@ -375,6 +375,10 @@ pub struct EndModel {
     pub end: ModelEnd,
     /// What it used.
     pub usage: Option<Usage>,
+    /// Whether the vendor did not say, and this is an estimate.
+    pub estimated: bool,
+    /// What its tokens cost, if that is known.
+    pub price: Option<Price>,
 }
 
 /// The model condensed the history.

@@ -15,6 +15,7 @@ mod number;
 mod owner;
 pub mod policy;
 pub mod ports;
+mod price;
 mod reader;
 mod record;
 mod refusal;
@@ -31,16 +32,17 @@ pub use owner::{
     Ended, Envelope, Inbox, Keyed, Node, Out, Owner, Settled, Shows, Step, Tail, Token, Told,
     weight,
 };
+pub use price::{Price, Rates};
 pub use raddle_protocol::{ItemId, ThreadId, TurnId};
 pub use reader::Reader;
 pub use record::*;
 pub use refusal::{Refusal, Settlement};
 pub use tell::{
-    ask, goal_view, item_view, list_view, may_call_answer, open_item_view, queued_view,
+    ask, goal_view, item_view, list_view, may_call_answer, nano_usd, open_item_view, queued_view,
     settings_view, status_view, tell, tell_again, tell_goal, tell_open, tell_usage, turn_view,
     view,
 };
 pub use thread::{
-    About, Base, Cursor, Effect, Goal, LastTurn, OpenItem, OpenRequest, OpenTurn, POLICY, Past,
-    Queued, Status, Thread, WaitingFor,
+    About, Account, Base, Cursor, Effect, Goal, LastTurn, OpenItem, OpenRequest, OpenTurn, POLICY,
+    Past, Queued, Status, Thread, WaitingFor,
 };

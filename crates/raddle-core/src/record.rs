@@ -6,6 +6,7 @@
 //! from it by [`tell`](crate::tell).
 
 mod ask;
+mod budget;
 mod failure;
 mod goal;
 mod injected;
@@ -16,6 +17,7 @@ mod settings;
 mod turn;
 
 pub use ask::*;
+pub use budget::*;
 pub use failure::*;
 pub use goal::*;
 pub use injected::*;
@@ -408,6 +410,23 @@ pub struct Renamed {
 pub struct Warned {
     /// In a sentence.
     pub message: String,
+    /// The budget that is nearly spent, if that is what it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Spending>,
+    /// Whether it is about tokens that are estimated.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub estimated: bool,
+}
+
+impl Warned {
+    /// Only these words.
+    pub fn of(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            budget: None,
+            estimated: false,
+        }
+    }
 }
 
 /// A request with a key was carried out.

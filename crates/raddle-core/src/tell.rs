@@ -3,12 +3,14 @@
 //! A change of the contract changes what is here, and never the journal.
 
 mod ask;
+mod budget;
 mod goal;
 mod item;
 mod open;
 mod view;
 
 pub use ask::{ask, may_call_answer};
+pub use budget::nano_usd;
 pub use goal::{goal_view, tell_goal};
 pub use item::queued_view;
 pub use open::{tell_open, tell_usage};
@@ -19,8 +21,8 @@ use raddle_protocol::Notification;
 
 use crate::{
     Body, Delta, ErrorClass, Event, Failure, FailureKind, ItemBody, ModelEnd, OpenItem, Part,
-    PlanUpdated, Record, RequestNumber, Settings, StepStatus, Thread, ThreadId, TurnEnd, TurnId,
-    Usage,
+    PlanUpdated, Record, RequestNumber, Settings, StepStatus, Thread, ThreadId, Timestamp, TurnEnd,
+    TurnId, Usage,
 };
 
 /// What the wire says of a record, in this order. The thread is as it is just after that record.
@@ -195,6 +197,7 @@ fn tell_event(
                     wire::WarningNotification {
                         thread_id: Some(id),
                         message,
+                        budget: None,
                     }
                     .into(),
                 );
@@ -202,7 +205,7 @@ fn tell_event(
             // Last, because this record may be lost with the power: who heard only a part of it has no number
             // for that part, and must not have learnt anything from it that lasts.
             if it.usage.is_some() {
-                told.push(usage(thread, id, &it.turn));
+                told.push(usage(thread, id, &it.turn, record.at));
             }
         }
         Event::ItemStarted(it) if it.item.is_told_otherwise() => {}
@@ -232,6 +235,7 @@ fn tell_event(
             wire::WarningNotification {
                 thread_id: Some(id),
                 message: it.message.clone(),
+                budget: it.budget.as_ref().map(budget::spending),
             }
             .into(),
         ),
@@ -363,7 +367,9 @@ fn plan(id: ThreadId, it: &PlanUpdated) -> Notification {
     .into()
 }
 
-fn usage(thread: &Thread, id: ThreadId, turn: &TurnId) -> Notification {
+fn usage(thread: &Thread, id: ThreadId, turn: &TurnId, now: Timestamp) -> Notification {
+    let cost = Some(thread.nano_usd()).filter(|it| *it > 0);
+    let budgets = thread.spending(now);
     let window = thread.settings().window;
     wire::ThreadTokenUsageUpdatedNotification {
         thread_id: id,
@@ -375,6 +381,8 @@ fn usage(thread: &Thread, id: ThreadId, turn: &TurnId) -> Notification {
         },
         model: thread.asked.model.clone(),
         model_provider: thread.asked.provider.clone(),
+        cost_usd: cost.map(budget::usd),
+        budgets: budgets.iter().map(budget::spending).collect(),
     }
     .into()
 }
@@ -428,6 +436,7 @@ pub(crate) fn failure(failure: &Failure) -> wire::TurnError {
         misalignment: None,
         class: Some(class(failure.kind.class())),
         retry_at_ms: failure.retry_at.map(|it| it.0),
+        budget: failure.budget.as_ref().map(budget::spending),
     }
 }
 
@@ -464,6 +473,7 @@ pub fn settings_view(settings: &Settings) -> wire::ThreadSettings {
         model_provider: settings.provider.clone().unwrap_or_default(),
         sandbox_policy: view::sandbox(&settings.sandbox),
         active_permission_profile: None,
+        budget: budget::limits(settings),
         disabled_plugin_ids: Vec::new(),
         effort: settings.effort.clone(),
         multi_agent_mode: wire::MultiAgentMode::default(),

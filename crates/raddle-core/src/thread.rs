@@ -5,6 +5,7 @@ mod answer_request;
 mod apply;
 mod ask_for_tool;
 mod brief;
+mod budget;
 mod call_tool;
 mod closing;
 mod compact;
@@ -28,6 +29,7 @@ mod waiting;
 mod waiting_for;
 
 pub use advance::POLICY;
+pub use budget::Account;
 pub use goal::Goal;
 pub use queue::Queued;
 pub use state::{Base, Cursor, LastTurn, OpenItem, OpenRequest, OpenTurn, Past, Status, Thread};

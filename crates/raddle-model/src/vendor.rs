@@ -61,7 +61,7 @@ impl Words {
         words
     }
 
-    /// What they mean.
+    /// What they mean. Their message is as long as it came: what is to be hidden in it must be whole.
     pub(crate) fn error(self, status: Option<u16>) -> VendorError {
         let message = self.message.as_deref().unwrap_or_default();
         let fault = fault(status.or(self.status), &self.names, message);
@@ -74,10 +74,17 @@ impl Words {
             message: match (message, self.names.first()) {
                 ("", None) => "it gave no reason".to_owned(),
                 ("", Some(name)) => name.clone(),
-                (message, _) => message.chars().take(MESSAGE_LETTERS_MAX).collect(),
+                (message, _) => message.to_owned(),
             },
             retry_after,
         }
+    }
+}
+
+/// Cuts a vendor's message to what is kept of it. It goes last, because half a secret is not found.
+pub(crate) fn cut(message: &mut String) {
+    if let Some((end, _)) = message.char_indices().nth(MESSAGE_LETTERS_MAX) {
+        message.truncate(end);
     }
 }
 
@@ -85,6 +92,7 @@ impl Words {
 pub(crate) fn refused(status: u16, headers: &HeaderMap, body: &str, now: SystemTime) -> CallError {
     let mut error = Words::of_body(body).error(Some(status));
     error.retry_after = wait::asked(headers, now).or(error.retry_after);
+    cut(&mut error.message);
     CallError::Vendor(Box::new(error))
 }
 

@@ -16,6 +16,7 @@ pub mod table;
 mod account;
 mod approval;
 mod brief;
+mod budget;
 mod command;
 mod config;
 mod feature;
@@ -46,6 +47,7 @@ mod server_requests;
 
 pub use account::*;
 pub use approval::*;
+pub use budget::*;
 pub use command::*;
 pub use config::*;
 pub use feature::*;

@@ -290,6 +290,9 @@ pub struct WarningNotification {
     pub thread_id: Option<ThreadId>,
     /// The text for the user.
     pub message: String,
+    /// The budget that is nearly spent, if that is what it is about. Ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetSpending>,
 }
 
 /// `deprecationNotice`: the client used something that is going away.
@@ -469,6 +472,9 @@ pub struct TurnError {
     /// since the epoch. Absent when nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at_ms: Option<i64>,
+    /// The budget that is spent, if the turn ended for that. Ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<BudgetSpending>,
 }
 
 open_enum! {

@@ -32,5 +32,6 @@ pub use rooms::providers::{
     Chosen, KeyCommand, KeySource, OAuth, Preset, Provider, ProviderError, Providers, Secret,
     SignIn,
 };
+pub use rooms::threads::limits;
 pub use rooms::vendors::{Offered, SignedIn, SigningIn, Vendors, Way};
 pub use server::{Options, Paths, Server};

@@ -281,6 +281,7 @@ fn not_steerable(kind: TurnKind) -> ErrorObject {
         misalignment: None,
         class: None,
         retry_at_ms: None,
+        budget: None,
     };
     let data = serde_json::to_value(error).unwrap_or_default();
     ErrorObject::new(code::INVALID_REQUEST, message).with_data(data)

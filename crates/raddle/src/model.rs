@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
-use raddle_core::{ItemId, ModelEnd};
+use raddle_core::{ItemId, ModelEnd, Price, Settings};
 use raddle_model::{CallError, Client, Endpoint, Fault, Stream, Wire};
 use raddle_server::{Chosen, Providers};
 
@@ -43,6 +43,11 @@ impl Configured {
 }
 
 impl Model for Configured {
+    fn price(&self, settings: &Settings) -> Option<Price> {
+        let (provider, model) = (settings.provider.as_deref(), settings.model.as_deref());
+        self.providers.price(provider, model)
+    }
+
     fn call(&self, prompt: Prompt) -> Box<dyn Answer> {
         Box::new(Answering {
             tries: Tries::of(prompt.attempt),

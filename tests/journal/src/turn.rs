@@ -209,6 +209,8 @@ impl Work<'_, '_> {
                 output: 100,
                 ..Usage::default()
             }),
+            estimated: false,
+            price: None,
         };
         self.report(Command::EndModel(Box::new(end))).await
     }

@@ -9,8 +9,8 @@ use raddle_core::{
     Admission, AgentMessage, AppendText, Ask, AskCommand, AskElicitation, AskPatch, AskPermissions,
     AskQuestions, AskTool, Call, CallTool, ClientTool, Command, CommandRun, Compact, CompleteItem,
     EndModel, Failure, FailureKind, GoalStatus, ItemBody, ItemId, ModelEnd, Part, Patch, PlanStep,
-    PlanText, Question, Reasoning, Sealed, StartItem, StepStatus, Timestamp, Tool, UpdatePlan,
-    Usage,
+    PlanText, Price, Question, Rates, Reasoning, Sealed, StartItem, StepStatus, Timestamp, Tool,
+    UpdatePlan, Usage,
 };
 
 use crate::rng::Rng;
@@ -361,10 +361,20 @@ impl Saying<'_> {
             output: self.rng.below(100),
             ..Usage::default()
         });
+        let price = Price {
+            usual: Rates {
+                input: 2_000_000,
+                output: 10_000_000,
+                ..Rates::default()
+            },
+            long: None,
+        };
         let end = EndModel {
             call: self.call,
             end,
             usage,
+            estimated: false,
+            price: Some(price),
         };
         steps.push_back((self.wait(), Command::EndModel(Box::new(end))));
     }

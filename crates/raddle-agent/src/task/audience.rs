@@ -163,6 +163,7 @@ fn not_stored(
             misalignment: None,
             class: Some(ErrorClass::Internal),
             retry_at_ms: None,
+            budget: None,
         },
         will_retry: false,
     }

@@ -44,6 +44,7 @@ impl Task {
                     hands: self.shared.hands.clone(),
                     granted: thread.granted(),
                     rights: thread.rights(),
+                    used: thread.used(self.shared.now()),
                     clock: self.shared.clock,
                     call: *call,
                     reports: self.reporter.clone(),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use raddle_core::ports::{Answer, Model, Prompt, Said, Waiting};
 use raddle_core::{
     AgentMessage, Call, Entry, Failure, FailureKind, Input, ItemBody, ItemId, ModelEnd, Part,
-    Piece, Sealed, Timestamp, Usage,
+    Piece, Price, Sealed, Settings, Timestamp, Usage,
 };
 use serde_json::json;
 use tokio::sync::Notify;
@@ -80,6 +80,10 @@ impl Script {
 }
 
 impl Model for Script {
+    fn price(&self, _: &Settings) -> Option<Price> {
+        None
+    }
+
     fn call(&self, prompt: Prompt) -> Box<dyn Answer> {
         self.prompts.lock().expect("prompts").push(prompt.entries);
         let lines = self.calls.lock().expect("calls").pop_front();

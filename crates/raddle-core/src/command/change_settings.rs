@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{ApprovalPolicy, Recovery, Reviewer, Route, Sandbox, Settings};
+use crate::{ApprovalPolicy, Limits, Recovery, Reviewer, Route, Sandbox, Settings};
 
 /// Change how turns run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,5 +66,7 @@ settings_change! {
     nowhere: bool,
     window: Option<u64>,
     compact_above: Option<u64>,
+    turn_budget: Limits,
+    thread_budget: Limits,
     recovery: Option<Recovery>,
 }

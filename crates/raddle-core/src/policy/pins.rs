@@ -1,7 +1,9 @@
 //! What whoever runs the machine holds fast, whatever users and clients want.
 
 use super::Unattended;
-use crate::{ApprovalPolicy, Grant, Sandbox, Settings};
+use crate::{
+    ApprovalPolicy, Failure, Grant, Limits, Measure, Price, Sandbox, Scope, Settings, Spending,
+};
 
 /// What is held fast. Nothing by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +16,10 @@ pub struct Pins {
     pub network_off: bool,
     /// What happens where nobody answers.
     pub unattended: Option<Unattended>,
+    /// What each turn may use at the most.
+    pub turn_budget: Limits,
+    /// What all turns of a thread may use at the most.
+    pub thread_budget: Limits,
 }
 
 /// An approval policy without its details.
@@ -91,6 +97,8 @@ impl Pins {
                 (Some(a), Some(b)) => Some(a.stricter(b)),
                 (a, b) => a.or(b),
             },
+            turn_budget: self.turn_budget.and(&other.turn_budget),
+            thread_budget: self.thread_budget.and(&other.thread_budget),
         }
     }
 
@@ -124,6 +132,35 @@ impl Pins {
             );
         }
         None
+    }
+
+    /// What stands against a call of the model with these settings, at this price, where so much is used: a budget is
+    /// spent that the operator set, or one of money cannot be kept.
+    pub fn against_call(
+        &self,
+        settings: &Settings,
+        price: Option<&Price>,
+        used: &[(Scope, Measure, u64)],
+    ) -> Option<Failure> {
+        let mut held = settings.clone();
+        held.turn_budget = held.turn_budget.and(&self.turn_budget);
+        held.thread_budget = held.thread_budget.and(&self.thread_budget);
+        let spending = |(scope, measure, spent): &(Scope, Measure, u64)| {
+            let limit = match scope {
+                Scope::Turn => self.turn_budget.of(*measure)?,
+                Scope::Thread => self.thread_budget.of(*measure)?,
+            };
+            let spent = Some(*spent);
+            Some(Spending {
+                scope: *scope,
+                measure: *measure,
+                spent,
+                limit,
+            })
+        };
+        let mut spent = used.iter().filter_map(spending).filter(Spending::is_over);
+        let over = spent.next().map(Failure::spent_of_operator);
+        over.or_else(|| held.unpriced(price))
     }
 
     /// These settings with the fence as wide as rights make it that were given. Whoever runs the machine may

@@ -2,13 +2,17 @@
 
 use super::Waiting;
 use crate::{
-    Call, ItemBody, ItemId, ModelEnd, Part, Piece, Purpose, Sealed, Settings, ThreadId, Usage,
+    Call, ItemBody, ItemId, ModelEnd, Part, Piece, Price, Purpose, Sealed, Settings, ThreadId,
+    Usage,
 };
 
 /// A model that can be asked.
 pub trait Model: Send + Sync {
     /// Begins to answer. Dropping the answer ends the call, at the vendor's end too.
     fn call(&self, prompt: Prompt) -> Box<dyn Answer>;
+
+    /// What the tokens of a call with these settings would cost, if that is known. Never waits.
+    fn price(&self, settings: &Settings) -> Option<Price>;
 }
 
 /// An answer on its way.

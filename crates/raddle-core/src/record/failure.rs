@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Spending;
 use crate::Timestamp;
 
 /// What went wrong, in words and as a kind.
@@ -18,6 +19,9 @@ pub struct Failure {
     /// When whoever refused wants to be asked again, if they said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
+    /// The budget that is spent, if it is one of ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Spending>,
 }
 
 impl Failure {
@@ -28,6 +32,7 @@ impl Failure {
             kind,
             details: None,
             retry_at: None,
+            budget: None,
         }
     }
 }

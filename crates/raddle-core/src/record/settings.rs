@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::is_false;
+use super::{Limits, is_false};
 
 /// How turns run. What is absent is left to the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -63,6 +63,12 @@ pub struct Settings {
     /// Above this many tokens the history is condensed before the next call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compact_above: Option<u64>,
+    /// What each turn may use.
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    pub turn_budget: Limits,
+    /// What all turns together may use.
+    #[serde(default, skip_serializing_if = "Limits::is_empty")]
+    pub thread_budget: Limits,
     /// What becomes of a turn whose owner died; if nothing is said, the next owner's own way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Blob, Failure, Item, Route};
+use super::{Blob, Failure, Item, Route, Spending, is_false};
 use crate::{Timestamp, TurnId};
 
 /// A turn began.
@@ -95,6 +95,12 @@ pub struct ModelEnded {
     /// What it used, as far as the vendor said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Whether the vendor did not say, and this is an estimate.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub estimated: bool,
+    /// What that cost at the prices of the time, in billionths of a dollar; nothing if they were not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nano_usd: Option<u64>,
 }
 
 /// How a call of the model ended.
@@ -202,6 +208,8 @@ pub enum Cause {
     Shutdown {},
     /// The thread was forked in the middle of it; it goes on only in the other thread.
     Forked {},
+    /// Its time is over. The turn ends as one that failed.
+    BudgetSpent(Spending),
     /// The thread is to be forgotten.
     Deleted {
         /// Who asked.

@@ -36,5 +36,5 @@ pub fn tell_usage(thread: &Thread) -> Option<Notification> {
         (None, None) => return None,
     };
     let is_known = thread.usage() != Usage::default();
-    Some(usage(thread, thread.id()?, turn)).filter(|_| is_known)
+    Some(usage(thread, thread.id()?, turn, thread.updated_at)).filter(|_| is_known)
 }

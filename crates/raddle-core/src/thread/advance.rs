@@ -3,8 +3,8 @@
 use super::closing::{self, Which};
 use super::{OpenItem, OpenTurn, Thread, answer_request};
 use crate::{
-    Answer, Ask, Body, Event, Gate, ItemSaved, ModelCalled, PartText, Purpose, RequestOpened,
-    Resolution, Timestamp, ToolStarted, TurnEnd, TurnKind,
+    Answer, Ask, Body, Cause, Event, Failure, Gate, ItemSaved, ModelCalled, PartText, Purpose,
+    RequestOpened, Resolution, Timestamp, ToolStarted, TurnEnd, TurnKind,
 };
 
 /// Who answers where nobody does.
@@ -54,6 +54,12 @@ impl Thread {
         if let Some(stopping) = &turn.stopping {
             return self.stop_further(turn, stopping.at, now);
         }
+        if let Some(told) = self.budget_warning(now) {
+            return vec![told];
+        }
+        if let Some(spending) = self.over_time(now) {
+            return closing::stop(self, turn, Cause::BudgetSpent(spending), None, now);
+        }
         // What the user runs waits for nothing.
         let users = turn
             .items
@@ -66,13 +72,10 @@ impl Thread {
             return Vec::new();
         }
         if let Some(failure) = &turn.failed {
-            if turn.items.iter().any(|open| open.started) {
-                return Vec::new();
-            }
-            let mut bodies = closing::end_items(self, turn, Which::AllButRunning, None, now);
-            let end = TurnEnd::Failed(failure.clone());
-            bodies.extend(closing::turn_ended(turn, end, now));
-            return bodies;
+            return self.fail(turn, failure.clone(), now);
+        }
+        if let Some(spending) = self.over_for_tool(turn, now) {
+            return self.fail(turn, Failure::spent(spending), now);
         }
         if let Some(open) = self.next_for_client(turn) {
             let opened = RequestOpened {
@@ -105,13 +108,27 @@ impl Thread {
         })
     }
 
+    /// A turn that cannot go on ends once nothing of it runs.
+    fn fail(&self, turn: &OpenTurn, failure: Failure, now: Timestamp) -> Vec<Body> {
+        if turn.items.iter().any(|open| open.started) {
+            return Vec::new();
+        }
+        let mut bodies = closing::end_items(self, turn, Which::AllButRunning, None, now);
+        let end = TurnEnd::Failed(failure);
+        bodies.extend(closing::turn_ended(turn, end, now));
+        bodies
+    }
+
     /// A turn that is to stop ends once nothing of it runs, or once that has taken too long.
     fn stop_further(&self, turn: &OpenTurn, since: Timestamp, now: Timestamp) -> Vec<Body> {
         let Some(stopping) = &turn.stopping else {
             return Vec::new();
         };
         if turn.items.is_empty() {
-            let end = TurnEnd::Interrupted(stopping.cause.clone());
+            let end = match &stopping.cause {
+                Cause::BudgetSpent(spending) => TurnEnd::Failed(Failure::spent(*spending)),
+                cause => TurnEnd::Interrupted(cause.clone()),
+            };
             return closing::turn_ended(turn, end, now);
         }
         if now.is_over(since, since.plus_ms(closing::STOP_MS_MAX)) {
@@ -135,6 +152,9 @@ impl Thread {
                 return Vec::new();
             }
             return closing::turn_ended(turn, TurnEnd::Completed {}, now);
+        }
+        if let Some(spending) = self.over_for_call(now) {
+            return self.fail(turn, Failure::spent(spending), now);
         }
         let full = self
             .settings

@@ -75,6 +75,7 @@ impl Thread {
                 self.queue_rests = false;
                 self.archived = false;
                 self.usage = crate::Usage::default();
+                self.begin_accounts();
             }
             Event::Reverted(it) => {
                 self.go_on_from(it.lineage.clone());
@@ -146,7 +147,7 @@ impl Thread {
                 }
                 self.with_turn(|turn| turn.unread = true);
             }
-            Event::ModelCalled(it) => self.call_model(it, seq),
+            Event::ModelCalled(it) => self.call_model(it, seq, at),
             Event::ModelEnded(it) => self.end_model(it, at),
             Event::ItemStarted(it) => self.start_item(it, seq),
             Event::ItemSaved(it) => self.with_item(&it.item, |open| {
@@ -155,9 +156,17 @@ impl Thread {
                 open.unsaved_bytes = 0;
                 open.saved = Some(seq);
             }),
-            Event::ToolStarted(it) => self.with_item(&it.item, |open| open.started = true),
+            Event::ToolStarted(it) => {
+                if self.open_item(&it.item).is_some_and(OpenItem::is_tool) {
+                    self.count_tool();
+                }
+                self.with_item(&it.item, |open| open.started = true);
+            }
             Event::ItemCompleted(it) => self.complete_item(it),
             Event::RequestOpened(it) => {
+                if it.ask == (Ask::ClientTool {}) {
+                    self.count_tool();
+                }
                 self.next_request = crate::RequestNumber(it.request.0 + 1);
                 let open = OpenRequest {
                     turn: it.turn.clone(),
@@ -173,7 +182,8 @@ impl Thread {
             }
             Event::RequestResolved(it) => self.settle(it),
             // These are for people; nothing is decided by them.
-            Event::PlanUpdated(_) | Event::DiffUpdated(_) | Event::Warned(_) => {}
+            Event::PlanUpdated(_) | Event::DiffUpdated(_) => {}
+            Event::Warned(it) => self.told(it),
             Event::InterruptAccepted(it) => self.with_turn(|turn| {
                 turn.stopping = Some(Stopping {
                     cause: it.cause.clone(),
@@ -310,10 +320,12 @@ impl Thread {
             answer: None,
             reviewing: false,
             rights: crate::Grant::default(),
+            spent: super::budget::Spent::default(),
+            charged_from: OpenTurn::charged_since(it.kind, at),
         });
     }
 
-    fn call_model(&mut self, it: &ModelCalled, seq: Seq) {
+    fn call_model(&mut self, it: &ModelCalled, seq: Seq, at: Timestamp) {
         self.calls = it.call;
         self.asked = Asked {
             model: it.model.clone(),
@@ -326,6 +338,7 @@ impl Thread {
                 at: seq,
             });
             turn.calls += 1;
+            turn.charged_from.get_or_insert(at);
             turn.attempts = it.attempt;
             turn.unread = false;
             turn.retry_at = None;
@@ -336,6 +349,7 @@ impl Thread {
     }
 
     fn end_model(&mut self, it: &ModelEnded, at: Timestamp) {
+        self.charge(it);
         if let Some(usage) = it.usage {
             if let Some(goal) = &mut self.goal {
                 goal.used(usage.total());
@@ -501,6 +515,7 @@ impl Thread {
             let is_well = matches!(it.end, crate::TurnEnd::Completed {});
             self.queue_rests = !is_well && !self.queue.is_empty();
             let ms = at.since(turn.started_at);
+            self.count_time(turn.charged_ms(at));
             if let Some(goal) = &mut self.goal
                 && goal.turn_ended(&it.end, ms, at)
             {

@@ -167,6 +167,8 @@ pub(super) fn model_ended(turn: &OpenTurn, end: ModelEnd) -> Option<Body> {
             call: model.call,
             end,
             usage: None,
+            estimated: false,
+            nano_usd: None,
         })
         .into(),
     )

@@ -70,6 +70,11 @@ pub(super) fn decide(thread: &Thread, it: EndModel, now: Timestamp) -> Result<De
         call: it.call,
         end,
         usage: it.usage,
+        estimated: it.estimated,
+        nano_usd: it
+            .price
+            .zip(it.usage)
+            .map(|(price, usage)| price.of(&usage)),
     })));
     Ok(bodies.into())
 }

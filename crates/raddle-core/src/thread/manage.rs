@@ -92,5 +92,5 @@ pub(super) fn update_diff(thread: &Thread, diff: String) -> Result<Decision, Ref
 }
 
 pub(super) fn warn(message: String) -> Decision {
-    vec![Event::Warned(Warned { message }).into()].into()
+    vec![Event::Warned(Warned::of(message)).into()].into()
 }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::budget::Spent;
 use super::keys::Kept;
-use super::{Goal, Queued};
+use super::{Account, Goal, Queued};
 use crate::{
     Ask, Cause, Epoch, Failure, Gate, Git, Grant, Item, ItemBody, ItemId, ItemStatus, Part,
     Purpose, RequestNumber, Route, Seq, Settings, Settlement, Source, Span, ThreadId, Timestamp,
@@ -92,6 +93,12 @@ pub struct Thread {
     /// The rights beyond the fence that were given until the session ends.
     #[serde(default)]
     pub(crate) rights: Grant,
+    /// What was used of what may have a budget.
+    #[serde(default)]
+    pub(crate) spent: Spent,
+    /// What each model used.
+    #[serde(default)]
+    pub(crate) accounts: Vec<Account>,
 }
 
 /// What the model was told about something.
@@ -229,6 +236,12 @@ pub struct OpenTurn {
     /// The rights beyond the fence that were given for it.
     #[serde(default)]
     pub(crate) rights: Grant,
+    /// What was used of what may have a budget.
+    #[serde(default)]
+    pub(crate) spent: Spent,
+    /// From when on that counts; nothing if it does not.
+    #[serde(default)]
+    pub(crate) charged_from: Option<Timestamp>,
 }
 
 impl OpenTurn {
@@ -425,7 +438,7 @@ pub enum Cursor {
 
 impl Base {
     /// The form of state that this version writes.
-    pub const VERSION: u32 = 3;
+    pub const VERSION: u32 = 4;
 
     /// A snapshot of a thread.
     pub fn of(thread: &Thread) -> Self {
@@ -630,7 +643,8 @@ impl Thread {
             .and_then(|turn| turn.stopping.as_ref())
             .map(|stopping| stopping.at.plus_ms(super::closing::STOP_MS_MAX));
         let expiry = self.requests.values().filter_map(|open| open.expires_at);
-        retry.into_iter().chain(stop).chain(expiry).min()
+        let waits = retry.into_iter().chain(stop).chain(expiry);
+        waits.chain(self.time_is_up()).min()
     }
 
     /// Whether a client was asked to run an item.

@@ -300,9 +300,12 @@ const VARIANTS: &[(&str, &[&str])] = &[
             "ownerLost",
             "shutdown",
             "forked",
+            "budgetSpent",
             "deleted",
         ],
     ),
+    ("scope=", &["turn", "thread"]),
+    ("measure=", &["tokens", "usd", "seconds", "toolCalls"]),
     (
         "input=",
         &["text", "image", "audio", "audioFile", "skill", "mention"],

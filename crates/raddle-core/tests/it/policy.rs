@@ -269,6 +269,7 @@ fn what_the_operator_holds_fast_stays() {
         sandboxes: Some(vec![SandboxKind::ReadOnly, SandboxKind::WorkspaceWrite]),
         network_off: true,
         unattended: Some(Unattended::Deny { after_ms: 5 }),
+        ..Pins::default()
     };
     let policy = Policy {
         pins,

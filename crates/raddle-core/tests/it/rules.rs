@@ -9,7 +9,8 @@
 //! ```
 //!
 //! `when` and `then` may repeat; `later 5s` lets time pass; `refused` names a refusal; `reads` is what
-//! the model would read, and `outputs` what it is told came of its calls; `goal` and `queue` are what is left of these. `then` is all that was recorded since the line before it.
+//! the model would read, and `outputs` what it is told came of its calls; `goal` and `queue` are what is left of these, and
+//! `accounts` what each model used. `then` is all that was recorded since the line before it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -146,6 +147,7 @@ fn play(rule: &str) -> Result<(), String> {
             }
             "pending" => same("pending", rest, &words::pending(&case.thread))?,
             "goal" => same("goal", rest, &words::shown_goal(&case.thread))?,
+            "accounts" => same("accounts", rest, &words::accounts(&case.thread))?,
             "queue" => same("queue", rest, &words::shown_queue(&case.thread))?,
             "granted" => {
                 let granted: Vec<String> = case.thread.granted().into_iter().collect();

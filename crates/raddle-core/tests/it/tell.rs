@@ -172,6 +172,8 @@ fn what_every_call_used_is_summed_up() {
                 output: 20,
                 reasoning: 7,
             }),
+            estimated: false,
+            price: None,
         })));
         life.settle();
     }

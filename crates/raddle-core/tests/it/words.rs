@@ -355,6 +355,13 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             tool(word(1), word(2), word(3), admission, call, yes_in_the_end)
         }
         "done" => end_model(call, ModelEnd::Done {}, word(1)),
+        "guessed" => {
+            let mut end = end_model(call, ModelEnd::Done {}, word(1));
+            if let Command::EndModel(end) = &mut end {
+                end.estimated = true;
+            }
+            end
+        }
         "broke" => {
             let retry_at = Timestamp(now.0 + seconds(word(1)) * 1000);
             let kind = match word(3) {
@@ -454,6 +461,8 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
                     let routes = words[2..].iter().map(|it| Route::parse(it));
                     settings.fallback = routes.map(|it| it.expect("a route")).collect();
                 }
+                "turnBudget" => settings.turn_budget = limits(&words[2..]),
+                "threadBudget" => settings.thread_budget = limits(&words[2..]),
                 "compactAbove" => settings.compact_above = word(2).parse().ok(),
                 other => panic!("no such setting: {other}"),
             }
@@ -480,6 +489,42 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
         "diff" => Command::UpdateDiff(word(1).to_owned()),
         other => panic!("no such command: {other}"),
     }
+}
+
+/// Pairs of what is counted and its limit.
+fn limits(words: &[String]) -> Limits {
+    let mut limits = Limits::default();
+    for pair in words.chunks_exact(2) {
+        let whole = pair[1].parse().ok();
+        match pair[0].as_str() {
+            "tokens" => limits.tokens = whole,
+            "usd" => limits.nano_usd = pair[1].parse().ok().map(nano_usd),
+            "seconds" => limits.seconds = whole,
+            "toolCalls" => limits.tool_calls = whole,
+            other => panic!("no such budget: {other}"),
+        }
+    }
+    limits
+}
+
+fn budget(it: &Spending) -> String {
+    format!("{} {}", it.scope.key(), it.measure.key())
+}
+
+/// Writes what each model used as rule files show it.
+pub fn accounts(thread: &Thread) -> String {
+    let shown = thread.accounts().iter().map(|it| {
+        let name = |name: &Option<String>| name.clone().unwrap_or_else(|| "?".to_owned());
+        let (provider, model) = (name(&it.provider), name(&it.model));
+        let (calls, tokens) = (it.calls, it.usage.total());
+        let cost = dollars(it.nano_usd);
+        let estimated = match it.estimated {
+            0 => String::new(),
+            calls => format!(", {calls} estimated"),
+        };
+        format!("{provider}/{model} {calls} calls {tokens} tokens {cost}{estimated}")
+    });
+    shown.collect::<Vec<_>>().join(" · ")
 }
 
 /// Gives the thread a name.
@@ -585,6 +630,17 @@ fn archive(archived: bool) -> Command {
     })
 }
 
+/// A thousandth of a dollar for each token.
+const PRICE: Price = Price {
+    usual: Rates {
+        input: 1_000_000_000,
+        cached: 0,
+        cache_written: 0,
+        output: 0,
+    },
+    long: None,
+};
+
 fn end_model(call: u32, end: ModelEnd, tokens: &str) -> Command {
     Command::EndModel(Box::new(EndModel {
         call,
@@ -593,6 +649,8 @@ fn end_model(call: u32, end: ModelEnd, tokens: &str) -> Command {
             input,
             ..Usage::default()
         }),
+        estimated: false,
+        price: Some(PRICE),
     }))
 }
 
@@ -687,13 +745,23 @@ pub fn show(body: &Body, began: Timestamp) -> String {
         }
         Event::PlanUpdated(_) => "PlanUpdated".to_owned(),
         Event::DiffUpdated(_) => "DiffUpdated".to_owned(),
-        Event::Warned(it) => format!("Warned {:?}", it.message),
+        Event::Warned(it) => match &it.budget {
+            Some(spending) => format!("Warned of {}", budget(spending)),
+            None if it.estimated => "Warned of estimates".to_owned(),
+            None => format!("Warned {:?}", it.message),
+        },
         Event::InterruptAccepted(it) => format!("InterruptAccepted {}", cause(&it.cause)),
         Event::TurnEnded(it) => {
             let end = match &it.end {
                 TurnEnd::Completed {} => "completed".to_owned(),
                 TurnEnd::Interrupted(why) => format!("interrupted {}", cause(why)),
-                TurnEnd::Failed(error) => format!("failed {:?}", error.kind),
+                TurnEnd::Failed(error) => {
+                    let of = error
+                        .budget
+                        .as_ref()
+                        .map(|it| format!(" of {}", budget(it)));
+                    format!("failed {:?}{}", error.kind, of.unwrap_or_default())
+                }
             };
             format!("TurnEnded {} {end}", it.turn)
         }
@@ -710,6 +778,7 @@ fn cause(cause: &Cause) -> &'static str {
         Cause::OwnerLost {} => "ownerLost",
         Cause::Shutdown {} => "shutdown",
         Cause::Forked {} => "forked",
+        Cause::BudgetSpent(_) => "budgetSpent",
         Cause::Deleted { .. } => "deleted",
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::escaped;
 use crate::CallError;
 use crate::oauth::plain;
+use crate::vendor::cut;
 
 /// What is shorter is no key, and could be any word.
 const SECRET_LETTERS_MIN: usize = 8;
@@ -80,7 +81,11 @@ impl Secrets {
             | CallError::Untrusted { what, .. }
             | CallError::BrokeOff(what)
             | CallError::Malformed(what) => self.hide(what),
-            CallError::Vendor(error) => self.hide(&mut error.message),
+            CallError::Vendor(error) => {
+                let found = self.hide(&mut error.message);
+                cut(&mut error.message);
+                found
+            }
             CallError::Silent { .. } | CallError::TooLong { .. } => false,
         };
         error
@@ -120,5 +125,28 @@ fn in_small(escaped: &str) -> String {
 impl fmt::Debug for Secrets {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(HIDDEN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::vendor::Words;
+
+    /// A key that lies across the end of what is kept was cut in two, and half of it was not found.
+    #[test]
+    fn what_is_cut_was_hidden_before() {
+        let mut secrets = Secrets::default();
+        secrets.add("a-key-of-someones");
+        let message = format!("{}a-key-of-someones, no", "é".repeat(1990));
+        let words = Words::of(&json!({ "message": message + &" no".repeat(9) }));
+        let error = CallError::Vendor(Box::new(words.error(None)));
+        let CallError::Vendor(hidden) = secrets.hide_in(error) else {
+            panic!("another error");
+        };
+        let wanted = format!("{}{HIDDEN}, no no n", "é".repeat(1990));
+        assert_eq!(hidden.message, wanted);
     }
 }

@@ -101,6 +101,9 @@ pub struct ThreadSettingsUpdateParams {
     pub approval_policy: Option<AskForApproval>,
     /// Who answers the approvals.
     pub approvals_reviewer: Option<ApprovalsReviewer>,
+    /// What turns and the thread may use from now on. Ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// Collaboration mode. Null instructions inside it mean those built in for that mode.
     pub collaboration_mode: Option<CollaborationMode>,
     /// Working directory.
@@ -300,6 +303,9 @@ pub struct ThreadSettings {
     pub sandbox_policy: SandboxPolicy,
     /// Profile from which the fence was made; null when it came from none or is unknown.
     pub active_permission_profile: Option<ActivePermissionProfile>,
+    /// What turns and the thread may use; absent when nothing has a limit. Ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// Plugins switched off for this thread.
     #[serde(default, deserialize_with = "null_as_default")]
     pub disabled_plugin_ids: Vec<String>,

@@ -8,7 +8,7 @@ use raddle_protocol::{
 };
 use tokio::sync::oneshot;
 
-use super::providers::{self, Provider};
+use super::providers::{self, KeySource, Provider};
 use super::vendors::{SignedIn, SigningIn, Vendors};
 use super::{Rooms, models};
 use crate::session::Session;
@@ -17,10 +17,20 @@ use crate::wire_error::WireError;
 /// How many sign-ins may be under way.
 const LOGINS_MAX: usize = 16;
 
-/// The sign-ins that are under way; each ends when its sender is dropped.
+/// The sign-ins that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
-    logins: Mutex<HashMap<String, oneshot::Sender<()>>>,
+    logins: Mutex<HashMap<String, UnderWay>>,
+}
+
+/// A sign-in that is under way. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct UnderWay {
+    given_up: oneshot::Sender<()>,
+    /// The port that a browser is sent back to, if its provider has to know it.
+    port: Option<u16>,
+    /// Resolves when nothing of it is left.
+    over: oneshot::Receiver<()>,
 }
 
 /// What it takes to deal with a provider.
@@ -30,6 +40,14 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
+    /// The port that a browser is sent back to, if the provider has to know it.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match &self.provider.key {
+            KeySource::Stored(it) => it.oauth.as_ref()?.redirect_port,
+            _ => None,
+        }
+    }
+
     /// For a provider by its name, else for the configured one.
     pub(crate) async fn of(rooms: &Rooms, name: Option<&str>) -> Result<Self, WireError> {
         let refused = |what: String| WireError::Refused(what.into());
@@ -50,25 +68,51 @@ impl Desk {
 }
 
 impl Accounts {
-    fn logins(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<()>>> {
+    fn logins(&self) -> MutexGuard<'_, HashMap<String, UnderWay>> {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a sign-in that is given up; it ends when what is returned is dropped.
-    pub(crate) fn take(&self, login: &str) -> Option<oneshot::Sender<()>> {
+    pub(crate) fn take(&self, login: &str) -> Option<UnderWay> {
         self.logins().remove(login)
     }
 
+    /// Gives up whoever listens at a port that is wanted again, and waits until it is free. Whoever had begun there may
+    /// be gone without a word.
+    pub(crate) async fn free(&self, port: u16) {
+        let found = {
+            let mut logins = self.logins();
+            let id = logins.iter().find(|(_, it)| it.port == Some(port));
+            let id = id.map(|(id, _)| id.clone());
+            id.and_then(|id| logins.remove(&id))
+        };
+        if let Some(UnderWay { given_up, over, .. }) = found {
+            drop(given_up);
+            // It ends by being dropped.
+            let _ = over.await;
+        }
+    }
+
     /// Names a sign-in that begins; nothing if too many are under way.
-    pub(crate) fn begin(&self) -> Option<Login> {
+    pub(crate) fn begin(&self, port: Option<u16>) -> Option<Login> {
         let mut logins = self.logins();
         if logins.len() >= LOGINS_MAX {
             return None;
         }
         let id = ThreadId::mint().to_string();
         let (given_up, when_given_up) = oneshot::channel();
-        logins.insert(id.clone(), given_up);
-        Some(Login { id, when_given_up })
+        let (lasts, over) = oneshot::channel();
+        let under_way = UnderWay {
+            given_up,
+            port,
+            over,
+        };
+        logins.insert(id.clone(), under_way);
+        Some(Login {
+            id,
+            when_given_up,
+            lasts,
+        })
     }
 }
 
@@ -76,6 +120,8 @@ impl Accounts {
 pub(crate) struct Login {
     pub(crate) id: String,
     when_given_up: oneshot::Receiver<()>,
+    /// Dropped when nothing of it is left.
+    lasts: oneshot::Sender<()>,
 }
 
 impl Login {
@@ -92,6 +138,7 @@ impl Login {
             Some(self.id),
             ended.map(|()| SignedIn::Tokens),
         );
+        drop(self.lasts);
     }
 }
 

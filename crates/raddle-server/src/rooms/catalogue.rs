@@ -76,6 +76,15 @@ impl Catalogue {
         known
     }
 
+    /// Whether a provider has said that it has a model. Nobody is asked for it.
+    pub(crate) fn has(&self, provider: &str, model: &str) -> bool {
+        let list = self.lists().get(provider).cloned();
+        list.is_some_and(|list| match &*list.told.borrow() {
+            Told::Models(offered) => offered.iter().any(|it| it.id == model),
+            Told::NotYet | Told::Nothing => false,
+        })
+    }
+
     /// The list of a provider, which is there or on its way.
     fn asked(&self, provider: Provider, vendors: &Arc<dyn Vendors>) -> Arc<List> {
         let mut lists = self.lists();

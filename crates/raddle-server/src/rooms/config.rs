@@ -36,6 +36,7 @@ use self::layers::{Layer, Layers};
 pub(crate) use self::looks::{Looked, Looks};
 pub(crate) use self::said::Said;
 pub use self::schema::schema;
+use super::providers;
 use crate::server::Paths;
 use crate::wire_error::WireError;
 
@@ -361,6 +362,7 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
             wrong
                 .into_iter()
                 .chain(unused)
+                .chain(providers::problems_of_prices(&layer.table))
                 .map(|problem| ConfigWarningNotification {
                     summary: format!("{problem}, in {}", layer.describe()),
                     details: None,

@@ -74,6 +74,13 @@ pub(crate) fn usual_provider(config: &State) -> Option<&str> {
     choose(&config.merged, None, config.text("model")).provider
 }
 
+/// Whether the configuration names a model of the usual provider's, which the list tells without its provider.
+pub(crate) fn is_usual(config: &State, name: &str) -> bool {
+    let usual = usual_provider(config);
+    let mut choices = configured(config).into_iter();
+    choices.any(|it| it.provider == usual && it.model == Some(name))
+}
+
 /// The models that the configuration names.
 fn configured(config: &State) -> Vec<Choice<'_>> {
     let named = ["model", "review_model"].iter();

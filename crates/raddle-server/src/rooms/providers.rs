@@ -3,15 +3,19 @@
 mod choice;
 mod keys;
 mod presets;
+mod prices;
 mod section;
 
 pub(crate) use self::choice::{Choice, choose};
 pub use self::keys::{KeyCommand, KeySource, OAuth, Secret, SignIn};
 pub(crate) use self::presets::PRESETS;
 pub use self::presets::Preset;
+pub(crate) use self::prices::problems as problems_of_prices;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use raddle_core::Price;
 
 use self::section::Section;
 use super::config::{Config, State};
@@ -93,6 +97,13 @@ impl Providers {
     ) -> Option<Result<Chosen, ProviderError>> {
         let state = self.config.at_hand()?;
         Some(self.chosen(&state, provider, model))
+    }
+
+    /// What a model's tokens cost, if that is known. Never waits.
+    pub fn price(&self, provider: Option<&str>, model: Option<&str>) -> Option<Price> {
+        let state = self.config.state();
+        let choice = choose(&state.merged, provider, model);
+        prices::price(&state.merged, choice.provider?, choice.model?)
     }
 
     fn chosen(

@@ -1,6 +1,7 @@
 //! The live threads, and how a client's words become theirs.
 
 pub(crate) mod answers;
+mod budget;
 pub(crate) mod ends;
 mod injected;
 mod input;
@@ -12,6 +13,7 @@ mod route;
 pub(crate) mod snippets;
 pub(crate) mod view;
 
+pub use self::budget::of_table as limits;
 pub(crate) use self::injected::injected;
 pub(crate) use self::input::{message, message_to_queue};
 pub(crate) use self::overrides::Overrides;
@@ -25,7 +27,7 @@ use raddle_agent::{AgentError, Heard, Listener, Newcomer, Ordered, Room, Threads
 use raddle_core::ports::{ReadError, Waiting};
 use raddle_core::{
     ApprovalPolicy, Cause, ChangeSettings, Command, Interrupt, Outcome, Refusal, Reviewer, Route,
-    Sandbox, Settings, SettingsChange, ThreadId,
+    Sandbox, Scope, Settings, SettingsChange, ThreadId,
 };
 use raddle_protocol as wire;
 use raddle_protocol::table::ServerMethod;
@@ -206,6 +208,8 @@ pub(crate) fn settings(
         fallback: fallback(&config)?,
         window: whole(&config, "model_context_window"),
         compact_above: compact_above(&config),
+        turn_budget: budget::limits(&config, Scope::Turn)?,
+        thread_budget: budget::limits(&config, Scope::Thread)?,
         effort: config.text("model_reasoning_effort").map(str::to_owned),
         summary: config.text("model_reasoning_summary").map(str::to_owned),
         tier: match &params.service_tier {

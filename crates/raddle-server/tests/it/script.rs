@@ -8,7 +8,7 @@ use raddle_agent::{Nodes, Threads};
 use raddle_core::ports::{Answer, Blobs, Journal, Model, Pages, Prompt, Said, Waiting};
 use raddle_core::{
     AgentMessage, Call, Entry, Failure, FailureKind, Image, Input, ItemBody, ItemId, ModelEnd,
-    Part, Piece, Timestamp, Usage,
+    Part, Piece, Price, Settings, Timestamp, Usage,
 };
 use raddle_server::Ground;
 use raddle_store::MemoryJournal;
@@ -102,6 +102,10 @@ fn as_node(
 struct Script(Mutex<VecDeque<String>>);
 
 impl Model for Script {
+    fn price(&self, _: &Settings) -> Option<Price> {
+        None
+    }
+
     fn call(&self, prompt: Prompt) -> Box<dyn Answer> {
         let text = self.0.lock().expect("the script").pop_front();
         let text = text.map(|text| match text.as_str() {

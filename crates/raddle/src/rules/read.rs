@@ -7,6 +7,7 @@ use raddle_core::policy::{
     ApprovalKind, HostPattern, Layer, PathPattern, Pins, Policy, Rule, SandboxKind, Subject,
     Unattended, Verdict,
 };
+use raddle_core::{Limits, Scope};
 use toml::{Table, Value};
 
 /// How long somebody may take to answer, unless the file says otherwise.
@@ -30,9 +31,10 @@ const KEYS: [&str; 5] = [
 ];
 
 /// Keys of the operator's files.
-const MANAGED_KEYS: [&str; 3] = [
+const MANAGED_KEYS: [&str; 4] = [
     "allowed_approval_policies",
     "allowed_sandbox_modes",
+    "budget",
     "network",
 ];
 
@@ -84,10 +86,16 @@ pub(crate) fn parse(text: &str, layer: Layer, home: Option<&Path>) -> Result<Mea
                     Some(_) => bail!("`network` is neither true nor false"),
                 },
                 unattended,
+                turn_budget: limits(&table, Scope::Turn)?,
+                thread_budget: limits(&table, Scope::Thread)?,
             };
         }
     }
     Ok(Meant { policy, warnings })
+}
+
+fn limits(table: &Table, scope: Scope) -> Result<Limits> {
+    raddle_server::limits(table, scope).map_err(anyhow::Error::msg)
 }
 
 fn rule(table: &Table, layer: Layer, home: Option<&Path>) -> Result<Rule> {

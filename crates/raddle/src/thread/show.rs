@@ -1,6 +1,7 @@
 //! `raddle thread show`.
 
 mod item;
+mod used;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -75,8 +76,11 @@ impl Show {
             // A fork that was cut off before its own first record.
             return Ok(());
         };
+        // A damaged thread is shown as far as it goes; what it used can then not be told.
+        let used = used::accounts(&self.archive, self.thread).unwrap_or_default();
         if self.json {
-            let line = json!({ "thread": list::of(summary) });
+            let models: Vec<Value> = used.iter().map(used::json).collect();
+            let line = json!({ "thread": list::of(summary), "models": models });
             return Ok(self.printer.line(&line.to_string())?);
         }
         let title = summary.name.as_deref().unwrap_or(&summary.preview);
@@ -90,6 +94,9 @@ impl Show {
             ("head", summary.head.to_string()),
         ] {
             self.printer.line(format!("{what:<8}{value}").trim_end())?;
+        }
+        for it in &used {
+            self.printer.line(&format!("used    {}", used::line(it)))?;
         }
         Ok(())
     }
@@ -161,6 +168,7 @@ fn why(cause: &Cause) -> &'static str {
         Cause::OwnerLost { .. } => "its process died",
         Cause::Shutdown { .. } => "the server left",
         Cause::Forked { .. } => "it was forked in the middle",
+        Cause::BudgetSpent { .. } => "its time was over",
         Cause::Deleted { .. } => "the thread was deleted",
     }
 }

@@ -1,6 +1,7 @@
 //! Turns of the real server against `raddle mock`.
 
 mod accounts;
+mod budget;
 mod elsewhere;
 mod grants;
 mod hands;

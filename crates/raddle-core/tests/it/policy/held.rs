@@ -1,5 +1,5 @@
-use raddle_core::Sandbox;
-use raddle_core::policy::{Layer, Policy, SandboxKind};
+use raddle_core::policy::{Layer, Pins, Policy, SandboxKind};
+use raddle_core::{Limits, Measure, Price, Sandbox, Scope, Settings};
 
 use super::{policy, script};
 
@@ -91,4 +91,45 @@ fn what_is_closed_below_a_folder() {
     };
     assert_eq!(closed("/w"), ["**/.env", "/w/private"]);
     assert_eq!(closed("/w/private/deep"), ["**/.env"]);
+}
+
+/// The operator's budgets hold beside the thread's own, and cannot be raised by it.
+#[test]
+fn budgets_of_the_operator_end_what_the_threads_own_would_allow() {
+    let pins = Pins {
+        turn_budget: Limits {
+            tokens: Some(100),
+            ..Limits::default()
+        },
+        thread_budget: Limits {
+            nano_usd: Some(50),
+            ..Limits::default()
+        },
+        ..Pins::default()
+    };
+    let mut settings = Settings::default();
+    settings.turn_budget.tokens = Some(1_000);
+    let price = Price::default();
+    for (price, used, wanted) in [
+        (Some(&price), (Scope::Turn, Measure::Tokens, 99), None),
+        (
+            Some(&price),
+            (Scope::Turn, Measure::Tokens, 100),
+            Some((Some(100), 100)),
+        ),
+        (Some(&price), (Scope::Thread, Measure::Tokens, 100), None),
+        (
+            Some(&price),
+            (Scope::Thread, Measure::Usd, 51),
+            Some((Some(51), 50)),
+        ),
+        (None, (Scope::Thread, Measure::Usd, 0), Some((None, 50))),
+    ] {
+        let failure = pins.against_call(&settings, price, &[used]);
+        let found = failure.map(|it| it.budget.expect("a budget"));
+        assert_eq!(found.map(|it| (it.spent, it.limit)), wanted, "{used:?}");
+    }
+    let none = Pins::default();
+    let used = [(Scope::Turn, Measure::Tokens, u64::MAX)];
+    assert_eq!(none.against_call(&settings, None, &used), None);
 }

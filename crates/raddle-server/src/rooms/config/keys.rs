@@ -23,8 +23,12 @@ pub(super) enum Kind {
     TextOrTable,
     /// A number that is not negative.
     Whole,
+    /// Money, which may have a part behind the point and is not negative.
+    Dollars,
     Flag,
     Texts,
+    /// A list of tables; who reads it says what is wrong in one.
+    Tables,
     /// A table of texts, with names that are free.
     TextTable,
     /// A table whose keys are further keys.
@@ -41,8 +45,10 @@ impl Kind {
             Self::OneOf(names) => format!("one of {}", names.join(", ")),
             Self::TextOrTable => "a string or a table".to_owned(),
             Self::Whole => "a whole number".to_owned(),
+            Self::Dollars => "a number of dollars".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::Texts => "a list of strings".to_owned(),
+            Self::Tables => "a list of tables".to_owned(),
             Self::TextTable => "a table of strings".to_owned(),
             Self::Table => "a table".to_owned(),
             Self::Kept => "anything".to_owned(),
@@ -55,10 +61,18 @@ impl Kind {
             Self::OneOf(names) => value.as_str().is_some_and(|it| names.contains(&it)),
             Self::TextOrTable => value.is_str() || value.is_table(),
             Self::Whole => value.as_integer().is_some_and(|it| it >= 0),
+            Self::Dollars => match value {
+                toml::Value::Integer(it) => *it >= 0,
+                toml::Value::Float(it) => it.is_finite() && *it >= 0.0,
+                _ => false,
+            },
             Self::Flag => value.is_bool(),
             Self::Texts => value
                 .as_array()
                 .is_some_and(|it| it.iter().all(toml::Value::is_str)),
+            Self::Tables => value
+                .as_array()
+                .is_some_and(|it| it.iter().all(toml::Value::is_table)),
             Self::TextTable => value
                 .as_table()
                 .is_some_and(|it| it.values().all(toml::Value::is_str)),
@@ -88,6 +102,18 @@ pub(super) const KEYS: &[Key] = &[
     key("model_context_window", Kind::Whole, "not known", "how many tokens the model can read at once"),
     key("model_auto_compact_token_limit", Kind::Whole, "nine tenths of `model_context_window`", "above how many tokens the history is condensed"),
     key("fallback", Kind::Texts, "nobody else is asked", "who is asked when the model fails, in order, each as `PROVIDER/MODEL`; at most 8"),
+    key("budget", Kind::Table, "no limits", "what turns and threads may use"),
+    key("budget.turn", Kind::Table, "no limit", "what each turn may use"),
+    key("budget.turn.tokens", Kind::Whole, "no limit", "how many tokens calls of the model may read and write"),
+    key("budget.turn.usd", Kind::Dollars, "no limit", "how many dollars calls of the model may cost"),
+    key("budget.turn.seconds", Kind::Whole, "no limit", "how long it may take, whatever it waits for"),
+    key("budget.turn.tool_calls", Kind::Whole, "no limit", "how many tools may be started"),
+    key("budget.thread", Kind::Table, "no limit", "what all turns of a thread may use together"),
+    key("budget.thread.tokens", Kind::Whole, "no limit", "how many tokens calls of the model may read and write"),
+    key("budget.thread.usd", Kind::Dollars, "no limit", "how many dollars calls of the model may cost"),
+    key("budget.thread.seconds", Kind::Whole, "no limit", "how long it may take, whatever it waits for"),
+    key("budget.thread.tool_calls", Kind::Whole, "no limit", "how many tools may be started"),
+    key("prices", Kind::Tables, "those that Raddle brings along", "what models cost, a `[[prices]]` each with `provider`, `model`, `input` and `output`"),
     key("approval_policy", Kind::TextOrTable, "`on-request`", "when people are asked: `untrusted` (before every command that is not known to be harmless), `on-request` (when the agent wants to go beyond its sandbox), `never`"),
     key("approvals_reviewer", Kind::OneOf(&["user", "auto_review", "guardian_subagent"]), "`user`", "kept for clients, which say it for each thread"),
     key("sandbox_mode", Kind::OneOf(&["read-only", "workspace-write", "danger-full-access"]), "`read-only`", "what the agent's commands may write"),
@@ -319,6 +345,18 @@ mod tests {
                     "`auth` under [model_providers.\"a b\"] must be a table",
                     "`connect_timeout_ms` under [model_providers.\"a b\"] must be a whole number",
                 ],
+            ),
+            (
+                "[budget.turn]\nusd = 0.5\ntokens = 5\nseconds = -1\neuros = 5\n[budget.thread]\nusd = 'x'\n",
+                vec![
+                    "`seconds` under [budget.turn] must be a whole number",
+                    "`usd` under [budget.thread] must be a number of dollars",
+                    "`euros` under [budget.turn] is not used here",
+                ],
+            ),
+            (
+                "prices = 5\n",
+                vec!["`prices` must be a list of tables"],
             ),
             (
                 "[sandbox_workspace_write]\nnetwork = true\nwritable_roots = '/x'\n",

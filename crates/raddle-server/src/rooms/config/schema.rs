@@ -29,8 +29,10 @@ fn of(key: &Key) -> Value {
         Kind::OneOf(names) => json!({ "enum": names }),
         Kind::TextOrTable => json!({ "type": ["string", "object"] }),
         Kind::Whole => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Dollars => json!({ "type": "number", "minimum": 0 }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Tables => json!({ "type": "array", "items": { "type": "object" } }),
         Kind::TextTable => {
             json!({ "type": "object", "additionalProperties": { "type": "string" } })
         }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use raddle_core::SettingsChange;
+use raddle_core::{Scope, SettingsChange};
 use raddle_protocol as wire;
 use serde_json::Value;
 
+use super::budget;
 use crate::rooms::config::State;
 use crate::wire_error::WireError;
 
@@ -67,6 +68,7 @@ impl Overrides<'_> {
     /// What changes. What is not named stays as it is.
     pub(crate) fn change(self, config: &State) -> Result<SettingsChange, WireError> {
         let config = config.said(self.config.as_ref());
+        let budget = |scope| budget::named(self.config.as_ref(), &config, scope);
         let sandbox = match self.sandbox {
             Some(mode) => Some(super::sandbox_of(Some(mode), &config)?),
             None => None,
@@ -88,6 +90,8 @@ impl Overrides<'_> {
             personality: self.personality.map(|it| Some(it.as_str().to_owned())),
             base_instructions: named(self.base_instructions),
             developer_instructions: named(self.developer_instructions),
+            turn_budget: budget(Scope::Turn)?,
+            thread_budget: budget(Scope::Thread)?,
             ..SettingsChange::default()
         })
     }

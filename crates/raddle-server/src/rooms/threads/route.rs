@@ -2,8 +2,9 @@
 
 use raddle_core::{SettingsChange, ThreadId};
 
-use crate::rooms::Rooms;
+use crate::rooms::config::State;
 use crate::rooms::providers::{Choice, choose};
+use crate::rooms::{Rooms, models};
 use crate::wire_error::WireError;
 
 /// A change whose model stands as its provider names it. So the thread knows whom it asks, as it does when it starts.
@@ -12,11 +13,16 @@ pub(crate) async fn routed(
     id: ThreadId,
     mut change: SettingsChange,
 ) -> Result<SettingsChange, WireError> {
-    let model = change.model.clone().flatten();
-    let Some(model) = model.filter(|it| it.contains('/')) else {
+    let Some(model) = change.model.clone().flatten() else {
         return Ok(change);
     };
     let config = rooms.config_now().await?;
+    if !model.contains('/') {
+        if change.provider.is_none() {
+            change.provider = usual(rooms, &config, id, &model).await.map(Some);
+        }
+        return Ok(change);
+    }
     let elsewhere = if let Some(provider) = &change.provider {
         at_vendor(&config.merged, provider.as_deref(), &model)
     } else {
@@ -36,6 +42,20 @@ pub(crate) async fn routed(
         change.model = Some(Some(name));
     }
     Ok(change)
+}
+
+/// The usual provider, for a thread that is with another and gets a model that `model/list` tells of the usual one: such
+/// a name stands there alone.
+async fn usual(rooms: &Rooms, config: &State, id: ThreadId, model: &str) -> Option<String> {
+    let usual = models::usual_provider(config)?;
+    if !models::is_usual(config, model) && !rooms.catalogue.has(usual, model) {
+        return None;
+    }
+    let peek = rooms.threads.peek(id).await.ok()?;
+    let now = peek.thread.settings();
+    let is_elsewhere = now.provider.as_deref().is_some_and(|it| it != usual);
+    let is_new = now.model.as_deref() != Some(model);
+    (is_elsewhere && is_new).then(|| usual.to_owned())
 }
 
 /// The vendor that a name leads away to, and the name there. Clients repeat a thread's own model with every turn, which

@@ -1,7 +1,7 @@
 //! Signing in, and which models providers have.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
@@ -14,10 +14,16 @@ const TOKENS: &str = "access = { keys = ['sekret'], calls_per_token = 4, pending
 
 /// A client whose provider people sign in with.
 fn client() -> Client {
+    client_with("")
+}
+
+/// The same, with more said of how.
+fn client_with(more: &str) -> Client {
     let mock = Mock::start(TOKENS);
     let (root, _) = mock.base_url.rsplit_once('/').expect("a path");
     let urls = ["token", "device", "authorize"].map(|it| format!("{it}_url = '{root}/oauth/{it}'"));
-    let oauth = format!("oauth={{ client_id = 'raddle', {} }}", urls.join(", "));
+    let urls = urls.join(", ");
+    let oauth = format!("oauth={{ client_id = 'raddle', {urls}{more} }}");
     Client::with(mock, &[&oauth])
 }
 
@@ -187,6 +193,28 @@ fn a_browser_signs_in_and_nobody_else_through_its_port() {
     assert!(TcpStream::connect(port).is_err(), "{port}");
     let again = client.answer("account/login/cancel", cancel);
     assert_eq!(again["result"]["status"], "notFound", "{again}");
+}
+
+/// A client that crashed gives nothing up, and its port is wanted again.
+#[test]
+fn a_new_sign_in_takes_the_port_of_one_that_still_waits() {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
+    let mut client = client_with(&format!(", redirect_port = {port}"));
+    let browser = json!({ "type": "chatgpt" });
+    let old = client.answer("account/login/start", browser.clone());
+    client.ask("account/login/start", browser);
+    let (given_up, _) = client.signed_in();
+    assert_eq!(given_up["loginId"], old["result"]["loginId"], "{given_up}");
+    assert_eq!(given_up["error"], "the sign-in was given up", "{given_up}");
+    let asked = client_id(client.asked);
+    let heard = client.until(|it| it["id"] == asked);
+    let new = heard.last().expect("an answer");
+    browse(new["result"]["authUrl"].as_str().expect("a page"));
+    let (completed, _) = client.signed_in();
+    assert_eq!(completed["success"], true, "{completed}");
+    assert_eq!(completed["loginId"], new["result"]["loginId"]);
 }
 
 #[test]

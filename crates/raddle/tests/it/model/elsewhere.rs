@@ -6,6 +6,11 @@ use super::{Client, Mock};
 
 /// A client whose server falls back from the Responses wire to two other providers, all of them the mock.
 fn with_fallback(script: &str) -> Client {
+    with_fallback_and(script, &[])
+}
+
+/// The same, with more settings.
+fn with_fallback_and(script: &str, settings: &[&str]) -> Client {
     let mock = Mock::start(script);
     let mut arguments = mock.arguments(&["request_max_retries=0"]);
     let base_url = &mock.base_url;
@@ -16,7 +21,10 @@ fn with_fallback(script: &str) -> Client {
         "model_providers.third.wire_api=chat".to_owned(),
         "fallback=[\"second/mock-two\", \"third/mock/three\"]".to_owned(),
     ];
-    arguments.extend(more.into_iter().flat_map(|it| ["-c".to_owned(), it]));
+    let more = more
+        .into_iter()
+        .chain(settings.iter().map(|it| (*it).to_owned()));
+    arguments.extend(more.flat_map(|it| ["-c".to_owned(), it]));
     Client::of(mock, &arguments)
 }
 
@@ -69,6 +77,25 @@ fn a_turn_goes_on_with_the_next_in_line_and_says_so() {
     assert_eq!(models, ["mock", "mock-two", "mock/three", "mock"]);
 }
 
+/// Nothing is sent to a provider in line whose key is not there. The client hears why it was passed over.
+#[test]
+fn who_has_no_key_is_passed_over() {
+    let script = "[[answer]]\nsteps = [{ fault = '529' }]\n[[answer]]\nsteps = [{ text = 'from the third' }]";
+    let keyed = "model_providers.second.env_key=NO_SUCH_KEY";
+    let mut client = with_fallback_and(script, &[keyed]);
+    let (heard, turn) = client.say("hello");
+    assert_eq!(turn["status"], "completed", "{turn}");
+    assert_eq!(turn["items"][0]["text"], "from the third", "{turn}");
+    let errors: Vec<&Value> = of(&heard, "error").map(|it| &it["error"]).collect();
+    assert_eq!(errors.len(), 2, "{heard:?}");
+    assert_eq!(errors[1]["class"], "auth", "{errors:?}");
+    let why = errors[1]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("NO_SUCH_KEY"), "{why}");
+    let models = client.mock.asked();
+    let models: Vec<&Value> = models.iter().map(|it| &it["model"]).collect();
+    assert_eq!(models, ["mock", "mock/three"]);
+}
+
 /// What `model/list` tells of another provider leads there, also from a thread that is not with the usual one.
 #[test]
 fn a_model_of_the_list_is_asked_of_who_has_it() {
@@ -96,6 +123,42 @@ fn a_model_of_the_list_is_asked_of_who_has_it() {
         assert_eq!(usage["modelProvider"], provider, "{usage}");
         let asked = client.mock.asked();
         assert_eq!(asked.last().expect("a call")["model"], wanted);
+    }
+}
+
+/// A name without a provider is the usual one's, where the list tells it so. What a thread has already stays.
+#[test]
+fn a_bare_name_of_the_list_leads_back_to_the_usual_provider() {
+    let mock = Mock::start("");
+    let mut arguments = mock.arguments(&[]);
+    let other = format!("model_providers.other.base_url={}", mock.base_url);
+    arguments.extend(["-c".to_owned(), other]);
+    let mut client = Client::of(mock, &arguments);
+    for (change, provider, wanted) in [
+        (
+            json!({ "model": "x", "modelProvider": "other" }),
+            "other",
+            "x",
+        ),
+        (json!({ "model": "x" }), "other", "x"),
+        (json!({ "model": "y" }), "other", "y"),
+        (json!({ "model": "mock" }), "mock", "mock"),
+        (
+            json!({ "model": "mock", "modelProvider": "other" }),
+            "other",
+            "mock",
+        ),
+        (json!({ "model": "mock" }), "other", "mock"),
+    ] {
+        let mut params = change.clone();
+        params["input"] = json!([{ "type": "text", "text": "hello" }]);
+        let (heard, turn) = client.turn(&params);
+        assert_eq!(turn["status"], "completed", "{turn}");
+        let usage = of(&heard, "thread/tokenUsage/updated").last();
+        let usage = usage.expect("usage");
+        assert_eq!(usage["modelProvider"], provider, "{change}: {usage}");
+        let asked = client.mock.asked();
+        assert_eq!(asked.last().expect("a call")["model"], wanted, "{change}");
     }
 }
 

@@ -65,7 +65,11 @@ async fn through_pages(
         Ok(desk) => desk,
         Err(error) => return reply.error(error),
     };
-    let Some(login) = rooms.accounts.begin() else {
+    let port = desk.port().filter(|_| way == Way::Browser);
+    if let Some(port) = port {
+        rooms.accounts.free(port).await;
+    }
+    let Some(login) = rooms.accounts.begin(port) else {
         let what = "too many sign-ins are under way; end one with account/login/cancel";
         return reply.error(WireError::Refused(what.into()));
     };

@@ -57,6 +57,7 @@ fn change(params: &ThreadSettingsUpdateParams) -> SettingsChange {
     let effort = effort.or_else(|| Some(mode?.reasoning_effort.clone()));
     let summary = params.summary.as_ref();
     let personality = params.personality.as_ref();
+    let budget = params.budget.as_ref();
     SettingsChange {
         model: model.map(Some),
         provider: params.model_provider.clone().map(Some),
@@ -72,6 +73,8 @@ fn change(params: &ThreadSettingsUpdateParams) -> SettingsChange {
             Maybe::Null => Some(None),
             Maybe::Value(tier) => Some(Some(tier.clone())),
         },
+        turn_budget: budget.and_then(|it| Some(it.turn.as_ref()?.into())),
+        thread_budget: budget.and_then(|it| Some(it.thread.as_ref()?.into())),
         ..SettingsChange::default()
     }
 }

@@ -1,0 +1,200 @@
+//! Budgets: what a turn and a thread may use.
+
+use serde::{Deserialize, Serialize};
+
+/// What may be used. What is absent has no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// Tokens that calls of the model read and write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// What these cost, in billionths of a dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nano_usd: Option<u64>,
+    /// Time while turns run, whatever they wait for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+    /// Tools that are started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+}
+
+/// What has a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Scope {
+    /// Each turn, which begins anew.
+    Turn,
+    /// The thread, all its turns together.
+    Thread,
+}
+
+/// What a budget counts. Amounts are tokens, billionths of a dollar, milliseconds and calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Measure {
+    /// Tokens.
+    Tokens,
+    /// Money.
+    Usd,
+    /// Time.
+    Seconds,
+    /// Tools.
+    ToolCalls,
+}
+
+/// A budget, and what is spent of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spending {
+    /// Whose it is.
+    pub scope: Scope,
+    /// What it counts.
+    pub measure: Measure,
+    /// How much; nothing if that cannot be told, because the price is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<u64>,
+    /// Of how much.
+    pub limit: u64,
+}
+
+impl Limits {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The limit of something, as its amounts are counted.
+    pub fn of(&self, measure: Measure) -> Option<u64> {
+        match measure {
+            Measure::Tokens => self.tokens,
+            Measure::Usd => self.nano_usd,
+            Measure::Seconds => self.seconds.map(|it| it.saturating_mul(1000)),
+            Measure::ToolCalls => self.tool_calls,
+        }
+    }
+
+    /// The lower of each.
+    pub fn and(&self, other: &Self) -> Self {
+        let lower = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        Self {
+            tokens: lower(self.tokens, other.tokens),
+            nano_usd: lower(self.nano_usd, other.nano_usd),
+            seconds: lower(self.seconds, other.seconds),
+            tool_calls: lower(self.tool_calls, other.tool_calls),
+        }
+    }
+}
+
+impl Measure {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Tokens, Self::Usd, Self::Seconds, Self::ToolCalls];
+
+    /// Its key in the configuration.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Tokens => "tokens",
+            Self::Usd => "usd",
+            Self::Seconds => "seconds",
+            Self::ToolCalls => "tool_calls",
+        }
+    }
+
+    /// An amount for people.
+    pub fn shown(self, amount: u64) -> String {
+        match self {
+            Self::Tokens => format!("{amount} tokens"),
+            Self::Usd => dollars(amount),
+            Self::Seconds => format!("{} seconds", amount / 1000),
+            Self::ToolCalls => format!("{amount} tool calls"),
+        }
+    }
+}
+
+impl Scope {
+    /// Its key in the configuration.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Turn => "turn",
+            Self::Thread => "thread",
+        }
+    }
+}
+
+impl Spending {
+    /// Whether nothing is left.
+    pub fn is_over(&self) -> bool {
+        self.spent.is_some_and(|spent| spent >= self.limit)
+    }
+
+    /// Whether so little is left that someone should know: a fifth, or less.
+    pub fn is_near(&self) -> bool {
+        let near = u128::from(self.limit) * 4;
+        self.spent.is_some_and(|it| u128::from(it) * 5 >= near)
+    }
+}
+
+impl std::fmt::Display for Spending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let limit = self.measure.shown(self.limit);
+        let scope = self.scope.key();
+        match self.spent {
+            Some(spent) => {
+                let spent = self.measure.shown(spent);
+                write!(f, "this {scope} has used {spent} of {limit}")
+            }
+            None => write!(f, "this {scope} may use {limit}"),
+        }
+    }
+}
+
+/// Billionths of a dollar as people write money: cents, and as much more as there is, up to millionths.
+pub fn dollars(nano_usd: u64) -> String {
+    let micro = nano_usd.div_ceil(1000);
+    let (whole, rest) = (micro / 1_000_000, micro % 1_000_000);
+    let rest = format!("{rest:06}");
+    let long = rest.trim_end_matches('0').len().max(2);
+    format!("${whole}.{}", &rest[..long])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_shown_in_cents_and_what_is_below() {
+        for (nano, shown) in [
+            (0, "$0.00"),
+            (1, "$0.000001"),
+            (5_000_000, "$0.005"),
+            (10_000_000, "$0.01"),
+            (1_500_000_000, "$1.50"),
+            (12_345_678_901, "$12.345679"),
+        ] {
+            assert_eq!(dollars(nano), shown, "{nano}");
+        }
+    }
+
+    #[test]
+    fn a_fifth_that_is_left_is_near() {
+        for (spent, limit, near, over) in [
+            (79, 100, false, false),
+            (80, 100, true, false),
+            (100, 100, true, true),
+            (0, 0, true, true),
+            (u64::MAX / 2, u64::MAX, false, false),
+        ] {
+            let it = Spending {
+                scope: Scope::Turn,
+                measure: Measure::Tokens,
+                spent: Some(spent),
+                limit,
+            };
+            assert_eq!((it.is_near(), it.is_over()), (near, over), "{it}");
+        }
+    }
+}

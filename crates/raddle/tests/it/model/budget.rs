@@ -1,0 +1,229 @@
+//! Budgets: a warning when little is left, a typed end when nothing is, and what helps then.
+
+use serde_json::{Value, json};
+
+use super::{Client, Mock, client_id};
+use crate::support::server::command;
+
+/// A token costs a thousandth of a dollar.
+const PRICES: &str = "prices=[{ provider = 'mock', model = 'mock', input = 1000, output = 1000 }]";
+
+/// An answer that used so many tokens and calls a tool that is not there, so that the turn goes on.
+fn goes_on(tokens: u64) -> String {
+    format!(
+        "[[answer]]\nsteps = [{{ usage = {{ input = {tokens}, output = 0 }} }}, {{ call = 'nothing', arguments = {{}} }}]\n"
+    )
+}
+
+/// An answer that used so many tokens and ends the turn.
+fn ends(tokens: u64) -> String {
+    format!(
+        "[[answer]]\nsteps = [{{ usage = {{ input = {tokens}, output = 0 }} }}, {{ text = 'fine' }}]\n"
+    )
+}
+
+fn arguments(mock: &Mock, settings: &[&str]) -> Vec<String> {
+    let mut arguments = mock.arguments(&[]);
+    let more = settings.iter().map(|it| (*it).to_owned());
+    arguments.extend(more.flat_map(|it| ["-c".to_owned(), it]));
+    arguments
+}
+
+fn client(script: &str, settings: &[&str]) -> Client {
+    let mock = Mock::start(script);
+    let arguments = arguments(&mock, settings);
+    Client::of(mock, &arguments)
+}
+
+/// The budgets that someone was warned of.
+fn warned(heard: &[Value]) -> Vec<Value> {
+    let warnings = heard.iter().filter(|it| it["method"] == "warning");
+    let budgets = warnings.map(|it| it["params"]["budget"].clone());
+    budgets.filter(Value::is_object).collect()
+}
+
+/// That a turn ended because of a budget, and of which.
+fn assert_spent(turn: &Value, budget: &Value) {
+    assert_eq!(turn["status"], "failed", "{turn}");
+    let error = &turn["error"];
+    assert_eq!(error["codexErrorInfo"], "sessionBudgetExceeded", "{turn}");
+    assert_eq!(error["class"], "quota", "{turn}");
+    assert_eq!(error["budget"], *budget, "{turn}");
+}
+
+#[test]
+fn tokens_end_a_turn_before_the_next_call_and_the_next_begins_anew() {
+    let script = [goes_on(85), goes_on(15), ends(5)].concat();
+    let mut client = client(&script, &["budget.turn.tokens=100"]);
+    let (heard, turn) = client.say("go on");
+    let near = json!({ "scope": "turn", "kind": "tokens", "spent": 85.0, "limit": 100.0 });
+    assert_eq!(warned(&heard), [near]);
+    let spent = json!({ "scope": "turn", "kind": "tokens", "spent": 100.0, "limit": 100.0 });
+    assert_spent(&turn, &spent);
+    assert_eq!(client.mock.asked().len(), 2);
+    let usage = heard
+        .iter()
+        .rfind(|it| it["method"] == "thread/tokenUsage/updated");
+    assert_eq!(
+        usage.expect("usage")["params"]["budgets"],
+        json!([spent]),
+        "{heard:?}"
+    );
+
+    let (heard, turn) = client.say("and now");
+    assert_eq!(turn["status"], "completed", "{turn}");
+    assert_eq!(warned(&heard), Vec::<Value>::new());
+}
+
+/// What a thread used is in its records: a server that is killed forgets nothing of it and counts nothing twice.
+#[test]
+fn a_spent_thread_stays_so_until_its_budget_is_raised() {
+    let script = [ends(60), ends(40), ends(1), ends(1)].concat();
+    let mut client = client(&script, &["budget.thread.tokens=100"]);
+    let (heard, turn) = client.say("one");
+    assert_eq!(turn["status"], "completed", "{turn}");
+    assert_eq!(warned(&heard), Vec::<Value>::new());
+
+    let arguments = arguments(&client.mock, &["budget.thread.tokens=100"]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    client.server.start_again(&arguments);
+    client.pipes = client.server.pipes();
+    client.pipes.hello();
+    resume(&mut client, json!({}));
+    let (heard, turn) = client.say("two");
+    assert_eq!(turn["status"], "completed", "{turn}");
+    let near = json!({ "scope": "thread", "kind": "tokens", "spent": 100.0, "limit": 100.0 });
+    assert_eq!(warned(&heard), [near.clone()]);
+
+    let (_, turn) = client.say("three");
+    assert_spent(&turn, &near);
+    assert_eq!(client.mock.asked().len(), 2);
+
+    let thread = client.thread.clone();
+    let budget = json!({ "thread": { "tokens": 1000 } });
+    client.ask(
+        "thread/settings/update",
+        json!({ "threadId": thread, "budget": budget }),
+    );
+    let heard = client.until(|it| it["method"] == "thread/settings/updated");
+    let told = &heard.last().expect("the settings")["params"]["threadSettings"]["budget"];
+    assert_eq!(*told, budget, "{heard:?}");
+    let (_, turn) = client.say("four");
+    assert_eq!(turn["status"], "completed", "{turn}");
+
+    // Or whoever comes back says it with the configuration.
+    resume(&mut client, json!({ "budget.thread.tokens": 50 }));
+    let (_, turn) = client.say("five");
+    assert_eq!(turn["error"]["budget"]["limit"], 50.0, "{turn}");
+    resume(
+        &mut client,
+        json!({ "budget": { "thread": { "tokens": 5000 } } }),
+    );
+    let (_, turn) = client.say("six");
+    assert_eq!(turn["status"], "completed", "{turn}");
+}
+
+fn resume(client: &mut Client, config: Value) {
+    let thread = client.thread.clone();
+    client.ask(
+        "thread/resume",
+        json!({ "threadId": thread, "config": config }),
+    );
+    let asked = client_id(client.asked);
+    let heard = client.until(|it| it["id"] == asked);
+    let answer = heard.last().expect("an answer");
+    assert!(answer["result"].is_object(), "{answer}");
+}
+
+#[test]
+fn money_is_counted_at_known_prices_and_shown_for_each_model() {
+    let script = [goes_on(90), goes_on(20), ends(1)].concat();
+    let mut client = client(&script, &[PRICES, "budget.turn.usd=0.1"]);
+    let (heard, turn) = client.say("go on");
+    let near = json!({ "scope": "turn", "kind": "usd", "spent": 0.09, "limit": 0.1 });
+    assert_eq!(warned(&heard), [near]);
+    let spent = json!({ "scope": "turn", "kind": "usd", "spent": 0.11, "limit": 0.1 });
+    assert_spent(&turn, &spent);
+    let usage = heard
+        .iter()
+        .rfind(|it| it["method"] == "thread/tokenUsage/updated");
+    assert_eq!(usage.expect("usage")["params"]["costUsd"], 0.11);
+    let (_, turn) = client.say("and now");
+    assert_eq!(turn["status"], "completed", "{turn}");
+
+    let mut show = command(client.server.home());
+    let shown = show.args(["thread", "show", &client.thread]).output();
+    let shown = String::from_utf8(shown.expect("to run").stdout).expect("text");
+    let used = shown.lines().find(|it| it.starts_with("used "));
+    assert_eq!(
+        used,
+        Some(
+            "used    mock/mock  111 tokens (111 read, 0 of them from the cache, 0 written)  $0.111  3 calls"
+        ),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_price_that_nobody_knows_is_no_price_of_nothing() {
+    let mut client = client(&ends(5), &["budget.thread.usd=1"]);
+    let (_, turn) = client.say("hello");
+    let budget = json!({ "scope": "thread", "kind": "usd", "spent": null, "limit": 1.0 });
+    assert_spent(&turn, &budget);
+    let message = turn["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("[[prices]]"), "{message}");
+    assert_eq!(client.mock.asked().len(), 0);
+}
+
+#[test]
+fn the_tool_too_many_is_not_started() {
+    let echo = |text: &str| {
+        format!(
+            "[[answer]]\nsteps = [{{ call = 'exec_command', arguments = {{ cmd = 'echo {text}', login = false }} }}]\n"
+        )
+    };
+    let script = [echo("one"), echo("two"), ends(1)].concat();
+    let mut client = client(&script, &["budget.turn.tool_calls=1"]);
+    let (heard, turn) = client.say("go on");
+    let spent = json!({ "scope": "turn", "kind": "toolCalls", "spent": 1.0, "limit": 1.0 });
+    assert_eq!(warned(&heard), [spent.clone()]);
+    assert_spent(&turn, &spent);
+    let ended = heard
+        .iter()
+        .filter(|it| it["method"] == "item/completed")
+        .map(|it| &it["params"]["item"])
+        .filter(|it| it["type"] == "commandExecution");
+    let ended: Vec<&Value> = ended.map(|it| &it["exitCode"]).collect();
+    assert_eq!(ended, [&json!(0), &Value::Null], "{heard:?}");
+    let (_, turn) = client.say("and now");
+    assert_eq!(turn["status"], "completed", "{turn}");
+}
+
+#[test]
+fn time_ends_a_turn_whose_model_is_silent() {
+    let script = format!("[[answer]]\nsteps = [{{ fault = 'stall' }}]\n{}", ends(1));
+    let mut client = client(&script, &["budget.turn.seconds=1"]);
+    let (heard, turn) = client.say("go on");
+    let warned = warned(&heard);
+    assert_eq!(warned.len(), 1, "{heard:?}");
+    assert_eq!(warned[0]["kind"], "seconds", "{warned:?}");
+    assert!(warned[0]["spent"].as_f64() >= Some(0.8), "{warned:?}");
+    assert_eq!(turn["error"]["budget"]["kind"], "seconds", "{turn}");
+    assert_eq!(turn["error"]["codexErrorInfo"], "sessionBudgetExceeded");
+    let (_, turn) = client.say("and now");
+    assert_eq!(turn["status"], "completed", "{turn}");
+}
+
+#[test]
+fn a_budget_that_cannot_be_read_starts_no_thread() {
+    let mut client = client("", &[]);
+    let config = json!({ "budget.turn.euros": 5 });
+    client.ask("thread/start", json!({ "config": config }));
+    let asked = client_id(client.asked);
+    let heard = client.until(|it| it["id"] == asked);
+    let answer = heard.last().expect("an answer");
+    assert_eq!(
+        answer["error"]["message"],
+        "`budget.turn` has no `euros`; write one of tokens, usd, seconds, tool_calls"
+    );
+}
