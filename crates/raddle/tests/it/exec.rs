@@ -7,8 +7,7 @@ mod stdin;
 mod stopped;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -63,18 +62,6 @@ impl Bench {
         let mut child = self.command(words).spawn().expect("the binary starts");
         let lines = BufReader::new(child.stdout.take().expect("stdout")).lines();
         Running { child, lines }
-    }
-
-    /// Lets a held answer of the model go on.
-    fn release(&self) {
-        let address = self.mock.base_url().strip_prefix("http://").expect("http");
-        let (host, _) = address.split_once('/').expect("a path");
-        let mut stream = TcpStream::connect(host).expect("the mock listens");
-        let head = format!("POST /release HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\n\r\n");
-        stream.write_all(head.as_bytes()).expect("sent");
-        let mut answer = String::new();
-        let read = BufReader::new(stream).read_line(&mut answer);
-        read.expect("an answer");
     }
 
     fn wait_until_held(&self) {

@@ -48,11 +48,6 @@ impl Mock {
         }
     }
 
-    /// Where it listens.
-    pub(crate) fn base_url(&self) -> &str {
-        &self.base_url
-    }
-
     /// What a server is started with that is to ask it, with these settings.
     pub(crate) fn arguments(&self, settings: &[&str]) -> Vec<String> {
         let base_url = format!("base_url={}", self.base_url);
