@@ -9,6 +9,28 @@
 //! thread goes on after the last record that was told, a request that changes a thread is sent again under the id
 //! it had and so is done once, and a question that is asked again is not put to anyone twice.
 //!
+//! ```no_run
+//! use raddle_client::protocol::{Notification, ThreadStartParams};
+//! use raddle_client::{Client, Happening, Options, Place, Program, Refuse};
+//!
+//! # async fn ask() -> Result<(), Box<dyn std::error::Error>> {
+//! let place = Place::Child(Program::new("raddle", ["app-server"]));
+//! let client = Client::connect(place, Options::new("editor", "1"), Refuse).await?;
+//! let mut follow = client.start(ThreadStartParams::default()).await?;
+//! follow.say("What is a raddle?").await?;
+//! while let Some(happening) = follow.next().await {
+//!     if let Happening::Told { notification, .. } = happening
+//!         && let Notification::TurnCompleted(it) = *notification
+//!     {
+//!         println!("{:?}: {:?}", it.turn.status, follow.thread().last_message());
+//!         break;
+//!     }
+//! }
+//! client.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Memory is bounded: of what happens in a thread and nobody takes, 4 MiB wait; then the connection is not read, and
 //! if that would hold up something else, the rest is read from the server's journal when there is room.
 //!

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use raddle_rpc::{Connection, Limits, reach, reach_unix};
+use raddle_rpc::{Close, Connection, Limits, reach, reach_unix};
 
 use crate::ConnectError;
 use crate::child::{self, Child};
@@ -88,6 +88,33 @@ impl fmt::Debug for Stderr {
 type Dialled = Pin<Box<dyn Future<Output = std::io::Result<Connection>> + Send>>;
 
 /// A way to a server that the caller makes, once for every connection.
+///
+/// ```
+/// use raddle_client::{Client, Dialer, Limits, Options, Place, Refuse, memory};
+/// use raddle_rpc::Frame;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let dialer = Dialer::new(|| async {
+///     let (near, mut far) = memory(Limits::default());
+///     // Here a real program hands `far` to its server; this one greets, and no more.
+///     tokio::spawn(async move {
+///         while let Some(Frame::Message(message)) = far.incoming.next().await {
+///             if message.starts_with(b"{\"id\":1,") {
+///                 let hello = br#"{"id": 1, "result": {"codexHome": "/", "platformFamily": "unix",
+///                     "platformOs": "linux", "userAgent": "small/1"}}"#;
+///                 far.outgoing.send(hello.as_slice().into());
+///             }
+///         }
+///     });
+///     Ok(near)
+/// });
+/// let client = Client::connect(Place::Memory(dialer), Options::new("doc", "1"), Refuse).await;
+/// let client = client.expect("someone is there");
+/// assert_eq!(client.server().user_agent, "small/1");
+/// client.close().await;
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Dialer(Arc<dyn Fn() -> Dialled + Send + Sync>);
 
@@ -112,6 +139,13 @@ impl fmt::Debug for Dialer {
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
     pub(crate) child: Option<Child>,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // Whoever writes to the server waits for this.
+        self.connection.outgoing.close(Close::NORMAL);
+    }
 }
 
 impl Place {

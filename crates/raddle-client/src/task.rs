@@ -3,7 +3,7 @@
 mod follows;
 mod questions;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,7 +100,8 @@ pub(crate) struct Task {
     /// Whether the server numbers its records.
     is_numbered: bool,
     next_id: i64,
-    calls: HashMap<i64, Call>,
+    /// In the order in which they were made.
+    calls: BTreeMap<i64, Call>,
     follows: HashMap<ThreadId, Followed>,
     questions: Questions,
     /// Until when the connection is left unread.
@@ -123,7 +124,7 @@ impl Task {
             is_numbered: has(&greeted.server, extension::SEQ),
             opened: greeted.opened,
             next_id: 1,
-            calls: HashMap::new(),
+            calls: BTreeMap::new(),
             follows: HashMap::new(),
             questions: Questions::new(asker),
             held: None,
@@ -216,6 +217,8 @@ impl Task {
     }
 
     fn obey(&mut self, order: Order) {
+        // A thread that was let go of may be the one that is asked for.
+        self.look_after_follows();
         match order {
             Order::Ask(ask) => self.ask(ask),
             Order::Answer(id, answer) => {
@@ -357,6 +360,7 @@ impl Task {
         let calls = std::mem::take(&mut self.calls);
         for (id, call) in calls {
             match call {
+                Call::Asked(ask, _) if ask.reply.is_closed() => {}
                 Call::Asked(ask, frame) if ask.is_repeated => {
                     self.calls.insert(id, Call::Asked(ask, frame));
                 }
@@ -400,16 +404,17 @@ impl Task {
         for thread in threads {
             self.go_on(thread);
         }
-        let again: Vec<_> = self.calls.values().filter_map(Call::again).collect();
-        for frame in again {
-            self.send(frame);
+        for call in self.calls.values() {
+            if let Call::Asked(_, frame) = call {
+                self.send(frame.clone());
+            }
         }
     }
 
     /// Lets go of everything, in good order.
     async fn end(mut self, why: &str) {
         self.questions.forget();
-        for (_, call) in self.calls.drain() {
+        for call in std::mem::take(&mut self.calls).into_values() {
             if let Call::Asked(ask, _) = call {
                 let _ = ask.reply.send(Err(CallError::Closed(why.to_owned())));
             }
@@ -419,26 +424,14 @@ impl Task {
             followed.queue.push(Happening::Lost { why }, 0);
             followed.queue.end();
         }
-        let Opened { connection, child } = self.opened;
-        connection.outgoing.close(Close::NORMAL);
-        let mut incoming = connection.incoming;
+        self.opened.connection.outgoing.close(Close::NORMAL);
         let farewell = async {
             // What is still said is heard, so that whoever says it can end.
-            while incoming.next().await.is_some() {}
+            while self.opened.connection.incoming.next().await.is_some() {}
         };
         let _ = timeout(self.options.farewell, farewell).await;
-        if let Some(child) = child {
+        if let Some(child) = self.opened.child.take() {
             child.end(self.options.farewell).await;
-        }
-    }
-}
-
-impl Call {
-    /// What is sent again, if someone still waits for it.
-    fn again(&self) -> Option<Bytes> {
-        match self {
-            Self::Asked(ask, frame) if !ask.reply.is_closed() => Some(frame.clone()),
-            _ => None,
         }
     }
 }
@@ -468,7 +461,7 @@ pub(crate) async fn greet(place: &Place, options: &Options) -> Result<Greeted, C
                 }
                 Some(_) => {}
                 None => {
-                    let how = match opened.child {
+                    let how = match opened.child.take() {
                         Some(child) => child.end(MUTE).await.map(|status| status.to_string()),
                         None => None,
                     };
