@@ -185,7 +185,7 @@ fn a_damaged_journal_is_broken() {
 /// someone outside would.
 #[test]
 fn it_is_quick_and_prints_what_is_well() {
-    let place = Place::with("model = 'llamacpp/any'\nmodel_provider = 'llamacpp'\n");
+    let place = Place::with("model = 'any'\nmodel_provider = 'llamacpp'\n");
     let first = place.run(&["doctor"]);
     let begun = Instant::now();
     let went = place.run(&["doctor"]);
