@@ -57,8 +57,8 @@ pub(crate) struct ExecOptions {
     #[arg(short = 'm', long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// How far commands are fenced in
-    #[arg(short = 's', long, value_name = "MODE")]
+    /// read-only, workspace-write or danger-full-access
+    #[arg(short = 's', long, value_name = "MODE", hide_possible_values = true)]
     pub(crate) sandbox: Option<ExecSandbox>,
 
     /// The folder to work in
@@ -66,7 +66,7 @@ pub(crate) struct ExecOptions {
     pub(crate) cd: Option<PathBuf>,
 
     /// Another folder that may be written; may be repeated
-    #[arg(long, value_name = "DIR")]
+    #[arg(hide_short_help = true, long, value_name = "DIR")]
     pub(crate) add_dir: Vec<PathBuf>,
 
     /// An image for the model to see; may be repeated
@@ -78,31 +78,31 @@ pub(crate) struct ExecOptions {
     pub(crate) output_schema: Option<PathBuf>,
 
     /// Also write the answer to this file
-    #[arg(short = 'o', long, value_name = "FILE")]
+    #[arg(hide_short_help = true, short = 'o', long, value_name = "FILE")]
     pub(crate) output_last_message: Option<PathBuf>,
 
     /// Print what happens as JSON lines; without a prompt, read it from stdin
     #[arg(long, alias = "experimental-json")]
     pub(crate) json: bool,
 
-    /// End the turn at a bound, like tokens=100000,usd=2,seconds=600,tool_calls=50
+    /// End the turn at a bound, like usd=2,tokens=100000,seconds=600,tool_calls=50
     #[arg(long, value_name = "KEY=N,…")]
     pub(crate) budget: Option<Budget>,
 
-    /// What becomes of questions: asked on the terminal, denied, or left to rules.toml
-    #[arg(long, value_name = "HOW")]
+    /// Questions: ask on the terminal, deny, or leave them to rules
+    #[arg(long, value_name = "HOW", hide_possible_values = true)]
     pub(crate) unattended: Option<Unattended>,
 
     /// Keep the thread in memory only
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub(crate) ephemeral: bool,
 
-    /// Use a server that runs: ws://HOST:PORT, unix://PATH, or unix:// for the daemon of this home
+    /// Use a server that runs: ws://HOST:PORT, unix://PATH, or unix:// for the daemon
     #[arg(long, value_name = "URL")]
     pub(crate) remote: Option<String>,
 
     /// The environment variable with the token that the server wants
-    #[arg(long, value_name = "NAME", requires = "remote")]
+    #[arg(hide_short_help = true, long, value_name = "NAME", requires = "remote")]
     pub(crate) remote_auth_token_env: Option<String>,
 
     /// Print nothing but the answer and what went wrong
@@ -110,11 +110,12 @@ pub(crate) struct ExecOptions {
     pub(crate) quiet: bool,
 
     /// Colours on stderr
-    #[arg(long, value_name = "WHEN")]
+    #[arg(hide_short_help = true, long, value_name = "WHEN")]
     pub(crate) color: Option<Color>,
 
     /// No sandbox and no questions: only where something else fences the agent in
     #[arg(
+        hide_short_help = true,
         long,
         alias = "yolo",
         conflicts_with_all = ["sandbox", "full_auto", "unattended"]

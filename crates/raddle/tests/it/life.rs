@@ -245,9 +245,9 @@ fn settings_count_wherever_they_stand() {
         assert!(child.wait().expect("an end").success());
         answer["result"]["config"].clone()
     };
-    let before = read(&["-c", "model=one", "-c", "a.b=1", "app-server"]);
+    let before = read(&["-c", "model=one", "-c", "tui.b=1", "app-server"]);
     assert_eq!(
-        (&before["model"], &before["a"]["b"]),
+        (&before["model"], &before["tui"]["b"]),
         (&json!("one"), &json!(1))
     );
     let after = read(&["app-server", "-c", "model=two"]);
@@ -257,15 +257,15 @@ fn settings_count_wherever_they_stand() {
         "-c",
         "model=one",
         "-c",
-        "a.b=1",
+        "tui.b=1",
         "app-server",
         "-c",
         "model=two",
         "-c",
-        "a.c=2",
+        "tui.c=2",
     ]);
     assert_eq!(both["model"], "two");
-    assert_eq!(both["a"], json!({ "b": 1, "c": 2 }));
+    assert_eq!(both["tui"], json!({ "b": 1, "c": 2 }));
 }
 
 #[test]

@@ -354,10 +354,7 @@ mod tests {
                     "`euros` under [budget.turn] is not used here",
                 ],
             ),
-            (
-                "prices = 5\n",
-                vec!["`prices` must be a list of tables"],
-            ),
+            ("prices = 5\n", vec!["`prices` must be a list of tables"]),
             (
                 "[sandbox_workspace_write]\nnetwork = true\nwritable_roots = '/x'\n",
                 vec![

@@ -183,7 +183,13 @@ fn the_tool_too_many_is_not_started() {
         )
     };
     let script = [echo("one"), echo("two"), ends(1)].concat();
-    let mut client = client(&script, &["budget.turn.tool_calls=1"]);
+    let settings = [
+        "budget.turn.tool_calls=1",
+        "sandbox_mode=workspace-write",
+        "sandbox_workspace_write.exclude_slash_tmp=true",
+        "sandbox_workspace_write.exclude_tmpdir_env_var=true",
+    ];
+    let mut client = client(&script, &settings);
     let (heard, turn) = client.say("go on");
     let spent = json!({ "scope": "turn", "kind": "toolCalls", "spent": 1.0, "limit": 1.0 });
     assert_eq!(warned(&heard), [spent.clone()]);
