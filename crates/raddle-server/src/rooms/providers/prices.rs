@@ -178,10 +178,6 @@ mod tests {
     fn what_is_wrong_is_said() {
         for (text, wanted) in [
             (
-                "prices = 3",
-                "`prices` must be a list of tables; begin each with [[prices]]",
-            ),
-            (
                 "[[prices]]\nmodel = 'm'",
                 "each of `prices` must have a provider and a model",
             ),

@@ -16,16 +16,20 @@ async fn each_value_comes_from_the_strongest_layer_that_has_it() {
     let stage = Stage::new();
     std::fs::write(
         stage.system_config(),
-        "a = 1\nb = 1\nc = 1\n[t]\nx = 1\ny = 1\n",
+        "service_tier = 1\nfile_opener = 1\npersonality = 1\n[tui]\nx = 1\ny = 1\n",
     )
     .unwrap();
-    std::fs::write(stage.config(), "b = 2\nc = 2\n[t]\ny = 2\n").unwrap();
+    std::fs::write(
+        stage.config(),
+        "file_opener = 2\npersonality = 2\n[tui]\ny = 2\n",
+    )
+    .unwrap();
     let mut server = Server::open(
         Options {
             overrides: vec![
-                "c=2".parse().unwrap(),
-                "c=3".parse().unwrap(),
-                "t.z=3".parse().unwrap(),
+                "personality=2".parse().unwrap(),
+                "personality=3".parse().unwrap(),
+                "tui.z=3".parse().unwrap(),
             ],
             ..stage.options()
         },
@@ -39,15 +43,15 @@ async fn each_value_comes_from_the_strongest_layer_that_has_it() {
         .unwrap();
     assert_eq!(
         read["config"],
-        json!({"a": 1, "b": 2, "c": 3, "t": {"x": 1, "y": 2, "z": 3}})
+        json!({"service_tier": 1, "file_opener": 2, "personality": 3, "tui": {"x": 1, "y": 2, "z": 3}})
     );
     for (key, layer) in [
-        ("a", "system"),
-        ("b", "user"),
-        ("c", "sessionFlags"),
-        ("t.x", "system"),
-        ("t.y", "user"),
-        ("t.z", "sessionFlags"),
+        ("service_tier", "system"),
+        ("file_opener", "user"),
+        ("personality", "sessionFlags"),
+        ("tui.x", "system"),
+        ("tui.y", "user"),
+        ("tui.z", "sessionFlags"),
     ] {
         assert_eq!(read["origins"][key]["name"]["type"], layer, "{key}");
     }
@@ -69,14 +73,14 @@ async fn an_edit_by_hand_is_seen_however_soon_it_comes() {
     // lies ahead so that a slow run of this test does not reach it.
     let time = std::time::SystemTime::now() + std::time::Duration::from_secs(3600);
     for number in 10..60 {
-        std::fs::write(stage.config(), format!("number = {number}\n")).unwrap();
+        std::fs::write(stage.config(), format!("model_context_window = {number}\n")).unwrap();
         let file = std::fs::File::options()
             .append(true)
             .open(stage.config())
             .unwrap();
         file.set_modified(time).unwrap();
         let read = client.ask("config/read", json!({})).await.unwrap();
-        assert_eq!(read["config"]["number"], number);
+        assert_eq!(read["config"]["model_context_window"], number);
     }
 }
 

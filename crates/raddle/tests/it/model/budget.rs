@@ -88,7 +88,16 @@ fn a_spent_thread_stays_so_until_its_budget_is_raised() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     client.server.start_again(&arguments);
     client.pipes = client.server.pipes();
-    client.pipes.hello();
+    // Changing settings, and hearing of it, must be asked for.
+    client.ask(
+        "initialize",
+        json!({
+            "clientInfo": { "name": "test", "version": "1" },
+            "capabilities": { "experimentalApi": true },
+        }),
+    );
+    let asked = client_id(client.asked);
+    client.until(|it| it["id"] == asked);
     resume(&mut client, json!({}));
     let (heard, turn) = client.say("two");
     assert_eq!(turn["status"], "completed", "{turn}");
@@ -111,16 +120,25 @@ fn a_spent_thread_stays_so_until_its_budget_is_raised() {
     let (_, turn) = client.say("four");
     assert_eq!(turn["status"], "completed", "{turn}");
 
-    // Or whoever comes back says it with the configuration.
+    // Or whoever comes back, and is alone there, says it with the configuration.
+    leave(&mut client);
     resume(&mut client, json!({ "budget.thread.tokens": 50 }));
     let (_, turn) = client.say("five");
     assert_eq!(turn["error"]["budget"]["limit"], 50.0, "{turn}");
+    leave(&mut client);
     resume(
         &mut client,
         json!({ "budget": { "thread": { "tokens": 5000 } } }),
     );
     let (_, turn) = client.say("six");
     assert_eq!(turn["status"], "completed", "{turn}");
+}
+
+fn leave(client: &mut Client) {
+    let thread = client.thread.clone();
+    client.ask("thread/unsubscribe", json!({ "threadId": thread }));
+    let asked = client_id(client.asked);
+    client.until(|it| it["id"] == asked);
 }
 
 fn resume(client: &mut Client, config: Value) {

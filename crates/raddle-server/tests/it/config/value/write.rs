@@ -22,7 +22,7 @@ async fn comments_and_order_stay() {
     let stage = Stage::new();
     std::fs::write(
         stage.config(),
-        "# Mine.\nz = 1\nmodel = \"a\" # the good one\n\n# Tools.\n[tools]\nx = [\n  1, # one\n]\n",
+        "# Mine.\nservice_tier = 1\nmodel = \"a\" # the good one\n\n# Tools.\n[tui]\nx = [\n  1, # one\n]\n",
     )
     .unwrap();
     let mut server = stage.open();
@@ -32,10 +32,10 @@ async fn comments_and_order_stay() {
         .await
         .expect("a write");
     client
-        .ask("config/value/write", replace("tools.y", true))
+        .ask("config/value/write", replace("tui.y", true))
         .await
         .expect("a write");
-    let after = "# Mine.\nz = 1\nmodel = \"b\" # the good one\n\n# Tools.\n[tools]\nx = [\n  1, # one\n]\ny = true\n";
+    let after = "# Mine.\nservice_tier = 1\nmodel = \"b\" # the good one\n\n# Tools.\n[tui]\nx = [\n  1, # one\n]\ny = true\n";
     assert_eq!(std::fs::read_to_string(stage.config()).unwrap(), after);
 }
 
@@ -123,8 +123,8 @@ async fn count(mut client: Client) {
             .ask("config/read", json!({"includeLayers": true}))
             .await
             .unwrap();
-        let number = read["config"]["number"].as_i64().unwrap();
-        let mut params = replace("number", number + 1);
+        let number = read["config"]["model_context_window"].as_i64().unwrap();
+        let mut params = replace("model_context_window", number + 1);
         params["expectedVersion"] = read["layers"][0]["version"].clone();
         match client.ask("config/value/write", params).await {
             Ok(_) => return,
@@ -140,7 +140,7 @@ async fn count(mut client: Client) {
 async fn writers_at_the_same_time_lose_no_update() {
     let stage = Stage::new();
     // The number keeps its length, so that only its digits tell one version from the next.
-    std::fs::write(stage.config(), "number = 10\n").unwrap();
+    std::fs::write(stage.config(), "model_context_window = 10\n").unwrap();
     // Two servers share the home, as an editor's and a terminal's would.
     let mut servers = [stage.open(), stage.open()];
     let mut writers = tokio::task::JoinSet::new();
@@ -151,6 +151,6 @@ async fn writers_at_the_same_time_lose_no_update() {
     writers.join_all().await;
     assert_eq!(
         std::fs::read_to_string(stage.config()).unwrap(),
-        "number = 30\n"
+        "model_context_window = 30\n"
     );
 }
