@@ -23,6 +23,10 @@ pub struct Follow {
 }
 
 /// Something that happened in a thread, or to the way there.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "taken one at a time, and never kept in bulk"
+)]
 #[derive(Clone, Debug)]
 pub enum Happening {
     /// The server told something.

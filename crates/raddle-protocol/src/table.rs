@@ -342,7 +342,6 @@ macro_rules! notifications {
         $name:literal => $variant:ident ( $params:ident ), $tier:ident, $stability:ident, $scope:ident;
     )+) => {
         /// Something the server tells.
-        #[expect(clippy::large_enum_variant, reason = "made where it is told and written at once, never kept in bulk")]
         #[derive(Clone, Debug, PartialEq)]
         pub enum Notification {
             $( $(#[doc = $doc])+ $variant($params), )+

@@ -249,9 +249,12 @@ impl Check<'_> {
     }
 }
 
+/// A word about numbers, what it means for people, and whether a number holds to its bound.
+type Rule = (&'static str, &'static str, fn(f64, f64) -> bool);
+
 fn numeric(words: &Map<String, Value>, number: f64, at: &str) -> Result<(), String> {
     let bound = |word: &str| words.get(word).and_then(Value::as_f64);
-    let rules: [(&str, &str, fn(f64, f64) -> bool); 5] = [
+    let rules: [Rule; 5] = [
         ("minimum", "at least", |it, bound| it >= bound),
         ("maximum", "at most", |it, bound| it <= bound),
         ("exclusiveMinimum", "more than", |it, bound| it > bound),

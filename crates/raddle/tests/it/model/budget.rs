@@ -102,7 +102,7 @@ fn a_spent_thread_stays_so_until_its_budget_is_raised() {
     let (heard, turn) = client.say("two");
     assert_eq!(turn["status"], "completed", "{turn}");
     let near = json!({ "scope": "thread", "kind": "tokens", "spent": 100.0, "limit": 100.0 });
-    assert_eq!(warned(&heard), [near.clone()]);
+    assert_eq!(warned(&heard), std::slice::from_ref(&near));
 
     let (_, turn) = client.say("three");
     assert_spent(&turn, &near);
@@ -210,7 +210,7 @@ fn the_tool_too_many_is_not_started() {
     let mut client = client(&script, &settings);
     let (heard, turn) = client.say("go on");
     let spent = json!({ "scope": "turn", "kind": "toolCalls", "spent": 1.0, "limit": 1.0 });
-    assert_eq!(warned(&heard), [spent.clone()]);
+    assert_eq!(warned(&heard), std::slice::from_ref(&spent));
     assert_spent(&turn, &spent);
     let ended = heard
         .iter()
