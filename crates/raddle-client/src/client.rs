@@ -1,5 +1,6 @@
 //! The handle of a client.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -152,8 +153,7 @@ impl Client {
         params: &M::Params,
         begins: Option<Begins>,
     ) -> Result<Answered, CallError> {
-        let text =
-            serde_json::to_string(params).map_err(|error| CallError::Words(error.to_string()))?;
+        let text = written::<M>(params).map_err(|error| CallError::Words(error.to_string()))?;
         let (text, is_keyed) = match M::client_request_id(params) {
             Some(_) => (text, self.inner.is_keyed),
             None if M::KEYED && self.inner.is_keyed => (with_id(&text), true),
@@ -201,6 +201,19 @@ pub(crate) fn has(server: &InitializeResponse, extension: &str) -> bool {
 
 fn read<T: serde::de::DeserializeOwned>(result: &RawValue) -> Result<T, CallError> {
     serde_json::from_str(result.get()).map_err(|error| CallError::Words(error.to_string()))
+}
+
+/// The params as text. Members for which a client must opt in are left out where they say nothing: a server refuses
+/// them from whoever did not, even so.
+fn written<M: Method>(params: &M::Params) -> Result<String, serde_json::Error> {
+    let text = serde_json::to_string(params)?;
+    if M::GATED.is_empty() {
+        return Ok(text);
+    }
+    let mut members: BTreeMap<&str, &RawValue> = serde_json::from_str(&text)?;
+    let says_nothing = |it: &RawValue| matches!(it.get(), "null" | "false");
+    members.retain(|name, value| !(M::GATED.contains(name) && says_nothing(value)));
+    serde_json::to_string(&members)
 }
 
 /// The same params with an id of their own.
