@@ -369,7 +369,7 @@ fn plan(id: ThreadId, it: &PlanUpdated) -> Notification {
 
 fn usage(thread: &Thread, id: ThreadId, turn: &TurnId, now: Timestamp) -> Notification {
     let cost = Some(thread.nano_usd()).filter(|it| *it > 0);
-    let budgets = thread.spending(now);
+    let budgets: Vec<_> = thread.spending(now).iter().map(budget::spending).collect();
     let window = thread.settings().window;
     wire::ThreadTokenUsageUpdatedNotification {
         thread_id: id,
@@ -382,7 +382,7 @@ fn usage(thread: &Thread, id: ThreadId, turn: &TurnId, now: Timestamp) -> Notifi
         model: thread.asked.model.clone(),
         model_provider: thread.asked.provider.clone(),
         cost_usd: cost.map(budget::usd),
-        budgets: budgets.iter().map(budget::spending).collect(),
+        budgets: Some(budgets).filter(|it| !it.is_empty()),
     }
     .into()
 }

@@ -95,9 +95,9 @@ pub struct ThreadTokenUsageUpdatedNotification {
     /// What all calls of the thread cost, in dollars, as far as prices are known; absent when nothing is. Ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Every budget there is, and what is spent of it. Ours.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub budgets: Vec<BudgetSpending>,
+    /// Every budget there is, and what is spent of it; absent when there is none. Ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budgets: Option<Vec<BudgetSpending>>,
 }
 
 /// `thread/reverted`: the thread lost its newest turns to `thread/revert`.
