@@ -5,6 +5,8 @@
 
 /// What people type: help, mistakes, and the commands that need no server.
 mod cli;
+/// `raddle-client`, the client in Rust, on every transport.
+mod client;
 /// What clients run: nothing of it stays, it sees no secrets, and it costs little.
 mod commands;
 /// `raddle daemon`: how it starts and ends, and what is said of it.
