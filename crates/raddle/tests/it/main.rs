@@ -3,6 +3,8 @@
 //! Ports are chosen by the system, every server has a home of its own, and every wait has a
 //! deadline, so the tests may run beside each other.
 
+/// `raddle-client`, the client in Rust, on every transport.
+mod client;
 /// What clients run: nothing of it stays, it sees no secrets, and it costs little.
 mod commands;
 /// `raddle daemon`: how it starts and ends, and what is said of it.

@@ -20,13 +20,13 @@ use crate::support::server::{Server, command};
 use crate::support::stdio::Pipes;
 
 /// A running mock. Dropping it kills it.
-struct Mock {
+pub struct Mock {
     child: Child,
     base_url: String,
 }
 
 impl Mock {
-    fn start(script: &str) -> Self {
+    pub fn start(script: &str) -> Self {
         let mut file = NamedTempFile::new().expect("a file");
         file.write_all(script.as_bytes()).expect("a script");
         let home = TempDir::new().expect("a home");
@@ -47,7 +47,7 @@ impl Mock {
     }
 
     /// What a server is started with that is to ask it, with these settings.
-    fn arguments(&self, settings: &[&str]) -> Vec<String> {
+    pub fn arguments(&self, settings: &[&str]) -> Vec<String> {
         let base_url = format!("base_url={}", self.base_url);
         let mut arguments = vec!["model=mock".to_owned(), "model_provider=mock".to_owned()];
         for setting in [base_url.as_str()].iter().chain(settings) {

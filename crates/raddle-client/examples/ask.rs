@@ -1,0 +1,51 @@
+//! Asks once, and writes the answer as it comes:
+//! `cargo run -p raddle-client --example ask -- target/release/raddle "What is a raddle?"`
+
+use std::error::Error;
+use std::io::Write;
+
+use raddle_client::protocol::{Notification, ThreadStartParams, TurnStatus};
+use raddle_client::{Client, Happening, Options, Place, Program, Refuse, Stderr};
+
+/// Writes the answer as it comes, and says how the turn ended.
+pub async fn ask(
+    place: Place,
+    text: &str,
+    out: &mut impl Write,
+) -> Result<TurnStatus, Box<dyn Error>> {
+    let client = Client::connect(place, Options::new("ask", "1"), Refuse).await?;
+    let mut follow = client.start(ThreadStartParams::default()).await?;
+    follow.say(text).await?;
+    let mut status = TurnStatus::InProgress;
+    while status == TurnStatus::InProgress {
+        match follow.next().await {
+            Some(Happening::Told { notification, .. }) => match *notification {
+                Notification::AgentMessageDelta(it) => write!(out, "{}", it.delta)?,
+                Notification::TurnCompleted(it) => status = it.turn.status,
+                _ => {}
+            },
+            Some(Happening::Lost { why }) => return Err(why.into()),
+            Some(_) => {}
+            None => break,
+        }
+        out.flush()?;
+    }
+    writeln!(out)?;
+    client.close().await;
+    Ok(status)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(raddle), Some(text)) = (arguments.next(), arguments.next()) else {
+        return Err("give the path of raddle, and what to ask".into());
+    };
+    let mut program = Program::new(raddle, ["app-server"]);
+    program.stderr = Stderr::Inherit;
+    let status = ask(Place::Child(program), &text, &mut std::io::stdout()).await?;
+    match status {
+        TurnStatus::Completed => Ok(()),
+        other => Err(format!("the turn is {other:?}").into()),
+    }
+}

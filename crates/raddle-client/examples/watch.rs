@@ -1,0 +1,55 @@
+//! Watches a thread of a running server, and changes nothing:
+//! `cargo run -p raddle-client --example watch -- ws://127.0.0.1:4500 THREAD_ID [TOKEN]`
+
+use std::error::Error;
+use std::io::Write;
+
+use raddle_client::protocol::{ThreadId, extension};
+use raddle_client::{Client, Happening, Options, Place, Refuse};
+use serde_json::json;
+
+/// Writes a line for everything that happens, until it cannot be followed any more or `is_enough`.
+pub async fn watch(
+    place: Place,
+    thread: ThreadId,
+    out: &mut impl Write,
+    is_enough: impl Fn(&Happening) -> bool,
+) -> Result<(), Box<dyn Error>> {
+    let mut options = Options::new("watch", "1");
+    // Who only looks is asked nothing.
+    let observer = json!({"role": "observer"});
+    options
+        .extensions
+        .insert(extension::ROLES.to_owned(), observer);
+    let client = Client::connect(place, options, Refuse).await?;
+    let mut follow = client.open(thread).await?;
+    while let Some(happening) = follow.next().await {
+        match &happening {
+            Happening::Told { notification, seq } => {
+                let seq = seq.map_or_else(String::new, |seq| seq.to_string());
+                writeln!(out, "{seq:>6} {}", notification.method())?;
+            }
+            Happening::Cut { why } => writeln!(out, "       ({why}; coming back)")?,
+            Happening::Rejoined => writeln!(out, "       (back)")?,
+            Happening::Anew(_) => writeln!(out, "       (shown anew)")?,
+            Happening::Lost { why } => writeln!(out, "       (lost: {why})")?,
+            Happening::Asked(_) | Happening::Unknown { .. } => {}
+        }
+        if is_enough(&happening) {
+            break;
+        }
+    }
+    client.close().await;
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(url), Some(thread)) = (arguments.next(), arguments.next()) else {
+        return Err("give the address of a server, and a thread's id".into());
+    };
+    let token = arguments.next();
+    let place = Place::WebSocket { url, token };
+    watch(place, thread.parse()?, &mut std::io::stdout(), |_| false).await
+}

@@ -1,0 +1,9 @@
+//! The client against the real server in memory, with a way between them that can be cut.
+
+mod questions;
+mod rejoin;
+/// A model that follows a script.
+#[path = "../../../raddle-server/tests/it/script.rs"]
+mod script;
+mod slow;
+mod stage;

@@ -1,0 +1,144 @@
+//! A connection that is cut anywhere.
+
+use raddle_client::protocol::methods::{ThreadList, ThreadRevert};
+use raddle_client::protocol::{Notification, ThreadStartParams};
+use raddle_client::{CallError, Follow, Happening, Options, Reconnect, Refuse, View};
+use serde_json::json;
+
+use crate::stage::{Stage, nowhere, shown};
+
+/// Hears a turn out, and gives what cannot be told twice or left out, in words.
+async fn hear_out(follow: &mut Follow, words: &mut Vec<String>) {
+    loop {
+        let happening = follow.next().await.expect("the turn ends");
+        let Happening::Told { notification, .. } = happening else {
+            let is_lost = matches!(happening, Happening::Lost { .. } | Happening::Anew(_));
+            assert!(!is_lost, "{happening:?}");
+            continue;
+        };
+        let is_kept = matches!(
+            *notification,
+            Notification::ThreadStarted(_)
+                | Notification::TurnStarted(_)
+                | Notification::ItemCompleted(_)
+                | Notification::TurnCompleted(_)
+        );
+        words.extend(is_kept.then(|| notification.method().to_owned()));
+        if let Notification::TurnCompleted(_) = *notification {
+            return;
+        }
+    }
+}
+
+/// Two turns over connections that are cut after so many frames each; what was heard.
+async fn two_turns(cuts: &[usize]) -> Vec<String> {
+    let stage = Stage::open(&["warp", "weft"]);
+    // The first frame is the greeting, without which there is no client.
+    stage.cut(cuts.iter().map(|cut| cut + 1));
+    let client = stage.client(Refuse).await;
+    let mut words = Vec::new();
+    let params = ThreadStartParams::default();
+    let mut follow = client.start(params).await.expect("a thread");
+    for text in ["one", "two"] {
+        follow.say(text).await.expect("a turn");
+        hear_out(&mut follow, &mut words).await;
+    }
+    // What the client made of it is what there is, and nothing was done twice.
+    let turns = shown(&client, follow.id()).await;
+    assert_eq!(follow.thread().thread.turns, turns, "{cuts:?}");
+    assert_eq!(turns.len(), 2, "{cuts:?}");
+    assert_eq!(follow.thread().last_message(), Some("weft"));
+    assert_eq!(follow.thread().running(), None::<_>);
+    let list = serde_json::from_value(json!({})).expect("params");
+    let list = client.call::<ThreadList>(list).await.expect("threads");
+    assert_eq!(list.data.len(), 1, "{cuts:?}");
+    client.close().await;
+    words
+}
+
+#[tokio::test]
+async fn wherever_the_connection_is_cut_each_happens_once() {
+    let whole = two_turns(&[]).await;
+    assert!(whole.len() > 7, "{whole:?}");
+    for cut in 0..40 {
+        let words = two_turns(&[cut]).await;
+        assert_eq!(words, whole, "cut after {cut}");
+    }
+    // And again as soon as it is back.
+    for cut in 0..8 {
+        let words = two_turns(&[5, cut, cut + 1]).await;
+        assert_eq!(words, whole, "cut again after {cut}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_gone_back_to_is_shown_anew() {
+    let stage = Stage::open(&["warp", "weft"]);
+    let client = stage.client(Refuse).await;
+    let params = ThreadStartParams::default();
+    let mut follow = client.start(params).await.expect("a thread");
+    let first = {
+        follow.say("one").await.expect("a turn");
+        follow.finish().await.expect("its end")
+    };
+    follow.say("two").await.expect("a turn");
+    let second = follow.finish().await.expect("its end");
+    let params = json!({"threadId": follow.id(), "beforeTurnId": second.id});
+    let params = serde_json::from_value(params).expect("params");
+    client.call::<ThreadRevert>(params).await.expect("done");
+    while !matches!(follow.next().await, Some(Happening::Anew(_))) {}
+    assert_eq!(follow.thread().thread.turns, vec![first]);
+    assert_eq!(
+        follow.thread().thread.turns,
+        shown(&client, follow.id()).await
+    );
+}
+
+#[tokio::test]
+async fn whoever_may_not_come_back_is_told_so() {
+    let stage = Stage::open(&["warp"]);
+    let mut options = Options::new("it", "1");
+    options.reconnect = Reconnect::NEVER;
+    stage.cut([3]);
+    let client = stage.client_with(options, Refuse).await;
+    let params = ThreadStartParams::default();
+    let mut follow = client.start(params).await.expect("a thread");
+    let said = follow.say("one").await;
+    let mut last = None;
+    while let Some(happening) = follow.next().await {
+        last = Some(happening);
+    }
+    assert!(matches!(last, Some(Happening::Lost { .. })), "{last:?}");
+    assert!(matches!(said, Err(CallError::Closed(_))), "{said:?}");
+    let again = client.start(ThreadStartParams::default()).await;
+    assert!(matches!(again, Err(CallError::Closed(_))), "{again:?}");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_thread_is_followed_once_by_one_client() {
+    let stage = Stage::open(&[]);
+    let client = stage.client(Refuse).await;
+    let params = ThreadStartParams::default();
+    let follow = client.start(params).await.expect("a thread");
+    let thread = follow.id();
+    let again = client.open(thread).await;
+    assert!(matches!(again, Err(CallError::Followed)), "{again:?}");
+    drop(follow);
+    // The first is let go of when the task has looked, which it does before it is asked for more.
+    let mut again = client.open(thread).await.expect("the thread");
+    let other = stage.client(Refuse).await;
+    let mut beside = other.open(thread).await.expect("the thread");
+    again.say("one").await.expect("a turn");
+    again.finish().await.expect("its end");
+    beside.finish().await.expect("its end");
+    let turns = |view: &View| view.thread.turns.clone();
+    assert_eq!(turns(again.thread()), turns(beside.thread()));
+}
+
+#[tokio::test]
+async fn where_nobody_is_there_is_no_client() {
+    let client = raddle_client::Client::connect(nowhere(), Options::new("it", "1"), Refuse).await;
+    let error = client.expect_err("nobody");
+    assert!(error.to_string().contains("cannot be reached"), "{error}");
+}

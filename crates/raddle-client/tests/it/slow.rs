@@ -1,0 +1,64 @@
+//! Followers that take nothing for a while.
+
+use raddle_client::protocol::methods::ThreadNameSet;
+use raddle_client::protocol::{Notification, ThreadSetNameParams, ThreadStartParams};
+use raddle_client::{Client, Follow, Happening, Refuse};
+
+use crate::stage::Stage;
+
+/// Together they are more than may wait.
+const NAMES: usize = 4_200;
+const NAME_BYTES: usize = 950;
+
+async fn rename(client: &Client, follow: &Follow) {
+    for at in 0..NAMES {
+        let params = ThreadSetNameParams {
+            thread_id: follow.id(),
+            name: format!("{at} {}", "x".repeat(NAME_BYTES)),
+            client_request_id: None,
+        };
+        client.call::<ThreadNameSet>(params).await.expect("a name");
+    }
+}
+
+/// Takes everything, and looks whether each name came once and in order; how often it had to be asked for.
+async fn take_all(follow: &mut Follow) -> usize {
+    let (mut next, mut asked) = (0, 0);
+    while next < NAMES {
+        match follow.next().await.expect("a name") {
+            Happening::Told { notification, .. } => {
+                if let Notification::ThreadNameUpdated(it) = *notification {
+                    let name = it.thread_name.expect("a name");
+                    let (at, _) = name.split_once(' ').expect("a number");
+                    assert_eq!(at.parse(), Ok(next));
+                    next += 1;
+                }
+            }
+            Happening::Rejoined => asked += 1,
+            Happening::Cut { .. } | Happening::Anew(_) | Happening::Lost { .. } => panic!("cut"),
+            Happening::Asked(_) | Happening::Unknown { .. } => {}
+        }
+    }
+    asked
+}
+
+#[tokio::test]
+async fn calls_go_on_while_nothing_is_taken() {
+    let stage = Stage::open(&[]);
+    let client = stage.client(Refuse).await;
+    let params = ThreadStartParams::default();
+    let mut follow = client.start(params).await.expect("a thread");
+    rename(&client, &follow).await;
+    assert!(take_all(&mut follow).await > 0);
+}
+
+#[tokio::test]
+async fn the_server_waits_for_one_who_takes_nothing() {
+    let stage = Stage::open(&[]);
+    let client = stage.client(Refuse).await;
+    let params = ThreadStartParams::default();
+    let mut follow = client.start(params).await.expect("a thread");
+    let other = stage.client(Refuse).await;
+    rename(&other, &follow).await;
+    take_all(&mut follow).await;
+}

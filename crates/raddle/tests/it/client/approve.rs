@@ -1,0 +1,74 @@
+//! Approvals that outlive the server that asked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use raddle_client::protocol::{
+    AskForApproval, CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams,
+    ThreadStartParams, TurnStatus,
+};
+use raddle_client::{Answers, Client, Happening, Options};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::{hear_out, mock, next, serve, unix};
+
+/// Says yes, when it may.
+#[derive(Clone)]
+struct Yes {
+    asked: Arc<AtomicUsize>,
+    may: Arc<Semaphore>,
+}
+
+impl Answers for Yes {
+    async fn command(
+        &self,
+        _: CommandExecutionRequestApprovalParams,
+    ) -> Option<CommandExecutionApprovalDecision> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.may.acquire().await.expect("open").forget();
+        Some(CommandExecutionApprovalDecision::Accept)
+    }
+}
+
+#[tokio::test]
+async fn an_approval_is_put_once_and_counts_with_the_next_server() {
+    let mock = mock();
+    let (mut server, arguments) = serve(&mock);
+    let yes = Yes {
+        asked: Arc::default(),
+        may: Arc::new(Semaphore::new(0)),
+    };
+    let place = unix(&server.socket());
+    let client = Client::connect(place, Options::new("it", "1"), yes.clone()).await;
+    let client = client.expect("a client");
+    let params = ThreadStartParams {
+        approval_policy: Some(AskForApproval::OnRequest),
+        cwd: Some(server.home().display().to_string()),
+        ..ThreadStartParams::default()
+    };
+    let mut follow = client.start(params).await.expect("a thread");
+    let mark = server.home().join("mark");
+    let call = json!({
+        "cmd": format!("echo once >> {}", mark.display()),
+        "login": false,
+        "sandbox_permissions": "require_escalated",
+        "justification": "May I?",
+    });
+    let text = format!("MOCK call name=exec_command arguments={call}");
+    follow.say(text).await.expect("a turn");
+    while !matches!(next(&mut follow).await, Happening::Asked(_)) {}
+    assert_eq!(follow.thread().asked.len(), 1);
+
+    server.start_again(&super::borrowed(&arguments));
+    while !matches!(next(&mut follow).await, Happening::Rejoined) {}
+    yes.may.add_permits(1);
+    let ended = hear_out(&client, &mut follow).await;
+    assert_eq!(ended, TurnStatus::Completed);
+    assert_eq!(yes.asked.load(Ordering::Relaxed), 1, "asked once");
+    let done = std::fs::read_to_string(mark).expect("it was done");
+    assert_eq!(done, "once\n", "and done once");
+    assert!(follow.thread().asked.is_empty());
+    client.close().await;
+    server.stop();
+}

@@ -1,0 +1,81 @@
+//! The examples of `raddle-client`, run.
+
+#[path = "../../../../raddle-client/examples/approve.rs"]
+#[expect(dead_code, reason = "its main is for people")]
+mod approve;
+#[path = "../../../../raddle-client/examples/ask.rs"]
+#[expect(dead_code, reason = "its main is for people")]
+mod ask;
+#[path = "../../../../raddle-client/examples/watch.rs"]
+#[expect(dead_code, reason = "its main is for people")]
+mod watch;
+
+use raddle_client::Happening;
+use raddle_client::protocol::{Notification, TurnStatus};
+
+use super::{child, connect, mock, serve, start, unix};
+
+#[tokio::test]
+async fn one_asks() {
+    let mock = mock();
+    let home = tempfile::tempdir().expect("a home");
+    let mut out = Vec::new();
+    let text = "MOCK text say=\"a comb on a loom\" size=4";
+    let place = child::program(home.path(), &mock);
+    let status = ask::ask(place, text, &mut out).await.expect("an answer");
+    assert_eq!(status, TurnStatus::Completed);
+    assert_eq!(String::from_utf8_lossy(&out), "a comb on a loom\n");
+}
+
+#[tokio::test]
+async fn one_asks_a_person_first() {
+    for yes in [true, false] {
+        let mock = mock();
+        let home = tempfile::tempdir().expect("a home");
+        let place = child::program(home.path(), &mock);
+        let call = r#"{"cmd": "echo done > mark", "login": false, "sandbox_permissions": "require_escalated", "justification": "May I?"}"#;
+        let text = format!("MOCK call name=exec_command arguments={call}");
+        let gate = approve::Gate(move |question: String| {
+            assert!(question.contains("May I?"), "{question}");
+            yes
+        });
+        let (status, _) = approve::work(place, &text, gate).await.expect("an end");
+        assert_eq!(status, TurnStatus::Completed);
+        assert_eq!(home.path().join("mark").exists(), yes);
+    }
+}
+
+#[tokio::test]
+async fn one_watches() {
+    let mock = mock();
+    let (server, _) = serve(&mock);
+    let client = connect(unix(&server.socket())).await;
+    let mut follow = start(&client).await;
+    let mut out = Vec::new();
+    let place = unix(&server.socket());
+    let thread = follow.id();
+    let is_over = |it: &Happening| match it {
+        Happening::Told { notification, .. } => {
+            matches!(**notification, Notification::TurnCompleted(_))
+        }
+        _ => false,
+    };
+    // Turn after turn, until whoever watches has come and seen one end.
+    let turns = async {
+        loop {
+            follow.say("MOCK text say=hello").await.expect("a turn");
+            follow.finish().await.expect("its end");
+        }
+    };
+    tokio::select! {
+        watched = watch::watch(place, thread, &mut out, is_over) => watched.expect("watched"),
+        () = turns => {}
+    }
+    let out = String::from_utf8_lossy(&out);
+    assert!(
+        out.contains("item/completed") && out.contains("turn/completed"),
+        "{out}"
+    );
+    client.close().await;
+    server.stop();
+}
