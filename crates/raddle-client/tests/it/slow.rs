@@ -7,7 +7,7 @@ use raddle_client::{Client, Follow, Happening, Refuse};
 use crate::stage::Stage;
 
 /// Together they are more than may wait.
-const NAMES: usize = 5_000;
+const NAMES: usize = 4_200;
 const NAME_BYTES: usize = 950;
 
 async fn rename(client: &Client, follow: &Follow) {

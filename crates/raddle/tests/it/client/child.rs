@@ -19,21 +19,30 @@ pub(super) fn program(home: &Path, mock: &Mock) -> Place {
     Place::Child(program)
 }
 
-/// The servers that this process has started with this home, dead ones that nobody waited for included.
+/// The servers that this process has started with this home.
 fn children(home: &Path) -> Vec<Pid> {
     let mine = format!("PPid:\t{}", std::process::id());
     let folders = std::fs::read_dir("/proc").expect("processes");
     let pids = folders.filter_map(|it| it.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let is_mine = |pid: &i32| {
-        let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}"));
-        let is_child = read("status").is_ok_and(|it| it.lines().any(|line| line == mine));
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+        let is_child = status.is_ok_and(|it| it.lines().any(|line| line == mine));
         let folder = std::fs::read_link(format!("/proc/{pid}/cwd"));
-        // A zombie has no folder any more.
-        let is_here = folder.is_ok_and(|it| it == home);
-        let is_zombie = read("stat").is_ok_and(|it| it.contains(") Z "));
-        is_child && (is_here || is_zombie)
+        is_child && folder.is_ok_and(|it| it == home)
     };
     pids.filter(is_mine).filter_map(Pid::from_raw).collect()
+}
+
+/// Whether nothing is left of a process, not even what someone must wait for.
+fn is_gone(child: Pid) -> bool {
+    !Path::new(&format!("/proc/{}", child.as_raw_nonzero())).exists()
+}
+
+fn only_child(home: &Path) -> Pid {
+    let [child] = children(home)[..] else {
+        panic!("one child: {:?}", children(home));
+    };
+    child
 }
 
 #[tokio::test]
@@ -47,9 +56,7 @@ async fn a_child_that_is_killed_in_the_middle_is_started_again_and_nothing_is_mi
     until_said(&mut follow, 100).await;
     let before = follow.thread().last_message().expect("text").to_owned();
 
-    let [child] = children(&home)[..] else {
-        panic!("one child: {:?}", children(&home));
-    };
+    let child = only_child(&home);
     kill_process(child, Signal::KILL).expect("killed");
     while !matches!(next(&mut follow).await, Happening::Cut { .. }) {}
     while !matches!(next(&mut follow).await, Happening::Rejoined) {}
@@ -66,8 +73,9 @@ async fn a_child_that_is_killed_in_the_middle_is_started_again_and_nothing_is_mi
     let ended = hear_out(&client, &mut follow).await;
     assert_eq!(ended, TurnStatus::Completed);
     assert_eq!(follow.thread().last_message(), Some("again"));
+    let second = only_child(&home);
     client.close().await;
-    assert_eq!(children(&home), [], "nobody is left");
+    assert!(is_gone(child) && is_gone(second), "nobody is left");
 }
 
 #[tokio::test]
@@ -78,13 +86,11 @@ async fn a_child_ends_with_the_last_handle() {
     let client = connect(program(&home, &mock)).await;
     let follow = start(&client).await;
     drop(client);
-    assert_eq!(children(&home).len(), 1, "someone follows");
+    let child = only_child(&home);
     drop(follow);
     // The child's end is seen by the client's task.
     tokio::task::spawn_blocking(move || {
-        eventually("the end of the child", || {
-            children(&home).is_empty().then_some(())
-        });
+        eventually("the end of the child", || is_gone(child).then_some(()));
     })
     .await
     .expect("no panic");
