@@ -20,7 +20,7 @@ class Stranger:
             self.user = _USER
             user = str(_USER)
             self.runs = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--"]
-        path = [str(home / ".local/bin"), str(node), "/usr/local/bin", "/usr/bin", "/bin"]
+        path = [str(node), "/usr/local/bin", "/usr/bin", "/bin"]
         self.environment = {"HOME": str(home), "PATH": ":".join(path), "LANG": "C.UTF-8"}
         self.owns(home)
 

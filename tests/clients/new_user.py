@@ -71,10 +71,12 @@ class Newcomer:
 
     def pastes(self, name, block):
         """Runs the lines in a terminal, and says yes when asked."""
+        # What a terminal is told once it knows from then on.
+        known = "".join(line + "\n" for line in self.pasted.splitlines() if line.startswith("export "))
         self.pasted += block
         # This model writes it whenever it may.
         (self.folder / FILE).unlink(missing_ok=True)
-        command = [*self._stranger.runs, "sh", "-ec", f"cd {self.folder}\n{block}"]
+        command = [*self._stranger.runs, "sh", "-ec", f"cd {self.folder}\n{known}{block}"]
         terminal = Terminal(self._bench, command, self._stranger.environment, name)
         answered = 0
 
