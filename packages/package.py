@@ -12,7 +12,6 @@ import argparse
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -35,11 +34,11 @@ def main():
     parser.add_argument("--raddle", type=Path, required=True, help="the binary, static and stripped")
     parser.add_argument("--out", type=Path, required=True, help="a folder, which is made anew")
     arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    earlier = _ours(arguments.out)
     packages = all_packages(arguments.raddle.resolve())
-    if arguments.out.exists():
-        _require_ours(arguments.out)
-        shutil.rmtree(arguments.out)
-    arguments.out.mkdir(parents=True)
+    for file in earlier:
+        file.unlink()
     for name, data in packages.items():
         (arguments.out / name).write_bytes(data)
         print(f"{len(data) / 1e6:6.1f} MB  {arguments.out / name}")
@@ -145,11 +144,15 @@ def _require_fit(program, binary):
         sys.exit(f"{binary} is not stripped; build it with --release")
 
 
-def _require_ours(folder):
-    """Nobody's files are removed but what was written here before."""
-    names = {it.name for it in folder.iterdir()}
-    if names and "SHA256SUMS" not in names:
-        sys.exit(f"{folder} holds other things; name a new folder")
+def _ours(folder):
+    """What was written here before. Nobody's files are removed but these."""
+    endings = (".tar.gz", ".tgz", ".whl")
+    files = list(folder.iterdir())
+    for file in files:
+        is_package = file.name.startswith("raddle-") and file.name.endswith(endings)
+        if not file.is_file() or not (is_package or file.name == "SHA256SUMS"):
+            sys.exit(f"{folder} holds other things, like {file.name}; name a new folder")
+    return files
 
 
 def _output(binary, *words):

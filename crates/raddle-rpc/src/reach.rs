@@ -18,7 +18,12 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::hatch::Near;
 use crate::line::Socket;
+use crate::websocket::PING;
 use crate::{Close, Connection, Frame, Incoming, Limits, Loss, Outgoing, Peer, Transport, Written};
+
+/// How long a server may be silent, pings included, before it counts as gone: nothing else tells of a machine that
+/// vanished while we only listen.
+const SILENCE: Duration = Duration::from_secs(3 * PING.as_secs());
 
 /// Why no websocket came about.
 #[derive(Debug, thiserror::Error)]
@@ -162,7 +167,11 @@ impl Reached {
     /// The next frame, or nothing when the server is gone.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
-            match self.reader.next().await {
+            let Ok(next) = timeout(SILENCE, self.reader.next()).await else {
+                tracing::debug!("the server is silent");
+                break;
+            };
+            match next {
                 Some(Ok(Message::Text(text))) => return Some(Frame::Message(text.into())),
                 Some(Ok(Message::Binary(_))) => return Some(Frame::Binary),
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
@@ -208,4 +217,26 @@ async fn write(
         writer.close().await
     };
     timeout(patience, goodbye).await.map_err(io::Error::from)?
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::accept_async;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_is_silent_for_long_counts_as_gone() {
+        let door = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("ws://{}", door.local_addr().expect("an address"));
+        let server = async { accept_async(door.accept().await.expect("a caller").0).await };
+        let (server, connection) = tokio::join!(server, reach(&url, None, Limits::default()));
+        let _silent = server.expect("a handshake");
+        let mut connection = connection.expect("a websocket");
+        tokio::time::pause();
+        let begun = tokio::time::Instant::now();
+        assert!(connection.incoming.next().await.is_none());
+        assert!(begun.elapsed() >= SILENCE);
+    }
 }

@@ -17,11 +17,11 @@ use tokio::runtime::Handle;
 use crate::Page;
 
 /// How often it is looked.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(500);
 
 /// After how many looks without a sign of life it is stuck. Looks are counted, not seconds: a process that was
 /// stopped, or whose machine slept, did not look either.
-const LOOKS: u32 = 3;
+const LOOKS: u32 = 5;
 
 /// How long whoever comes to a door may take to ask, and to be told.
 const PATIENCE: Duration = Duration::from_millis(200);

@@ -6,6 +6,8 @@
 mod pongs;
 mod writer;
 
+pub(crate) use self::writer::PING;
+
 use futures_util::StreamExt;
 use hyper::upgrade::Upgraded;
 use tokio_tungstenite::WebSocketStream;

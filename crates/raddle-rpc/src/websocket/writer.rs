@@ -23,7 +23,7 @@ const REASON_BYTES_MAX: usize = 123;
 /// How often a peer is pinged to which nothing else was written. An answer is not waited for: that a peer has
 /// gone is noticed by its system, which no longer takes what is written, and a slow one may have much to read
 /// before the ping.
-const PING: Duration = Duration::from_secs(30);
+pub(crate) const PING: Duration = Duration::from_secs(30);
 
 pub(super) struct Writer {
     line: Line,
