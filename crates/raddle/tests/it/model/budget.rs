@@ -191,6 +191,17 @@ fn a_price_that_nobody_knows_is_no_price_of_nothing() {
     let message = turn["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("[[prices]]"), "{message}");
     assert_eq!(client.mock.asked().len(), 0);
+
+    // What the message says helps, with the next turn.
+    let file = client.server.home().join("config.toml");
+    let price = "[[prices]]\nprovider = 'mock'\nmodel = '*'\ninput = 1000\noutput = 1000\n";
+    std::fs::write(file, price).expect("a file");
+    let (heard, turn) = client.say("and now");
+    assert_eq!(turn["status"], "completed", "{turn}");
+    let usage = heard
+        .iter()
+        .rfind(|it| it["method"] == "thread/tokenUsage/updated");
+    assert_eq!(usage.expect("usage")["params"]["costUsd"], 0.005);
 }
 
 #[test]
