@@ -78,7 +78,7 @@ impl ModelWork {
         let widened = self.hands.widened(&self.prompt.settings, &self.rights);
         self.prompt.settings = widened.await;
         let settings = self.prompt.settings.clone();
-        let price = self.model.price(&settings);
+        let price = self.model.price(&settings).await;
         let pins = self.hands.pins().await;
         if let Some(error) = pins.against_call(&settings, price.as_ref(), &self.used) {
             let _ = self.reports.send(refused(self.call, error)).await;

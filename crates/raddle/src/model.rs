@@ -43,9 +43,9 @@ impl Configured {
 }
 
 impl Model for Configured {
-    fn price(&self, settings: &Settings) -> Option<Price> {
+    fn price<'a>(&'a self, settings: &'a Settings) -> Waiting<'a, Option<Price>> {
         let (provider, model) = (settings.provider.as_deref(), settings.model.as_deref());
-        self.providers.price(provider, model)
+        Box::pin(self.providers.price(provider, model))
     }
 
     fn call(&self, prompt: Prompt) -> Box<dyn Answer> {

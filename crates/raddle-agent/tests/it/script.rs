@@ -80,8 +80,8 @@ impl Script {
 }
 
 impl Model for Script {
-    fn price(&self, _: &Settings) -> Option<Price> {
-        None
+    fn price<'a>(&'a self, _: &'a Settings) -> Waiting<'a, Option<Price>> {
+        Box::pin(async { None })
     }
 
     fn call(&self, prompt: Prompt) -> Box<dyn Answer> {

@@ -11,8 +11,8 @@ pub trait Model: Send + Sync {
     /// Begins to answer. Dropping the answer ends the call, at the vendor's end too.
     fn call(&self, prompt: Prompt) -> Box<dyn Answer>;
 
-    /// What the tokens of a call with these settings would cost, if that is known. Never waits.
-    fn price(&self, settings: &Settings) -> Option<Price>;
+    /// What the tokens of a call with these settings would cost, if that is known.
+    fn price<'a>(&'a self, settings: &'a Settings) -> Waiting<'a, Option<Price>>;
 }
 
 /// An answer on its way.

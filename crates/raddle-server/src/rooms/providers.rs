@@ -99,9 +99,18 @@ impl Providers {
         Some(self.chosen(&state, provider, model))
     }
 
-    /// What a model's tokens cost, if that is known. Never waits.
-    pub fn price(&self, provider: Option<&str>, model: Option<&str>) -> Option<Price> {
-        let state = self.config.state();
+    /// What a model's tokens cost, if that is known. A configuration that has become unusable counts as it was before:
+    /// the call itself says what is wrong with it.
+    pub async fn price(&self, provider: Option<&str>, model: Option<&str>) -> Option<Price> {
+        let state = match self.config.at_hand() {
+            Some(state) => state,
+            None => {
+                let config = self.config.clone();
+                let read = tokio::task::spawn_blocking(move || config.refresh().ok()).await;
+                let read = read.ok().flatten();
+                read.unwrap_or_else(|| self.config.state())
+            }
+        };
         let choice = choose(&state.merged, provider, model);
         prices::price(&state.merged, choice.provider?, choice.model?)
     }

@@ -102,8 +102,8 @@ fn as_node(
 struct Script(Mutex<VecDeque<String>>);
 
 impl Model for Script {
-    fn price(&self, _: &Settings) -> Option<Price> {
-        None
+    fn price<'a>(&'a self, _: &'a Settings) -> Waiting<'a, Option<Price>> {
+        Box::pin(async { None })
     }
 
     fn call(&self, prompt: Prompt) -> Box<dyn Answer> {

@@ -191,6 +191,17 @@ fn a_price_that_nobody_knows_is_no_price_of_nothing() {
     let message = turn["error"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("[[prices]]"), "{message}");
     assert_eq!(client.mock.asked().len(), 0);
+
+    // What the message says helps, with the next turn.
+    let file = client.server.home().join("config.toml");
+    let price = "[[prices]]\nprovider = 'mock'\nmodel = '*'\ninput = 1000\noutput = 1000\n";
+    std::fs::write(file, price).expect("a file");
+    let (heard, turn) = client.say("and now");
+    assert_eq!(turn["status"], "completed", "{turn}");
+    let usage = heard
+        .iter()
+        .rfind(|it| it["method"] == "thread/tokenUsage/updated");
+    assert_eq!(usage.expect("usage")["params"]["costUsd"], 0.005);
 }
 
 #[test]
@@ -234,6 +245,9 @@ fn time_ends_a_turn_whose_model_is_silent() {
     assert!(warned[0]["spent"].as_f64() >= Some(0.8), "{warned:?}");
     assert_eq!(turn["error"]["budget"]["kind"], "seconds", "{turn}");
     assert_eq!(turn["error"]["codexErrorInfo"], "sessionBudgetExceeded");
+    // On a slow machine a turn that answers at once may take longer than that.
+    leave(&mut client);
+    resume(&mut client, json!({ "budget.turn.seconds": 600 }));
     let (_, turn) = client.say("and now");
     assert_eq!(turn["status"], "completed", "{turn}");
 }
