@@ -144,6 +144,8 @@ impl Questions {
             State::Answered(_) => return None,
             State::Open => answer(id, &said),
             State::Put(handle) => {
+                // It may have ended already, and what it says is too late.
+                self.tasks.remove(&handle.id());
                 handle.abort();
                 answer(id, &said)
             }
