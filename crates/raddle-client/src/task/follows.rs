@@ -224,8 +224,8 @@ impl Task {
         outcome: Result<&RawValue, ErrorObject>,
     ) {
         let Some(followed) = self.follows.get_mut(&thread) else {
-            // Nobody follows it any more.
-            return self.unsubscribe(thread);
+            // Nobody follows it any more, and the server was told so; someone may have asked for it anew since.
+            return;
         };
         match outcome {
             Ok(_) if after.is_some() => {
@@ -313,7 +313,7 @@ impl Task {
         }
     }
 
-    fn those(&self, which: impl Fn(&Followed) -> bool) -> Vec<ThreadId> {
+    pub(super) fn those(&self, which: impl Fn(&Followed) -> bool) -> Vec<ThreadId> {
         let those = self.follows.iter().filter(|(_, it)| which(it));
         those.map(|(thread, _)| *thread).collect()
     }

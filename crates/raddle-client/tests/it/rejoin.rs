@@ -137,6 +137,23 @@ async fn a_thread_is_followed_once_by_one_client() {
 }
 
 #[tokio::test]
+async fn a_thread_left_while_the_connection_is_gone_can_be_opened_again() {
+    let stage = Stage::open(&["warp"]);
+    // The greeting and the thread.
+    stage.cut([2]);
+    let client = stage.client(Refuse).await;
+    let params = ThreadStartParams::default();
+    let mut follow = client.start(params).await.expect("a thread");
+    let thread = follow.id();
+    while !matches!(follow.next().await, Some(Happening::Cut { .. })) {}
+    drop(follow);
+    let mut again = client.open(thread).await.expect("the thread");
+    again.say("one").await.expect("a turn");
+    again.finish().await.expect("its end");
+    assert_eq!(again.thread().last_message(), Some("warp"));
+}
+
+#[tokio::test]
 async fn where_nobody_is_there_is_no_client() {
     let client = raddle_client::Client::connect(nowhere(), Options::new("it", "1"), Refuse).await;
     let error = client.expect_err("nobody");
