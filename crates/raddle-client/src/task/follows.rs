@@ -137,7 +137,7 @@ impl Task {
                     self.questions.settled(&of_wire(id));
                 }
             }
-            ("turn/completed", Some(thread)) => self.questions.turn_ended(thread),
+            ("turn/completed", Some(thread)) => self.questions.forget_thread(thread),
             _ => {}
         }
         let followed = thread.and_then(|id| Some((id, self.follows.get_mut(&id)?)));
@@ -269,6 +269,7 @@ impl Task {
         let left: Vec<_> = self.those(|it| it.queue.is_left());
         for thread in left {
             self.follows.remove(&thread);
+            self.questions.forget_thread(thread);
             self.unsubscribe(thread);
         }
         let full = self.those(|it| it.state == State::Live && it.queue.is_full());
