@@ -230,7 +230,10 @@ impl Task {
         match outcome {
             Ok(_) if after.is_some() => {
                 followed.state = State::Live;
-                followed.repeated = std::mem::take(&mut followed.loose);
+                // What the last connection did not come to tell again is still to be told again.
+                let mut before = std::mem::take(&mut followed.loose);
+                before.append(&mut followed.repeated);
+                followed.repeated = before;
                 followed.queue.push(Happening::Rejoined, 0);
             }
             Ok(shown) => match serde_json::from_str(shown.get()) {
