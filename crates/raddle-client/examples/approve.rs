@@ -16,6 +16,7 @@ pub struct Gate<F>(pub F);
 impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> Gate<F> {
     async fn is_yes(&self, question: String) -> bool {
         let ask = self.0.clone();
+        let question = plain(&question);
         // A person takes long, and everything else goes on meanwhile.
         let said = tokio::task::spawn_blocking(move || ask(question)).await;
         said.unwrap_or(false)
@@ -47,6 +48,18 @@ impl<F: Fn(String) -> bool + Clone + Send + Sync + 'static> Answers for Gate<F> 
             false => FileChangeApprovalDecision::Decline,
         })
     }
+}
+
+/// Text that a terminal shows as it is: what would move its cursor or turn its writing round is spelt out.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for char in text.chars() {
+        match char {
+            '"' | '\'' | '\\' => plain.push(char),
+            _ => plain.extend(char.escape_debug()),
+        }
+    }
+    plain
 }
 
 /// Has the agent do something, and gives what it said in the end.
@@ -86,7 +99,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     });
     let place = Place::Child(Program::new(raddle, ["app-server"]));
     let (status, said) = work(place, &text, gate).await?;
-    writeln!(std::io::stdout(), "{said}")?;
+    for line in said.lines() {
+        writeln!(std::io::stdout(), "{}", plain(line))?;
+    }
     match status {
         TurnStatus::Completed => Ok(()),
         other => Err(format!("the turn is {other:?}").into()),

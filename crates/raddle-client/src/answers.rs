@@ -9,8 +9,9 @@ use serde_json::Value;
 /// Answers what the server asks.
 ///
 /// Each method may take as long as it likes; meanwhile everything else goes on. When the question is settled
-/// otherwise (someone else answered, the turn was interrupted), its future is dropped. `None` leaves a question
-/// open: another client may answer it, or this one later with [`Client::answer`](crate::Client::answer).
+/// otherwise (someone else answered, the turn was interrupted) or its thread is followed no more, its future is
+/// dropped; when the thread is opened again, it is asked again. `None` leaves a question open: another client may
+/// answer it, or this one later with [`Client::answer`](crate::Client::answer).
 ///
 /// What is not overridden is refused, and the log says so. So is what a method panics on.
 pub trait Answers: Send + Sync + 'static {

@@ -15,7 +15,7 @@ use crate::child::{self, Child};
 const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
 /// Where the server is, and how to get there; gone to again when the connection is lost.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Place {
     /// A program that is started, and speaks on its stdin and stdout. It ends with the client, also when the client
     /// is killed: its stdin ends then.
@@ -33,8 +33,24 @@ pub enum Place {
     Memory(Dialer),
 }
 
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Child(program) => f.debug_tuple("Child").field(program).finish(),
+            // The token is nobody's business.
+            Self::WebSocket { url, token } => f
+                .debug_struct("WebSocket")
+                .field("url", url)
+                .field("has_token", &token.is_some())
+                .finish_non_exhaustive(),
+            Self::Unix(path) => f.debug_tuple("Unix").field(path).finish(),
+            Self::Memory(dialer) => f.debug_tuple("Memory").field(dialer).finish(),
+        }
+    }
+}
+
 /// A program that is a server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Program {
     /// The file.
     pub program: PathBuf,
@@ -61,6 +77,20 @@ impl Program {
             dir: None,
             stderr: Stderr::Null,
         }
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Values may be keys.
+        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Program")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("env", &names)
+            .field("dir", &self.dir)
+            .field("stderr", &self.stderr)
+            .finish()
     }
 }
 

@@ -400,8 +400,8 @@ impl Task {
             // Its questions have other ids now.
             self.questions.forget();
         }
-        let threads: Vec<_> = self.follows.keys().copied().collect();
-        for thread in threads {
+        // Those that were left meanwhile are let go of with the next look.
+        for thread in self.those(|it| !it.queue.is_left()) {
             self.go_on(thread);
         }
         for call in self.calls.values() {

@@ -137,7 +137,7 @@ impl Task {
                     self.questions.settled(&of_wire(id));
                 }
             }
-            ("turn/completed", Some(thread)) => self.questions.turn_ended(thread),
+            ("turn/completed", Some(thread)) => self.questions.forget_thread(thread),
             _ => {}
         }
         let followed = thread.and_then(|id| Some((id, self.follows.get_mut(&id)?)));
@@ -224,13 +224,16 @@ impl Task {
         outcome: Result<&RawValue, ErrorObject>,
     ) {
         let Some(followed) = self.follows.get_mut(&thread) else {
-            // Nobody follows it any more.
-            return self.unsubscribe(thread);
+            // Nobody follows it any more, and the server was told so; someone may have asked for it anew since.
+            return;
         };
         match outcome {
             Ok(_) if after.is_some() => {
                 followed.state = State::Live;
-                followed.repeated = std::mem::take(&mut followed.loose);
+                // What the last connection did not come to tell again is still to be told again.
+                let mut before = std::mem::take(&mut followed.loose);
+                before.append(&mut followed.repeated);
+                followed.repeated = before;
                 followed.queue.push(Happening::Rejoined, 0);
             }
             Ok(shown) => match serde_json::from_str(shown.get()) {
@@ -269,6 +272,7 @@ impl Task {
         let left: Vec<_> = self.those(|it| it.queue.is_left());
         for thread in left {
             self.follows.remove(&thread);
+            self.questions.forget_thread(thread);
             self.unsubscribe(thread);
         }
         let full = self.those(|it| it.state == State::Live && it.queue.is_full());
@@ -313,7 +317,7 @@ impl Task {
         }
     }
 
-    fn those(&self, which: impl Fn(&Followed) -> bool) -> Vec<ThreadId> {
+    pub(super) fn those(&self, which: impl Fn(&Followed) -> bool) -> Vec<ThreadId> {
         let those = self.follows.iter().filter(|(_, it)| which(it));
         those.map(|(thread, _)| *thread).collect()
     }

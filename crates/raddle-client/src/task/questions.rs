@@ -144,6 +144,8 @@ impl Questions {
             State::Answered(_) => return None,
             State::Open => answer(id, &said),
             State::Put(handle) => {
+                // It may have ended already, and what it says is too late.
+                self.tasks.remove(&handle.id());
                 handle.abort();
                 answer(id, &said)
             }
@@ -155,16 +157,17 @@ impl Questions {
     /// It is settled.
     pub(super) fn settled(&mut self, id: &Id) {
         if let Some(known) = self.known.remove(id) {
-            known.drop_answer();
+            known.drop_answer(&mut self.tasks);
         }
     }
 
-    /// A turn of this thread is over, and all that was asked in it.
-    pub(super) fn turn_ended(&mut self, thread: ThreadId) {
+    /// A turn of this thread is over, and all that was asked in it; or nobody follows it, and what is open is asked
+    /// again when someone does.
+    pub(super) fn forget_thread(&mut self, thread: ThreadId) {
         let of = self
             .known
             .extract_if(|_, known| known.thread == Some(thread));
-        of.for_each(|(_, known)| known.drop_answer());
+        of.for_each(|(_, known)| known.drop_answer(&mut self.tasks));
     }
 
     /// What was shown of this thread is shown no more.
@@ -182,9 +185,10 @@ impl Questions {
 }
 
 impl Known {
-    /// Nobody needs the answer any more.
-    fn drop_answer(self) {
+    /// Nobody needs the answer any more, also if it is there already: the same may be asked anew.
+    fn drop_answer(self, tasks: &mut HashMap<TaskId, Id>) {
         if let State::Put(handle) = self.state {
+            tasks.remove(&handle.id());
             handle.abort();
         }
     }

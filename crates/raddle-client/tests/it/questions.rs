@@ -150,6 +150,47 @@ async fn what_is_left_open_can_be_answered_later_or_elsewhere() {
 }
 
 #[tokio::test]
+async fn two_answers_at_once_are_one() {
+    // Which of them is seen first is a matter of luck.
+    for _ in 0..16 {
+        let stage = Stage::open(SAYS);
+        stage.cut([usize::MAX]);
+        let looks = Looks::new(false);
+        let client = client(&stage, looks.clone()).await;
+        let mut follow = looking(&client).await;
+        is_asked(&mut follow).await;
+        let asked = follow.thread().asked.clone();
+        // Nothing is awaited between these that has to wait: the client finds both when it is next awake.
+        looks.may.add_permits(1);
+        let sent = client.answer(&asked[0].id, &seen("two raddles")).await;
+        sent.expect("sent");
+        ended(&client, &mut follow).await;
+        assert_eq!(stage.said("contentItems"), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_thread_that_is_opened_again_shows_what_is_open() {
+    for leaves in [true, false] {
+        let stage = Stage::open(SAYS);
+        let looks = Looks::new(leaves);
+        let client = client(&stage, looks.clone()).await;
+        let mut follow = looking(&client).await;
+        is_asked(&mut follow).await;
+        let thread = follow.id();
+        drop(follow);
+        let mut again = client.open(thread).await.expect("the thread");
+        is_asked(&mut again).await;
+        let asked = again.thread().asked.clone();
+        let sent = client.answer(&asked[0].id, &seen("two raddles")).await;
+        sent.expect("sent");
+        let (_, heard) = ended(&client, &mut again).await;
+        assert_eq!(heard, "two raddles");
+        assert_eq!(looks.count(), 2);
+    }
+}
+
+#[tokio::test]
 async fn what_nobody_answers_is_refused_and_says_why() {
     let stage = Stage::open(SAYS);
     let client = client(&stage, Refuse).await;

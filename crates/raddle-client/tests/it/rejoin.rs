@@ -1,6 +1,6 @@
 //! A connection that is cut anywhere.
 
-use raddle_client::protocol::methods::{ThreadList, ThreadRevert};
+use raddle_client::protocol::methods::{ThreadList, ThreadNameSet, ThreadRevert};
 use raddle_client::protocol::{Notification, ThreadStartParams};
 use raddle_client::{CallError, Follow, Happening, Options, Reconnect, Refuse, View};
 use serde_json::json;
@@ -71,6 +71,53 @@ async fn wherever_the_connection_is_cut_each_happens_once() {
     }
 }
 
+/// What was told of a turn that does not end, by connections that are cut after so many frames each.
+async fn begun(cuts: [usize; 3]) -> Vec<String> {
+    let stage = Stage::open(&["warp…"]);
+    stage.cut(cuts);
+    let client = stage.client(Refuse).await;
+    let params = ThreadStartParams::default();
+    let mut follow = client.start(params).await.expect("a thread");
+    follow.say("one").await.expect("a turn");
+    let mut begun = Vec::new();
+    let mut is_named = false;
+    loop {
+        let happening = follow.next().await.expect("more");
+        let Happening::Told { notification, .. } = happening else {
+            continue;
+        };
+        match *notification {
+            Notification::TurnStarted(_) | Notification::ItemStarted(_) => {
+                begun.push(format!("{notification:?}"));
+            }
+            Notification::AgentMessageDelta(_) => {
+                begun.push(format!("{notification:?}"));
+                // The last word, whenever it comes.
+                if !std::mem::replace(&mut is_named, true) {
+                    let params = json!({"threadId": follow.id(), "name": "end"});
+                    let params = serde_json::from_value(params).expect("params");
+                    client.call::<ThreadNameSet>(params).await.expect("a name");
+                }
+            }
+            Notification::ThreadNameUpdated(_) => return begun,
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_told_without_a_number_is_not_told_again_after_a_second_cut() {
+    for first in 4..16 {
+        for second in 2..7 {
+            let mut begun = begun([first, second, second]).await;
+            let count = begun.len();
+            begun.sort();
+            begun.dedup();
+            assert_eq!(begun.len(), count, "cut after {first}, {second}: {begun:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_is_gone_back_to_is_shown_anew() {
     let stage = Stage::open(&["warp", "weft"]);
@@ -134,6 +181,23 @@ async fn a_thread_is_followed_once_by_one_client() {
     beside.finish().await.expect("its end");
     let turns = |view: &View| view.thread.turns.clone();
     assert_eq!(turns(again.thread()), turns(beside.thread()));
+}
+
+#[tokio::test]
+async fn a_thread_left_while_the_connection_is_gone_can_be_opened_again() {
+    let stage = Stage::open(&["warp"]);
+    // The greeting and the thread.
+    stage.cut([2]);
+    let client = stage.client(Refuse).await;
+    let params = ThreadStartParams::default();
+    let mut follow = client.start(params).await.expect("a thread");
+    let thread = follow.id();
+    while !matches!(follow.next().await, Some(Happening::Cut { .. })) {}
+    drop(follow);
+    let mut again = client.open(thread).await.expect("the thread");
+    again.say("one").await.expect("a turn");
+    again.finish().await.expect("its end");
+    assert_eq!(again.thread().last_message(), Some("warp"));
 }
 
 #[tokio::test]

@@ -23,6 +23,8 @@ struct Shared {
     server: Mutex<Server>,
     /// After how many frames to the client each further connection is cut; when there are no more, none is.
     cuts: Mutex<VecDeque<usize>>,
+    /// What clients said on the connections that are cut.
+    said: Mutex<Vec<String>>,
 }
 
 impl Stage {
@@ -43,6 +45,7 @@ impl Stage {
             _home: home,
             server: Mutex::new(server),
             cuts: Mutex::default(),
+            said: Mutex::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -52,6 +55,12 @@ impl Stage {
     /// Connections made from now on are cut after so many frames to the client.
     pub fn cut(&self, after: impl IntoIterator<Item = usize>) {
         locked(&self.shared.cuts).extend(after);
+    }
+
+    /// How often clients said something with this in it, on connections that are cut some time.
+    pub fn said(&self, what: &str) -> usize {
+        let said = locked(&self.shared.said);
+        said.iter().filter(|it| it.contains(what)).count()
     }
 
     pub fn place(&self) -> Place {
@@ -77,13 +86,13 @@ impl Stage {
         };
         let (middle, server) = memory(Limits::default());
         locked(&self.shared.server).serve(server);
-        tokio::spawn(carry(far, middle, frames));
+        tokio::spawn(carry(self.shared.clone(), far, middle, frames));
         near
     }
 }
 
 /// Carries frames between a client and a server, until the client has got so many.
-async fn carry(mut client: Connection, mut server: Connection, frames: usize) {
+async fn carry(shared: Arc<Shared>, mut client: Connection, mut server: Connection, frames: usize) {
     let mut left = frames;
     while left > 0 {
         // When one of them ends, both do.
@@ -96,7 +105,10 @@ async fn carry(mut client: Connection, mut server: Connection, frames: usize) {
                 _ => break,
             },
             frame = client.incoming.next() => match frame {
-                Some(Frame::Message(frame)) => server.outgoing.send(frame),
+                Some(Frame::Message(frame)) => {
+                    locked(&shared.said).push(String::from_utf8_lossy(&frame).into_owned());
+                    server.outgoing.send(frame);
+                }
                 _ => break,
             },
         }
