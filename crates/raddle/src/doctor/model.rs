@@ -1,5 +1,7 @@
 //! The configured model, its provider, and whether its key is there.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -12,6 +14,9 @@ use crate::model::Desk;
 use crate::model_list;
 
 const PART: &str = "model";
+
+/// More than any key has.
+const KEY_BYTES_MAX: u64 = 64 * 1024;
 
 /// Looks at what is here; asks nobody.
 pub(super) fn look(home: &Home, config: &Configuration) -> Result<Finding> {
@@ -119,7 +124,7 @@ fn of_file(path: &Path) -> Key {
         says,
         mend: format!("write the key into {shown}, and chmod 600 it"),
     };
-    match std::fs::read_to_string(path) {
+    match read(path) {
         Err(error) => missing(format!("whose key cannot be read from {shown}: {error}")),
         Ok(text) if text.trim().is_empty() => {
             missing(format!("whose key should be in {shown}, which is empty"))
@@ -135,6 +140,17 @@ fn of_file(path: &Path) -> Key {
             }
         }
     }
+}
+
+/// What a file says, if it is one: a pipe may never say anything, and a device may never end.
+fn read(path: &Path) -> io::Result<String> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let mut text = String::new();
+    let mut file = File::open(path)?.take(KEY_BYTES_MAX);
+    file.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn is_signed_in(home: &Home, provider: &Provider) -> Result<bool> {

@@ -3,11 +3,12 @@
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Access, access};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::Finding;
 use crate::daemon;
@@ -59,17 +60,18 @@ fn socket(home: &Home) -> Finding {
         }
     }
     let is_socket = std::fs::symlink_metadata(&path).map(|it| it.file_type().is_socket());
-    match (is_socket, UnixStream::connect(&path)) {
+    match (is_socket, knock(&path)) {
         (_, Ok(_)) => Finding::well("socket", format!("a server listens on {shown}")),
         (Err(_), _) => Finding::well("socket", "no daemon runs; `raddle daemon start` starts one"),
-        (Ok(true), Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            Finding::well(
-                "socket",
-                format!(
-                    "{shown} was left by a server that has ended; the next one takes its place"
-                ),
-            )
-        }
+        (Ok(true), Err(Errno::AGAIN)) => Finding::odd(
+            "socket",
+            format!("a server is there and takes nobody in: {shown}"),
+            format!("see whose it is and end it: ss -xlp src {shown}"),
+        ),
+        (Ok(true), Err(Errno::CONNREFUSED)) => Finding::well(
+            "socket",
+            format!("{shown} was left by a server that has ended; the next one takes its place"),
+        ),
         (Ok(true), Err(error)) => Finding::odd(
             "socket",
             format!("{shown} cannot be used: {error}"),
@@ -81,6 +83,13 @@ fn socket(home: &Home) -> Finding {
             format!("move it away: mv {shown} {shown}.old"),
         ),
     }
+}
+
+/// Connects, and waits for nobody: a server whose queue is full would keep one waiting for ever.
+fn knock(path: &Path) -> Result<(), Errno> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
 fn folder(part: &'static str, folder: &Path) -> Finding {

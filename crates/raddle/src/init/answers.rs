@@ -104,11 +104,12 @@ fn place(text: &str) -> Result<KeyPlace> {
     if text.starts_with('/') || text.starts_with("~/") {
         return Ok(KeyPlace::File(text.to_owned()));
     }
+    // Keys are often letters and digits too, so a name that is not all capitals must be one that is set.
     let is_name = |text: &str| {
-        !text.starts_with(|it: char| it.is_ascii_digit())
-            && text
-                .chars()
-                .all(|it| it.is_ascii_alphanumeric() || it == '_')
+        let is_capital = |it: char| it.is_ascii_uppercase() || it == '_';
+        let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_';
+        text.starts_with(is_capital) && text.chars().all(|it| is_capital(it) || it.is_ascii_digit())
+            || text.chars().all(is_plain) && std::env::var_os(text).is_some()
     };
     match text {
         "" => Ok(KeyPlace::None),
@@ -207,12 +208,20 @@ mod tests {
         for (text, wanted) in [
             ("", KeyPlace::None),
             ("MY_KEY2", KeyPlace::Variable("MY_KEY2".to_owned())),
+            ("_K", KeyPlace::Variable("_K".to_owned())),
             ("~/k", KeyPlace::File("~/k".to_owned())),
             ("/run/k", KeyPlace::File("/run/k".to_owned())),
         ] {
             assert_eq!(place(text).expect(text), wanted);
         }
-        for key in ["sk-ant-sekret", "a b", "2KEY", "./k"] {
+        for key in [
+            "sk-ant-sekret",
+            "a b",
+            "2KEY",
+            "./k",
+            "a8Fk29dKq0ZmXy71LwPbTr5UvNc3EhGs",
+            "A8Fk29dKq0ZmXy71LwPbTr5UvNc3EhGs",
+        ] {
             let error = place(key).expect_err(key).to_string();
             assert!(!error.contains(key), "{error}");
         }

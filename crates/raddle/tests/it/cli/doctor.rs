@@ -4,6 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
 use serde_json::Value;
 
 use super::Place;
@@ -85,6 +88,13 @@ fn what_is_wrong_with_the_configuration_or_the_model_is_said() {
             "chmod 600",
         ),
         (
+            own("key_file = '/dev/zero'"),
+            "model",
+            "broken",
+            "cannot be read from /dev/zero: it is no file",
+            "chmod 600",
+        ),
+        (
             own("experimental_bearer_token = 'sekret'"),
             "model",
             "odd",
@@ -158,6 +168,33 @@ fn what_is_wrong_with_places_is_said() {
             .is_some_and(|it| it.contains("RADDLE_HOME")),
         "{found}"
     );
+}
+
+/// A server whose queue is full keeps whoever connects waiting.
+#[test]
+fn a_server_that_takes_nobody_in_is_said() {
+    let place = Place::new();
+    let folder = place.home.path().join("app-server-control");
+    fs::create_dir_all(&folder).expect("a folder");
+    let path = SocketAddrUnix::new(folder.join("app-server-control.sock")).expect("a short path");
+    let new = |flags| {
+        socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).expect("a socket")
+    };
+    let server = new(SocketFlags::empty());
+    bind(&server, &path).expect("a free place");
+    listen(&server, 0).expect("it listens");
+    let mut held = Vec::new();
+    loop {
+        let client = new(SocketFlags::NONBLOCK);
+        if connect(&client, &path).is_err() {
+            break;
+        }
+        held.push(client);
+    }
+    let (code, found) = place.part("socket", &[]);
+    assert_eq!(found["state"], "odd", "{found}");
+    assert!(found.to_string().contains("takes nobody in"), "{found}");
+    assert_eq!(code, Some(0));
 }
 
 #[test]

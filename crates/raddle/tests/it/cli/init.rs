@@ -87,6 +87,20 @@ fn options_answer_every_question() {
     }
 }
 
+/// A name that looks like a key is one if nothing is set by it.
+#[test]
+fn a_variable_with_small_letters_must_be_set() {
+    let words = ["init", "--model", "openai/m", "--key-env", "my_sekret"];
+    let mut place = Place::new();
+    let went = place.run(&words);
+    assert_eq!(went.code, Some(1));
+    assert!(!went.err.contains("sekret"), "{}", went.err);
+    place.set("my_sekret", "x");
+    let went = place.run(&words);
+    assert_eq!(went.code, Some(0), "{}", went.err);
+    assert!(place.text().contains("env_key = \"my_sekret\""));
+}
+
 #[test]
 fn what_is_there_is_not_replaced() {
     let place = Place::with("model = 'mine'\n");
