@@ -241,7 +241,8 @@ impl Session {
         let about = asking::about(&asked.question);
         match plan.how {
             Unattended::Ask => {
-                if let Some(shown) = self.terminal.put(asked, self.follow.thread()) {
+                let view = self.follow.thread();
+                if let Some(shown) = self.terminal.put(asked, view, &plan.cwd) {
                     out.screen.ask(&shown.lines, shown.prompt);
                 }
             }
