@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use raddle_client::{Answers, Asked, Question, View};
 use raddle_protocol::*;
+use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -149,7 +152,9 @@ fn answer(question: &Question, said: &Said) -> Value {
 #[derive(Debug, Default)]
 pub(super) struct Terminal {
     open: VecDeque<Open>,
-    typed: Option<mpsc::Receiver<String>>,
+    typed: Option<mpsc::Receiver<(u64, String)>>,
+    /// How often what was typed was thrown away; a line counts only if it was read since.
+    thrown: Arc<AtomicU64>,
 }
 
 /// A question that is not answered yet.
@@ -184,18 +189,32 @@ impl Terminal {
             places,
             answers: BTreeMap::new(),
         });
-        self.typed.get_or_insert_with(listen);
-        match self.open.len() {
-            1 => self.shown(),
-            _ => None,
+        if self.open.len() > 1 {
+            return None;
         }
+        self.throw_away();
+        let thrown = &self.thrown;
+        self.typed.get_or_insert_with(|| listen(thrown.clone()));
+        self.shown()
     }
 
-    /// A question is settled, whoever answered it. Says what to show next, if it was the one that is shown.
-    pub(super) fn settled(&mut self, id: &RequestId) -> Option<Shown> {
-        let at = self.open.iter().position(|it| it.asked.id == *id)?;
-        self.open.remove(at);
-        if at == 0 { self.shown() } else { None }
+    /// A question is settled by another than who types here. Says whether it was the one that is shown.
+    pub(super) fn settled(&mut self, id: &RequestId) -> bool {
+        let at = self.open.iter().position(|it| it.asked.id == *id);
+        if let Some(at) = at {
+            self.open.remove(at);
+        }
+        if at == Some(0) {
+            self.throw_away();
+        }
+        at == Some(0)
+    }
+
+    /// What was typed before a question was seen is no answer to it.
+    fn throw_away(&self) {
+        // Where it fails there is no terminal any more, and then nothing is read either.
+        let _ = tcflush(rustix::stdio::stdin(), QueueSelector::IFlush);
+        self.thrown.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The question that waits for what is typed.
@@ -209,9 +228,14 @@ impl Terminal {
 
     /// The next line that is typed; never, where nobody types.
     pub(super) async fn line(&mut self) -> Option<String> {
-        match &mut self.typed {
-            Some(typed) => typed.recv().await,
-            None => std::future::pending().await,
+        let Some(typed) = &mut self.typed else {
+            return std::future::pending().await;
+        };
+        loop {
+            let (thrown, line) = typed.recv().await?;
+            if thrown == self.thrown.load(Ordering::SeqCst) {
+                return Some(line);
+            }
         }
     }
 
@@ -328,11 +352,12 @@ fn places(question: &Question, view: &View, ours: &Path) -> Vec<String> {
 }
 
 /// What is typed, a line at a time. The thread stays in its read until the process ends.
-fn listen() -> mpsc::Receiver<String> {
+fn listen(thrown: Arc<AtomicU64>) -> mpsc::Receiver<(u64, String)> {
     let (lines, typed) = mpsc::channel(1);
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if lines.blocking_send(line).is_err() {
+            let thrown = thrown.load(Ordering::SeqCst);
+            if lines.blocking_send((thrown, line)).is_err() {
                 return;
             }
         }

@@ -65,6 +65,22 @@ fn on_a_terminal_it_is_asked_there() {
 }
 
 #[test]
+fn what_is_typed_before_a_question_is_no_answer_to_it() {
+    let bench = Bench::new(WANTS);
+    let mut terminal = Terminal::open();
+    let theirs = terminal.theirs();
+    terminal.ours.write_all(b"y\n").expect("typed");
+    let mut exec = bench.command(&["-c", "approval_policy=on-request", "touch it"]);
+    exec.stdin(theirs).stderr(terminal.theirs());
+    let child = exec.spawn().expect("started");
+    terminal.wait_for("[y/a/n");
+    terminal.ours.write_all(b"n\n").expect("typed");
+    let ran = Ran::of(child.wait_with_output().expect("an end"));
+    assert_eq!(ran.code, Some(0), "{ran:?} {}", terminal.shown());
+    assert!(!bench.work.path().join("made").exists());
+}
+
+#[test]
 fn what_a_yes_would_give_is_shown() {
     let other = TempDir::new().expect("a folder");
     let other = other.path().canonicalize().expect("a path");
