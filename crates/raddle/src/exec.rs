@@ -6,6 +6,7 @@ mod events;
 mod fold;
 mod place;
 mod plan;
+mod rights;
 mod schema;
 mod screen;
 mod session;

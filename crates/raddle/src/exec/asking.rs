@@ -2,11 +2,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use raddle_client::{Answers, Asked, Question, View};
 use raddle_protocol::*;
+use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+
+use super::rights;
 
 /// Leaves every question open: they come beside what else happens, and are answered there.
 #[derive(Debug)]
@@ -78,14 +84,24 @@ pub(super) struct Reply {
 /// What a question is about, in a line.
 pub(super) fn about(question: &Question) -> String {
     match question {
-        Question::Command(it) => it.command.clone().unwrap_or_else(|| "a command".to_owned()),
+        Question::Command(it) => {
+            let command = it.command.as_deref().unwrap_or("a command");
+            match it.kind {
+                CommandExecutionApprovalKind::WriteStdin => {
+                    format!("to type into a running command: {command}")
+                }
+                _ => command.to_owned(),
+            }
+        }
         Question::FileChange(it) => match &it.grant_root {
             Some(root) => format!("to write below {root}"),
             None => "to change files".to_owned(),
         },
         Question::Permissions(it) => {
-            let reason = it.reason.as_deref().unwrap_or_default();
-            format!("more rights: {reason}")
+            let rights = rights::lines(&it.permissions).join(", ");
+            let reason = it.reason.as_ref();
+            let reason = reason.map(|it| format!("; because: {it}"));
+            format!("more rights: {rights}{}", reason.unwrap_or_default())
         }
         Question::Question(it) => {
             let first = it.questions.first();
@@ -136,15 +152,17 @@ fn answer(question: &Question, said: &Said) -> Value {
 #[derive(Debug, Default)]
 pub(super) struct Terminal {
     open: VecDeque<Open>,
-    typed: Option<mpsc::Receiver<String>>,
+    typed: Option<mpsc::Receiver<(u64, String)>>,
+    /// How often what was typed was thrown away; a line counts only if it was read since.
+    thrown: Arc<AtomicU64>,
 }
 
 /// A question that is not answered yet.
 #[derive(Debug)]
 struct Open {
     asked: Asked,
-    /// The files that it is about.
-    files: Vec<String>,
+    /// The files or the folder that it is about.
+    places: Vec<String>,
     /// Of several questions to the user, what was answered so far.
     answers: BTreeMap<String, Value>,
 }
@@ -161,28 +179,42 @@ const TEXT: &str = "your answer: ";
 
 impl Terminal {
     /// Puts a question, and says what to show if nothing else is asked now.
-    pub(super) fn put(&mut self, asked: Asked, view: &View) -> Option<Shown> {
+    pub(super) fn put(&mut self, asked: Asked, view: &View, folder: &Path) -> Option<Shown> {
         if self.open.iter().any(|it| it.asked.id == asked.id) {
             return None;
         }
-        let files = files(&asked.question, view);
+        let places = places(&asked.question, view, folder);
         self.open.push_back(Open {
             asked,
-            files,
+            places,
             answers: BTreeMap::new(),
         });
-        self.typed.get_or_insert_with(listen);
-        match self.open.len() {
-            1 => self.shown(),
-            _ => None,
+        if self.open.len() > 1 {
+            return None;
         }
+        self.throw_away();
+        let thrown = &self.thrown;
+        self.typed.get_or_insert_with(|| listen(thrown.clone()));
+        self.shown()
     }
 
-    /// A question is settled, whoever answered it. Says what to show next, if it was the one that is shown.
-    pub(super) fn settled(&mut self, id: &RequestId) -> Option<Shown> {
-        let at = self.open.iter().position(|it| it.asked.id == *id)?;
-        self.open.remove(at);
-        if at == 0 { self.shown() } else { None }
+    /// A question is settled by another than who types here. Says whether it was the one that is shown.
+    pub(super) fn settled(&mut self, id: &RequestId) -> bool {
+        let at = self.open.iter().position(|it| it.asked.id == *id);
+        if let Some(at) = at {
+            self.open.remove(at);
+        }
+        if at == Some(0) {
+            self.throw_away();
+        }
+        at == Some(0)
+    }
+
+    /// What was typed before a question was seen is no answer to it.
+    fn throw_away(&self) {
+        // Where it fails there is no terminal any more, and then nothing is read either.
+        let _ = tcflush(rustix::stdio::stdin(), QueueSelector::IFlush);
+        self.thrown.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The question that waits for what is typed.
@@ -196,9 +228,14 @@ impl Terminal {
 
     /// The next line that is typed; never, where nobody types.
     pub(super) async fn line(&mut self) -> Option<String> {
-        match &mut self.typed {
-            Some(typed) => typed.recv().await,
-            None => std::future::pending().await,
+        let Some(typed) = &mut self.typed else {
+            return std::future::pending().await;
+        };
+        loop {
+            let (thrown, line) = typed.recv().await?;
+            if thrown == self.thrown.load(Ordering::SeqCst) {
+                return Some(line);
+            }
         }
     }
 
@@ -227,14 +264,17 @@ impl Open {
                     .find(|it| !self.answers.contains_key(&it.id));
                 (next.map(asked_of_the_user).unwrap_or_default(), TEXT)
             }
+            Question::Permissions(_) => (vec!["may I have more rights?".to_owned()], ACT),
             question => (vec![format!("may I? {}", about(question))], ACT),
         };
-        let reason = match &self.asked.question {
-            Question::Command(it) => it.reason.as_ref(),
-            Question::FileChange(it) => it.reason.as_ref(),
-            _ => None,
+        let (rights, reason) = match &self.asked.question {
+            Question::Command(it) => (rights::of_a_command(it), it.reason.as_ref()),
+            Question::FileChange(it) => (Vec::new(), it.reason.as_ref()),
+            Question::Permissions(it) => (rights::lines(&it.permissions), it.reason.as_ref()),
+            _ => (Vec::new(), None),
         };
-        lines.extend(self.files.iter().map(|it| format!("  {it}")));
+        lines.extend(self.places.iter().map(|it| format!("  {it}")));
+        lines.extend(rights.iter().map(|it| format!("  {it}")));
         lines.extend(reason.map(|it| format!("  because: {it}")));
         Shown { lines, prompt }
     }
@@ -291,10 +331,15 @@ fn chosen(question: &ToolRequestUserInputQuestion, said: &Said) -> String {
     option.map_or_else(|| text.to_owned(), |it| it.label.clone())
 }
 
-/// The files that a question is about, which its item names.
-fn files(question: &Question, view: &View) -> Vec<String> {
-    let Question::FileChange(it) = question else {
-        return Vec::new();
+/// The files that a question is about, which its item names; or the folder of a command, where it is another than ours.
+fn places(question: &Question, view: &View, ours: &Path) -> Vec<String> {
+    let it = match question {
+        Question::FileChange(it) => it,
+        Question::Command(it) => {
+            let other = it.cwd.iter().filter(|it| Path::new(it) != ours);
+            return other.map(|it| format!("in {it}")).collect();
+        }
+        _ => return Vec::new(),
     };
     match view.item(&it.turn_id, &it.item_id) {
         Some(ThreadItem::FileChange(item)) => {
@@ -307,11 +352,12 @@ fn files(question: &Question, view: &View) -> Vec<String> {
 }
 
 /// What is typed, a line at a time. The thread stays in its read until the process ends.
-fn listen() -> mpsc::Receiver<String> {
+fn listen(thrown: Arc<AtomicU64>) -> mpsc::Receiver<(u64, String)> {
     let (lines, typed) = mpsc::channel(1);
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if lines.blocking_send(line).is_err() {
+            let thrown = thrown.load(Ordering::SeqCst);
+            if lines.blocking_send((thrown, line)).is_err() {
                 return;
             }
         }

@@ -118,6 +118,14 @@ impl Screen {
         put(&text);
     }
 
+    /// The question that was shown needs no answer any more.
+    pub(super) fn settled(&mut self, is_answered: bool) {
+        self.write(match is_answered {
+            true => "\nanswered elsewhere",
+            false => "\nno longer asked",
+        });
+    }
+
     /// The line that changes, as it is now.
     pub(super) fn tick(&mut self) {
         if !self.is_live {

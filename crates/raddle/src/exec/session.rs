@@ -201,9 +201,13 @@ impl Session {
             Happening::Told { notification, .. } => {
                 out.screen.told(&notification);
                 if let Notification::ServerRequestResolved(it) = &*notification
-                    && let Some(next) = self.terminal.settled(&it.request_id)
+                    && self.terminal.settled(&it.request_id)
                 {
-                    out.screen.ask(&next.lines, next.prompt);
+                    let is_answered = it.resolved_by.is_some();
+                    out.screen.settled(is_answered);
+                    if let Some(next) = self.terminal.shown() {
+                        out.screen.ask(&next.lines, next.prompt);
+                    }
                 }
                 let events = self.fold.told(&notification);
                 out.events(events);
@@ -241,7 +245,8 @@ impl Session {
         let about = asking::about(&asked.question);
         match plan.how {
             Unattended::Ask => {
-                if let Some(shown) = self.terminal.put(asked, self.follow.thread()) {
+                let view = self.follow.thread();
+                if let Some(shown) = self.terminal.put(asked, view, &plan.cwd) {
                     out.screen.ask(&shown.lines, shown.prompt);
                 }
             }
