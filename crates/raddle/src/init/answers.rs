@@ -51,14 +51,14 @@ impl Answers {
         let usual = usual_key(preset);
         let key = match (&args.key_env, &args.key_file) {
             (Some(name), _) => place(name)?,
-            (None, Some(path)) => place(path)?,
+            (None, Some(path)) => match place(path) {
+                Ok(file @ KeyPlace::File(_)) => file,
+                _ => bail!("--key-file must be a path that begins with / or ~/"),
+            },
             // One on this machine takes none.
             (None, None) if asks && usual != Some(KeyPlace::None) => ask_key(preset)?,
             (None, None) => usual.unwrap_or(KeyPlace::None),
         };
-        if args.key_file.is_some() && !matches!(key, KeyPlace::File(_)) {
-            bail!("--key-file must be a path that begins with / or ~/");
-        }
         let approval = match args.approval {
             Some(approval) => approval,
             None if asks => ask_approval()?,
