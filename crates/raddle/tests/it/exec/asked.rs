@@ -103,7 +103,10 @@ fn what_a_yes_would_give_is_shown() {
                 "call = 'exec_command', arguments = {{ cmd = 'touch made', workdir = '{other}', \
                  sandbox_permissions = 'require_escalated', justification = 'to build' }}"
             ),
-            vec![format!("  in {other}"), "  because: to build".to_owned()],
+            vec![
+                format!("  in {other}"),
+                "The agent says: to build".to_owned(),
+            ],
         ),
     ] {
         let script = format!("[[answer]]\nmatch = 'touch it'\nsteps = [{{ {call} }}]\n");
