@@ -23,7 +23,6 @@ has a turn of text and leaves; then each does what its users do with turns and t
   and to `raddle exec`, whose lines are the same;
 - the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again; permission
   that acpx gives or denies, and each option that a client can choose;
-- someone who has just come, with the packages and README.md alone; what is called before there is anything to ask;
 - those who watch: `/livez`, and `/metrics` as Prometheus reads it;
 - the vendors' own clients: what `raddle mock` says to them on every wire.
 
@@ -67,7 +66,6 @@ import examples
 import https
 import llama
 import network
-import new_user
 import operating
 import planted
 import python_sdk
@@ -108,7 +106,6 @@ CHECKS = {
     **https.CHECKS,
     **operating.CHECKS,
     **network.CHECKS,
-    **new_user.CHECKS,
     **vendors.CHECKS,
     **vendors_switch.CHECKS,
     **aimock.CHECKS,
