@@ -1,8 +1,11 @@
-"""A model behind TLS, with certificates of a CA that was made for the check."""
+"""A model behind TLS, with certificates of a CA that was made for the check, and behind a proxy too."""
 
+import base64
 import socket
+import socketserver
 import ssl
 import subprocess
+import threading
 
 from harness import DEADLINE_S, require, require_equal
 from model_script import ANSWER, PROVIDER, ModelScript
@@ -11,6 +14,10 @@ from stdio_client import StdioClient
 _KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 _PROMPT = "what makes cloth?"
 _UNCONNECTED = {"httpConnectionFailed": {"httpStatusCode": None}}
+_ONCE = {f"model_providers.{PROVIDER}.request_max_retries": "0"}
+#: A name that no resolver may ever know: only the proxy can tell where it is.
+_BEHIND = "vendor.test"
+_USER, _PASSWORD = "weaver", "of:silk"
 
 
 def trusted(bench):
@@ -47,10 +54,9 @@ def not_trusted(bench):
 def no_tls(bench):
     """What speaks no TLS, or nothing at all, ends the turn within the limit of a connection."""
     ca = Authority(bench, "ca")
-    once = {f"model_providers.{PROVIDER}.request_max_retries": "0"}
     script = ModelScript(bench)
     plain = script.settings_at("localhost", scheme="https")
-    turn = _turn(bench, {**plain, **once}, ca.file)
+    turn = _turn(bench, {**plain, **_ONCE}, ca.file)
     require_equal("the kind of the error", turn.error["codexErrorInfo"], _UNCONNECTED)
     require("http://?" in turn.error["message"], f"it says {turn.error['message']!r}")
 
@@ -59,13 +65,96 @@ def no_tls(bench):
         provider = f"model_providers.{PROVIDER}"
         settings = {
             **plain,
-            **once,
+            **_ONCE,
             f"{provider}.base_url": address,
             f"{provider}.connect_timeout_ms": "300",
         }
         turn = _turn(bench, settings, ca.file)
         require_equal("the kind of the error", turn.error["codexErrorInfo"], _UNCONNECTED)
         require("within 300 ms" in turn.error["message"], f"it says {turn.error['message']!r}")
+
+
+def through_a_proxy(bench):
+    """`https_proxy` leads to a model that can be reached in no other way, and hears nothing of what is said."""
+    ca = Authority(bench, "ca")
+    script = ModelScript(bench, tls=ca.context(_BEHIND))
+    proxy = Proxy(bench, to=script.port)
+    settings = {**script.settings_at(_BEHIND), **_ONCE}
+    turn = _turn(bench, settings, ca.file, https_proxy=proxy.address(_PASSWORD))
+    require_equal("the error", turn.error, None)
+    require_equal("what was said", turn.text, ANSWER)
+    require_equal("how often it was asked", len(script.asked()), 1)
+    require_equal("what the proxy was asked", set(proxy.asked), {f"CONNECT {_BEHIND}:{script.port} HTTP/1.1"})
+    for word in (_PROMPT, ANSWER):
+        require(word.encode() not in proxy.seen, f"the proxy saw {word!r}")
+
+    # Its refusal is told without what was to let us in, and nothing goes past it.
+    turn = _turn(bench, settings, ca.file, https_proxy=proxy.address("another"))
+    require_equal("the kind of the error", turn.error["codexErrorInfo"], _UNCONNECTED)
+    message = turn.error["message"]
+    require("407" in message and "refused" in message, f"it says {message!r}")
+    require("another" not in message, f"it says {message!r}")
+    require_equal("how often it was asked", len(script.asked()), 1)
+
+    # What `no_proxy` names is looked for without it, and not found.
+    asked = len(proxy.asked)
+    outside = {"https_proxy": proxy.address(_PASSWORD), "no_proxy": _BEHIND}
+    turn = _turn(bench, settings, ca.file, **outside)
+    require_equal("the kind of the error", turn.error["codexErrorInfo"], _UNCONNECTED)
+    require_equal("what the proxy was asked besides", proxy.asked[asked:], [])
+
+
+class Proxy:
+    """Takes `CONNECT` of whoever knows the password, to wherever, and hands on what comes to one port here."""
+
+    def __init__(self, bench, to):
+        self.asked = []
+        #: All that went through it, both ways.
+        self.seen = bytearray()
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _tunnel(self, to))
+        self._server.daemon_threads = True
+        serve = {"poll_interval": 0.02}
+        threading.Thread(target=self._server.serve_forever, kwargs=serve, daemon=True).start()
+        bench.afterwards(self._server.server_close)
+        bench.afterwards(self._server.shutdown)
+
+    def address(self, password):
+        escaped = password.replace(":", "%3A")
+        return f"http://{_USER}:{escaped}@127.0.0.1:{self._server.server_address[1]}"
+
+
+def _tunnel(proxy, port):
+    secret = base64.b64encode(f"{_USER}:{_PASSWORD}".encode()).decode()
+
+    class Handler(socketserver.StreamRequestHandler):
+        # One that reads ahead would keep what comes after the head.
+        rbufsize = 0
+        timeout = 6 * DEADLINE_S
+
+        def handle(self):
+            first, *head = iter(lambda: self.rfile.readline().decode().rstrip("\r\n"), "")
+            proxy.asked.append(first)
+            if f"proxy-authorization: Basic {secret}" not in head:
+                self.wfile.write(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+                return
+            with socket.create_connection(("127.0.0.1", port)) as model:
+                self.wfile.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                back = threading.Thread(target=self.pass_on, args=(model, self.connection), daemon=True)
+                back.start()
+                self.pass_on(self.connection, model)
+                back.join(DEADLINE_S)
+
+        def pass_on(self, source, to):
+            try:
+                while piece := source.recv(1 << 16):
+                    proxy.seen += piece
+                    to.sendall(piece)
+                to.shutdown(socket.SHUT_WR)
+            except OSError:
+                # One of them has gone, and the other notices.
+                pass
+
+    return Handler
 
 
 class Authority:
@@ -102,9 +191,9 @@ class Authority:
         require_equal(f"how openssl {words[0]} ended: {done.stderr}", done.returncode, 0)
 
 
-def _turn(bench, settings, roots):
+def _turn(bench, settings, roots, **environment):
     """A turn with a server of its own, which trusts these roots."""
-    client = StdioClient(bench, settings, SSL_CERT_FILE=str(roots))
+    client = StdioClient(bench, settings, SSL_CERT_FILE=str(roots), **environment)
     turn = client.turn(_PROMPT)
     client.leave()
     return turn
@@ -114,4 +203,5 @@ CHECKS = {
     "https-trusted": trusted,
     "https-not-trusted": not_trusted,
     "https-no-tls": no_tls,
+    "https-through-a-proxy": through_a_proxy,
 }

@@ -42,13 +42,17 @@ class ModelScript:
         bench.evidence("what the model was asked", self._lines)
 
     @property
+    def port(self):
+        return self._server.server_port
+
+    @property
     def settings(self):
         """What a server must be told to use it: keys, and their values in TOML."""
         return self.settings_at("127.0.0.1")
 
     def settings_at(self, host, scheme=None):
         """The same, if it is to be reached under this name, or in another way than it wants to be."""
-        address = f"{scheme or self._scheme}://{host}:{self._server.server_port}/v1"
+        address = f"{scheme or self._scheme}://{host}:{self.port}/v1"
         return {
             "model": f'"{MODEL}"',
             "model_provider": f'"{PROVIDER}"',

@@ -23,6 +23,7 @@ has a turn of text and leaves; then each does what its users do with turns and t
   and to `raddle exec`, whose lines are the same;
 - the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again; permission
   that acpx gives or denies, and each option that a client can choose;
+- someone who has just come, with the packages and README.md alone; what is called before there is anything to ask;
 - those who watch: `/livez`, and `/metrics` as Prometheus reads it;
 - the vendors' own clients: what `raddle mock` says to them on every wire.
 
@@ -38,7 +39,7 @@ served since then.
 
 Not exercised here: requests of MCP servers; questions that nobody answers in time;
 queueing; reviews of what is in git; sounds and other input; a model that needs a key. How a
-model fails is tried by `always-ends`, but for TLS, which is tried here. That a client gets text before
+model fails is tried by `always-ends`, but for TLS and proxies, which are tried here. That a client gets text before
 the model has ended is checked with the Python SDK, and with the terminal client where an answer stops
 halfway.
 
@@ -66,6 +67,7 @@ import examples
 import https
 import llama
 import network
+import new_user
 import operating
 import planted
 import python_sdk
@@ -89,6 +91,7 @@ CHECKS = {
     **recorder_check.CHECKS,
     **examples.CHECKS,
     **readme.CHECKS,
+    **new_user.CHECKS,
     **tutorial.CHECKS,
     **troubles.CHECKS,
     **tui.CHECKS,
