@@ -293,6 +293,11 @@ impl Owner {
         self.stored
     }
 
+    /// Whether nothing more is decided here.
+    pub fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
     /// Work that was started and not yet stopped or reported.
     pub fn running(&self) -> impl Iterator<Item = &Effect> {
         self.running.iter()
