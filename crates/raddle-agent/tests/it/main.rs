@@ -8,6 +8,7 @@ mod hands;
 mod injected;
 mod joining;
 mod leaving;
+mod metering;
 mod owners;
 mod peek;
 mod progress;
