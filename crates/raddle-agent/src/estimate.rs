@@ -1,54 +1,99 @@
 //! How many tokens a call used, where its provider does not say: one for four bytes, as everyone does.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use raddle_core::ports::{Prompt, Said};
-use raddle_core::{Entry, Input, ModelEnd, Piece, Usage};
+use raddle_core::{Entry, Input, Metered, ModelEnd, Piece, Price, Usage};
 
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// What an image counts for, whatever its size: vendors make it small before a model sees it.
 const IMAGE_BYTES: usize = 4096;
 
+/// Counts what one call uses, for whoever hears its end and for whoever cuts it off.
+#[derive(Clone, Default)]
+pub(crate) struct Meter(Arc<Mutex<Option<Running>>>);
+
+struct Running {
+    estimate: Estimate,
+    price: Option<Price>,
+}
+
+impl Meter {
+    /// The model is asked now.
+    pub(crate) fn begin(&self, prompt: &Prompt, price: Option<Price>) {
+        let estimate = Estimate::of(prompt);
+        *self.running() = Some(Running { estimate, price });
+    }
+
+    /// Something was said. If that is an end which does not say what was used, it does now; whether it does so only
+    /// because of this.
+    pub(crate) fn hear(&self, said: &mut Said) -> bool {
+        let mut running = self.running();
+        running.as_mut().is_some_and(|it| it.estimate.hear(said))
+    }
+
+    /// What was used so far; nothing before the model is asked.
+    pub(crate) fn read(&self) -> Option<Metered> {
+        let running = self.running();
+        running.as_ref().map(|it| Metered {
+            usage: it.estimate.usage(),
+            price: it.price,
+        })
+    }
+
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What went to the model and came from it. Most providers say, so nothing is summed up before one does not.
-pub(crate) struct Estimate {
+struct Estimate {
     entries: Vec<Piece>,
     more_bytes: usize,
     written_bytes: usize,
+    /// Whether the model has said anything, and so has read what it was sent.
+    is_answered: bool,
 }
 
 impl Estimate {
-    /// Before the model has said anything.
-    pub(crate) fn of(prompt: &Prompt) -> Self {
+    fn of(prompt: &Prompt) -> Self {
         let tools = prompt.tools.iter();
         let tools: usize = tools.map(|it| it.name.len() + it.description.len()).sum();
         Self {
             entries: prompt.entries.clone(),
             more_bytes: prompt.instructions.len() + tools,
             written_bytes: 0,
+            is_answered: false,
         }
     }
 
-    /// Something was said.
-    pub(crate) fn hear(&mut self, said: &Said) {
-        let bytes = match said {
+    fn hear(&mut self, said: &mut Said) -> bool {
+        self.written_bytes += match said {
             Said::Text(_, _, text) => text.len(),
             Said::Tool(_, call) => call.tool.len() + call.arguments.len(),
-            Said::Started(..) | Said::Completed(..) | Said::Ended(..) => 0,
+            Said::Started(..) | Said::Completed(..) => 0,
+            Said::Ended(end, usage) => {
+                // A call that failed before its first word was refused, and a refusal costs nothing.
+                let counts = self.is_answered || matches!(end, ModelEnd::Done {});
+                let is_silent = usage.is_none() && counts;
+                if is_silent {
+                    *usage = Some(self.usage());
+                }
+                return is_silent;
+            }
         };
-        self.written_bytes += bytes;
+        self.is_answered = true;
+        false
     }
 
-    /// Puts the estimate into the end of an answer that came whole and does not say. Says whether it did.
-    pub(crate) fn fill_in(&self, said: &mut Said) -> bool {
-        let Said::Ended(ModelEnd::Done {}, usage @ None) = said else {
-            return false;
-        };
+    fn usage(&self) -> Usage {
         let read: usize = self.entries.iter().map(|it| bytes(it)).sum();
-        *usage = Some(Usage {
+        Usage {
             input: tokens(read + self.more_bytes),
             output: tokens(self.written_bytes),
             ..Usage::default()
-        });
-        true
+        }
     }
 }
 
@@ -74,30 +119,51 @@ fn bytes(entry: &Entry) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use raddle_core::{ItemId, Part};
+    use raddle_core::{Failure, FailureKind, ItemId, Part, Timestamp};
 
     use super::*;
 
     #[test]
     fn four_bytes_are_a_token_where_nobody_says_otherwise() {
-        let mut estimate = Estimate {
-            entries: vec![Entry::Note("x".repeat(400)).into()],
-            more_bytes: 1,
-            written_bytes: 0,
+        let broke = || ModelEnd::Broke {
+            error: Failure::new(FailureKind::VendorFailed, "gone"),
+            retry_at: Timestamp(0),
         };
-        let text = Said::Text(ItemId::mint(), Part::Text, "12345".to_owned());
-        estimate.hear(&text);
-        let usage = Usage {
-            input: 101,
-            output: 2,
-            ..Usage::default()
+        let failed = || ModelEnd::Failed {
+            error: Failure::new(FailureKind::VendorFailed, "gone"),
         };
-        let mut silent = Said::Ended(ModelEnd::Done {}, None);
-        assert!(estimate.fill_in(&mut silent));
-        assert_eq!(silent, Said::Ended(ModelEnd::Done {}, Some(usage)));
-        let mut said = Said::Ended(ModelEnd::Done {}, Some(Usage::default()));
-        assert!(!estimate.fill_in(&mut said));
-        let mut lost = Said::Ended(ModelEnd::OwnerLost {}, None);
-        assert!(!estimate.fill_in(&mut lost));
+        let usage = |output| {
+            Some(Usage {
+                input: 101,
+                output,
+                ..Usage::default()
+            })
+        };
+        let said = Some(Usage::default());
+        let none = None;
+        for (text, end, told, wanted) in [
+            ("12345", ModelEnd::Done {}, none, usage(2)),
+            ("", ModelEnd::Done {}, none, usage(0)),
+            ("12345", ModelEnd::Done {}, said, said),
+            ("12345", broke(), none, usage(2)),
+            ("12345", broke(), said, said),
+            ("12345", failed(), none, usage(2)),
+            ("", broke(), none, none),
+            ("", failed(), none, none),
+        ] {
+            let mut estimate = Estimate {
+                entries: vec![Entry::Note("x".repeat(400)).into()],
+                more_bytes: 1,
+                written_bytes: 0,
+                is_answered: false,
+            };
+            if !text.is_empty() {
+                estimate.hear(&mut Said::Text(ItemId::mint(), Part::Text, text.to_owned()));
+            }
+            let mut last = Said::Ended(end.clone(), told);
+            let estimated = estimate.hear(&mut last);
+            assert_eq!(last, Said::Ended(end.clone(), wanted), "{text:?} {end:?}");
+            assert_eq!(estimated, told != wanted, "{text:?} {end:?}");
+        }
     }
 }

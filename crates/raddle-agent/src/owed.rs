@@ -1,6 +1,6 @@
 //! What is owed to whoever gives an order, and orders that come again.
 
-use raddle_core::{Key, Keyed, Outcome, Refusal, ThreadId};
+use raddle_core::{Key, Keyed, Outcome, Refusal, Thread, ThreadId};
 
 use crate::task::OrderReply;
 use crate::{AgentError, Ordered, Threads};
@@ -38,7 +38,7 @@ where
 
 impl Threads {
     /// What came of an order when it came before under this key; nothing if it did not. The thread is only
-    /// looked at.
+    /// looked at; one that is deleted is out of the way when this says so.
     pub async fn recall(
         &self,
         id: ThreadId,
@@ -46,14 +46,23 @@ impl Threads {
         asked: &str,
     ) -> Result<Option<Result<Outcome, Refusal>>, AgentError> {
         let now = self.shared.now();
-        if let Some(handle) = self.shared.staying(id).await {
-            let (key, asked) = (key.clone(), asked.to_owned());
-            let looked = handle.look(move |thread| thread.recall(&key, &asked, now));
-            if let Ok(found) = looked.await {
-                return Ok(found);
+        loop {
+            while let Some(handle) = self.shared.staying(id).await {
+                let (key, asked) = (key.clone(), asked.to_owned());
+                let look = move |thread: &Thread| {
+                    let is_there = !thread.is_deleted();
+                    is_there.then(|| thread.recall(&key, &asked, now))
+                };
+                // Without one its task has ended, and what comes after that is seen once it is no longer live.
+                if let Ok(Some(found)) = handle.look(look).await {
+                    return Ok(found);
+                }
+            }
+            match self.peek(id).await {
+                // What is left of it is in the way of another one under its id.
+                Err(AgentError::Refused(Refusal::Deleted)) => drop(self.get(id).await?),
+                peek => return Ok(peek?.thread.recall(key, asked, now)),
             }
         }
-        let peek = self.peek(id).await?;
-        Ok(peek.thread.recall(key, asked, now))
     }
 }

@@ -76,9 +76,11 @@ impl Threads {
         Ok(self.shared.journal_of(id).head(id).await?)
     }
 
-    /// The threads that are live, in the order of their ids.
+    /// The threads that are live, in the order of their ids. One that is being left or deleted is not.
     pub fn loaded(&self) -> Vec<ThreadId> {
-        let mut loaded: Vec<ThreadId> = self.shared.live().keys().copied().collect();
+        let live = self.shared.live();
+        let staying = live.iter().filter(|(_, it)| !it.sender.is_closed());
+        let mut loaded: Vec<ThreadId> = staying.map(|(id, _)| *id).collect();
         loaded.sort();
         loaded
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use raddle_core::ports::{AppendError, Blobs, Journal};
 use raddle_core::{
     Body, ChangeSettings, Command, Cursor, Effect, Ended, Envelope, Event, ItemId, Keyed, Out,
-    Owner, Refusal, RequestNumber, Seq, Settings, Settled, Step, ThreadId, Token,
+    Owner, Refusal, RequestNumber, Seq, Settings, Settled, Step, Thread, ThreadId, Token,
 };
 use raddle_protocol::ThreadClosedNotification;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -96,7 +96,7 @@ impl Message {
 }
 
 /// Someone's look at the thread.
-pub(crate) type Look = Box<dyn FnOnce(&raddle_core::Thread) + Send>;
+pub(crate) type Look = Box<dyn FnOnce(&Thread) + Send>;
 
 /// Answers a caller, on the spot: whoever is told of what the caller did is told after this.
 pub(crate) type OrderReply = Box<dyn FnOnce(Ordered<'_>) + Send>;
@@ -149,6 +149,8 @@ pub(crate) struct Task {
     /// What goes out once they are answered.
     held: Vec<Out>,
     looks: Vec<Look>,
+    /// What came when the owner was at its end already.
+    late: Vec<Message>,
     /// Where handles read how turns run.
     settings: watch::Sender<Arc<Settings>>,
     work: BTreeMap<Effect, AbortHandle>,
@@ -209,6 +211,7 @@ impl Task {
             joining: VecDeque::new(),
             held: Vec::new(),
             looks: Vec::new(),
+            late: Vec::new(),
             settings,
             work: BTreeMap::new(),
             stops: BTreeMap::new(),
@@ -421,6 +424,9 @@ impl Task {
     }
 
     fn offer(&mut self, message: Message) {
+        if self.owner.is_over() {
+            return self.late.push(message);
+        }
         self.alone_since = None;
         self.tokens += 1;
         let token = Token(self.tokens);
@@ -497,6 +503,10 @@ impl Task {
         let settings = self.owner.thread().settings();
         if **self.settings.borrow() != *settings {
             self.settings.send_replace(Arc::new(settings.clone()));
+        }
+        // So that who hears that it is deleted does not find it in memory.
+        if self.owner.settled().is_some_and(Thread::is_deleted) {
+            self.inbox.close();
         }
         if self.owner.stored() > self.found
             && let Some(starter) = self.starter.take()

@@ -466,16 +466,15 @@ impl Shared {
                 Err(error) => tracing::error!(thread = %id, %error, "task failed"),
             }
             // First what is in the way of another one under its id.
-            if let (Kept::ForGood, Ok((Ended::Deleted, head))) = (kept, &ended) {
-                shared.forget(id, *head).await;
+            match (kept, &ended) {
+                (Kept::ForGood, Ok((Ended::Deleted, head))) => shared.forget(id, *head).await,
+                (Kept::ForGood, _) => {}
+                // Nobody can open it again.
+                (Kept::InMemory, _) => drop(shared.memory.delete(id).await),
             }
             shared.live().remove(&id);
             shared.left.notify_waiters();
             shared.hand_on(id, late);
-            if kept == Kept::InMemory {
-                // Nobody can open it again.
-                let _ = shared.memory.delete(id).await;
-            }
         });
         handle
     }

@@ -12,7 +12,7 @@ use raddle_core::{
 use tokio::sync::mpsc;
 
 use crate::context::{self, History};
-use crate::estimate::Estimate;
+use crate::estimate::Meter;
 use crate::hands::{Hands, Judged};
 use crate::images::{SHOWN_BYTES_MAX, look_at};
 use crate::instructions::CONDENSE;
@@ -42,6 +42,7 @@ pub(crate) struct ModelWork {
     pub(crate) used: Vec<(Scope, Measure, u64)>,
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) call: u32,
+    pub(crate) meter: Meter,
     pub(crate) reports: mpsc::Sender<Command>,
 }
 
@@ -84,14 +85,13 @@ impl ModelWork {
             let _ = self.reports.send(refused(self.call, error)).await;
             return;
         }
-        let mut estimate = Estimate::of(&self.prompt);
+        self.meter.begin(&self.prompt, price);
         let mut answer = self.model.call(self.prompt);
         let mut summary = String::new();
         let mut calls = 0;
         loop {
             let mut said = answer.next().await;
-            estimate.hear(&said);
-            let estimated = estimate.fill_in(&mut said);
+            let estimated = self.meter.hear(&mut said);
             let is_last = matches!(said, Said::Ended(..));
             let mut commands = match (purpose, said) {
                 (Purpose::Answer, Said::Tool(item, asked)) => {

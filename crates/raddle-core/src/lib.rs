@@ -29,8 +29,8 @@ pub use context::{Context, Entry, Piece};
 pub use family::Family;
 pub use number::{Epoch, Seq, Timestamp};
 pub use owner::{
-    Ended, Envelope, Inbox, Keyed, Node, Out, Owner, Settled, Shows, Step, Tail, Token, Told,
-    weight,
+    Ended, Envelope, Inbox, Keyed, Meter, Metered, Node, Out, Owner, Settled, Shows, Step, Tail,
+    Token, Told, weight,
 };
 pub use price::{Price, Rates};
 pub use raddle_protocol::{ItemId, ThreadId, TurnId};

@@ -7,9 +7,11 @@
 mod batch;
 mod inbox;
 mod keyed;
+mod meter;
 
 pub use inbox::{Envelope, Inbox, Token};
 pub use keyed::{Keyed, Shows};
+pub use meter::{Meter, Metered};
 
 use std::collections::BTreeSet;
 
@@ -173,6 +175,8 @@ pub struct Owner {
     /// Whether the barrier is known to be stored.
     taken: bool,
     running: BTreeSet<Effect>,
+    /// Tells what the call of the model has used that runs.
+    meter: Option<Meter>,
     /// Callers who wait for a turn to end.
     waiters: Vec<(TurnId, Token)>,
     events_since_base: u64,
@@ -237,6 +241,7 @@ impl Owner {
             unknown: false,
             taken: false,
             running: BTreeSet::new(),
+            meter: None,
             waiters: Vec::new(),
             events_since_base: 0,
             bytes_since_base: 0,
@@ -293,9 +298,19 @@ impl Owner {
         self.stored
     }
 
+    /// Whether nothing more is decided here.
+    pub fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
     /// Work that was started and not yet stopped or reported.
     pub fn running(&self) -> impl Iterator<Item = &Effect> {
         self.running.iter()
+    }
+
+    /// This tells what a call of the model has used, should it be cut off.
+    pub fn meter(&mut self, meter: Meter) {
+        self.meter = Some(meter);
     }
 
     /// Whether a report of work would be taken now. Whoever has one waits until it is.

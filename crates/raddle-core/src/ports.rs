@@ -69,8 +69,8 @@ pub trait Journal: Send + Sync {
     /// Removes a thread and everything that only it uses. Forks of it stay whole.
     fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>>;
 
-    /// The same if this is still its newest record. Whoever was faster may have begun another thread under the same id
-    /// by now, which stays.
+    /// The same if this is still its newest record, and says that it was deleted. Whoever was faster may have begun
+    /// another thread under the same id by now, which stays.
     fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>>;
 }
 

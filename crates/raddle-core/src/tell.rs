@@ -204,7 +204,8 @@ fn tell_event(
             }
             // Last, because this record may be lost with the power: who heard only a part of it has no number
             // for that part, and must not have learnt anything from it that lasts.
-            if it.usage.is_some() {
+            // Of a call that was cut off it is told with the next one: it came to nothing that it would be told with.
+            if it.usage.is_some() && !matches!(it.end, ModelEnd::Cancelled {}) {
                 told.push(usage(thread, id, &it.turn, record.at));
             }
         }

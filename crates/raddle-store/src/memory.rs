@@ -197,7 +197,10 @@ impl Journal for MemoryJournal {
 
     fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>> {
         let mut kept = self.kept();
-        if kept.log(thread).is_ok_and(|log| log.head == head) {
+        if kept
+            .log(thread)
+            .is_ok_and(|log| log.head == head && log.is_deleted())
+        {
             kept.delete(thread);
         }
         Box::pin(ready(Ok(())))

@@ -25,6 +25,16 @@ pub(crate) fn decode(json: &[u8]) -> Result<Event, String> {
     }
 }
 
+/// Whether a thread whose newest event is this was deleted; nothing if the one before it says. What a deletion is
+/// remembered by comes after it.
+pub(crate) fn says_deleted(event: &Event) -> Option<bool> {
+    match event {
+        Event::Deleted { .. } => Some(true),
+        Event::Remembered(_) => None,
+        _ => Some(false),
+    }
+}
+
 /// The whole item that an event brings, and its turn.
 pub(crate) fn item_of(event: &Event) -> Option<(&TurnId, &Item)> {
     match event {

@@ -5,6 +5,7 @@ mod read;
 mod write;
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -53,8 +54,9 @@ struct Read {
     settled: bool,
 }
 
-/// Tells whether a file has changed since it was read.
-type Stamp = Option<(SystemTime, u64)>;
+/// Tells whether a file has changed since it was read: when it was written, how long it is, and which file it is. One
+/// that was put in its place may have kept the other two.
+type Stamp = Option<(SystemTime, u64, u64)>;
 
 /// File systems tell time in ticks, some in whole seconds: two changes within one tick look alike.
 const RESTED: Duration = Duration::from_secs(2);
@@ -149,7 +151,7 @@ fn read_all(files: &[File], home: Option<&Path>) -> Result<Read> {
     let stamps = stamps(files);
     let now = SystemTime::now();
     let has_rested =
-        |it: &(SystemTime, u64)| now.duration_since(it.0).is_ok_and(|age| age > RESTED);
+        |it: &(SystemTime, u64, u64)| now.duration_since(it.0).is_ok_and(|age| age > RESTED);
     let settled = stamps.iter().flatten().all(has_rested);
     let mut policy = Policy::default();
     let mut warnings = Vec::new();
@@ -186,7 +188,7 @@ fn read_all(files: &[File], home: Option<&Path>) -> Result<Read> {
 fn stamps(files: &[File]) -> Vec<Stamp> {
     let stamp = |file: &File| {
         let about = std::fs::metadata(&file.path).ok()?;
-        Some((about.modified().ok()?, about.len()))
+        Some((about.modified().ok()?, about.len(), about.ino()))
     };
     files.iter().map(stamp).collect()
 }

@@ -10,7 +10,7 @@ use raddle_core::{
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
-use super::{Seat, Task};
+use super::Task;
 
 /// Who answers what was put to an address.
 const WEBHOOK: &str = "webhook";
@@ -45,15 +45,7 @@ impl Task {
 
     /// Whether someone hears of a request who has not said that they cannot answer it.
     fn could_be_answered(&self, request: RequestNumber) -> bool {
-        let is_unable = |seat: &Seat| {
-            let mut unable = self.unable.iter();
-            unable.any(|(number, it)| *number == request && seat.is(it))
-        };
-        let mut there = self.seats.iter().filter(|seat| {
-            let listener = &seat.listener;
-            listener.is_there() && listener.may_answer()
-        });
-        !self.joining.is_empty() || there.any(|seat| !is_unable(seat))
+        !self.joining.is_empty() || self.able(request).next().is_some()
     }
 
     fn wait_for_someone(&self, request: RequestNumber) -> Option<AbortHandle> {

@@ -87,15 +87,17 @@ impl Task {
         if !self.unable.iter().any(is_same) {
             self.unable.push((request, listener));
         }
-        let is_unable = |seat: &Seat| {
-            let mut unable = self.unable.iter();
-            unable.any(|(number, it)| *number == request && seat.is(it))
-        };
-        let mut there = self.seats.iter().filter(|seat| {
+        self.able(request).next().is_none()
+    }
+
+    /// Those who hear of a request, may answer it, and have not said that they cannot.
+    pub(super) fn able(&self, request: RequestNumber) -> impl Iterator<Item = &Seat> {
+        self.seats.iter().filter(move |seat| {
             let listener = &seat.listener;
-            listener.is_there() && listener.may_answer()
-        });
-        there.all(is_unable)
+            let mut unable = self.unable.iter();
+            let is_unable = unable.any(|(number, it)| *number == request && seat.is(it));
+            listener.is_there() && listener.may_answer() && !is_unable
+        })
     }
 
     /// Whoever hears of the thread must not wait for what will not come. This is no record, so it has no

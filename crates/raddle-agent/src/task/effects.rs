@@ -6,6 +6,7 @@ use raddle_core::{Answer, BeginTurn, Command, Effect, ItemId, Resolution, TurnId
 use tokio::sync::watch;
 
 use super::Task;
+use crate::estimate::Meter;
 use crate::hands::{ToTask, Yes, carry_out, fell};
 use crate::instructions::instructions;
 use crate::tools::Offered;
@@ -22,6 +23,7 @@ impl Task {
                 let settings = thread.routed();
                 let tools =
                     Offered::of(&thread.settings().client_tools).with_goal(thread.pursues());
+                let meter = Meter::default();
                 let work = ModelWork {
                     journal: self.journal.clone(),
                     blobs: self.blobs.clone(),
@@ -47,9 +49,12 @@ impl Task {
                     used: thread.used(self.shared.now()),
                     clock: self.shared.clock,
                     call: *call,
+                    meter: meter.clone(),
                     reports: self.reporter.clone(),
                 };
                 let (reporter, call) = (self.reporter.clone(), *call);
+                self.owner
+                    .meter(raddle_core::Meter::new(call, move || meter.read()));
                 let running = tokio::spawn(work.run());
                 self.work.retain(|_, work| !work.is_finished());
                 self.work.insert(effect, running.abort_handle());

@@ -55,15 +55,14 @@ impl Task {
 
     pub(super) async fn over(mut self, ended: Ended) -> Over {
         self.inbox.close();
-        let mut late = Vec::new();
+        let mut late = std::mem::take(&mut self.late);
         // Whoever found a place before it was closed may still be about to use it: only the end of the
         // inbox says that nothing more comes.
         while let Some(message) = self.inbox.recv().await {
-            // A thread that is left need not be opened to be left again.
-            if !matches!(message, Message::Leave) {
-                late.push(message);
-            }
+            late.push(message);
         }
+        // A thread that is left need not be opened to be left again.
+        late.retain(|message| !matches!(message, Message::Leave));
         if self.leaving.is_none() {
             let why = match ended {
                 Ended::Deleted => Refusal::Deleted.into(),

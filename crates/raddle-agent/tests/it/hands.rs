@@ -7,12 +7,13 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
-use raddle_agent::{FixedRules, Handle, Threads};
+use raddle_agent::{FixedRules, Handle, Listener, NoWebhook, Threads};
 use raddle_core::policy::{
     Act, ActKind, Amendment, Layer, Policy, Rule, Script as Line_, Subject, Unattended, Verdict,
 };
 use raddle_core::ports::{
     AmendError, Job, Journal, Leave, Meant, Ran, Rulebook, Terminal, ToolSpec, Tools, Waiting,
+    Webhook,
 };
 use raddle_core::{
     Answer, AnswerRequest, AppendText, Ask, AskQuestions, Body, Call, Command, CommandRun,
@@ -22,7 +23,9 @@ use raddle_core::{
 use tokio::sync::{Barrier, Notify, mpsc};
 
 use crate::script::{Line, Script};
-use crate::{begin, client, interrupt, journal, order, subscribe, threads_with, turn, until};
+use crate::{
+    begin, client, interrupt, journal, order, subscribe, threads_asking, threads_with, turn, until,
+};
 
 /// What a tool in a test does when it is run: `prints`, `waits` for the test, `gathers` with seven others,
 /// `hangs` until it is stopped, `ignores` that too, or `falls`; what begins with `writes` writes. With `beyond`
@@ -200,7 +203,10 @@ pub struct Stage {
     pub threads: Threads,
     pub script: Arc<Script>,
     pub thread: Handle,
+    /// Who began the thread,
+    pub me: Arc<dyn Listener>,
     pub id: ThreadId,
+    /// and what that one hears.
     pub hears: mpsc::UnboundedReceiver<String>,
     pub journal: Arc<dyn Journal>,
 }
@@ -210,17 +216,27 @@ async fn stage(script: &[&[Line]]) -> Stage {
 }
 
 async fn stage_with(script: &[&[Line]], rules: Arc<dyn Rulebook>) -> Stage {
+    stage_asking(script, rules, Arc::new(NoWebhook)).await
+}
+
+/// The same with someone far away.
+pub async fn stage_asking(
+    script: &[&[Line]],
+    rules: Arc<dyn Rulebook>,
+    webhook: Arc<dyn Webhook>,
+) -> Stage {
     let journal = journal();
     let bench = Arc::new(Bench::default());
-    let (threads, script) = threads_with(&journal, script, bench.clone(), rules);
+    let (threads, script) = threads_asking(&journal, script, bench.clone(), rules, webhook);
     let (me, hears) = client();
     let id = ThreadId::mint();
-    let thread = begin(&threads, id, me).await;
+    let thread = begin(&threads, id, me.clone()).await;
     Stage {
         bench,
         threads,
         script,
         thread,
+        me,
         id,
         hears,
         journal,

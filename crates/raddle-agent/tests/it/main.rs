@@ -3,10 +3,12 @@
 mod away;
 mod behind;
 mod client_tools;
+mod deleting;
 mod hands;
 mod injected;
 mod joining;
 mod leaving;
+mod metering;
 mod owners;
 mod peek;
 mod progress;
@@ -111,23 +113,33 @@ fn threads_asking(
     webhook: Arc<dyn Webhook>,
 ) -> (Threads, Arc<Script>) {
     let script = Arc::new(Script::new(script));
-    let threads = Threads::new(Options {
+    let options = Options {
+        tools,
+        rules,
+        webhook,
+        ..options(journal, script.clone())
+    };
+    (Threads::new(options), script)
+}
+
+/// What threads need, without tools.
+fn options(journal: &Arc<dyn Journal>, script: Arc<Script>) -> Options {
+    Options {
         journal: journal.clone(),
         pages: Arc::new(MemoryJournal::new()),
         blobs: Arc::new(MemoryJournal::new()),
         memory: Arc::new(MemoryJournal::new()),
         memory_pages: Arc::new(MemoryJournal::new()),
         memory_blobs: Arc::new(MemoryJournal::new()),
-        model: script.clone(),
-        tools,
-        rules,
-        webhook,
+        model: script,
+        tools: Arc::new(raddle_agent::NoTools),
+        rules: Arc::new(raddle_agent::FixedRules::default()),
+        webhook: Arc::new(raddle_agent::NoWebhook),
         clock: || Timestamp(1_000_000),
         node: "here".to_owned(),
         nodes: Arc::new(Alone),
         recovery: Recovery::Continue,
-    });
-    (threads, script)
+    }
 }
 
 fn journal() -> Arc<dyn Journal> {

@@ -6,13 +6,13 @@ use std::time::Duration;
 use raddle_agent::FixedRules;
 use raddle_core::policy::{Policy, Unattended};
 use raddle_core::ports::{Decision, Put, Waiting, Webhook};
-use raddle_core::{Event, Resolution, ThreadId};
+use raddle_core::{Event, Resolution};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::hands::{Bench, Stage};
+use crate::hands::{Stage, stage_asking};
 use crate::script::Line;
-use crate::{begin, client, journal, order, subscribe, threads_asking, turn, until};
+use crate::{client, order, subscribe, turn, until};
 
 /// Someone far away who says this, or nothing ever.
 struct Far {
@@ -57,22 +57,11 @@ async fn asking(
         }),
         ..Policy::default()
     })));
-    let (journal, bench) = (journal(), Arc::new(Bench::default()));
     let script: &[&[Line]] = &[&[Line::Calls("do", "beyond prints")], &[Line::Says("done")]];
-    let (threads, script) = threads_asking(&journal, script, bench.clone(), rules, far.clone());
-    let (me, hears) = client();
-    let id = ThreadId::mint();
-    let thread = begin(&threads, id, me.clone()).await;
-    order(&thread, turn("t1", "hi")).await.expect("a turn");
-    let stage = Stage {
-        bench,
-        threads,
-        script,
-        thread,
-        id,
-        hears,
-        journal,
-    };
+    let stage = stage_asking(script, rules, far.clone()).await;
+    let asked = order(&stage.thread, turn("t1", "hi")).await;
+    asked.expect("a turn");
+    let me = stage.me.clone();
     (far, stage, me)
 }
 

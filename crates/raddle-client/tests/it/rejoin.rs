@@ -1,9 +1,12 @@
 //! A connection that is cut anywhere.
 
-use raddle_client::protocol::methods::{ThreadList, ThreadNameSet, ThreadRevert};
+use std::sync::Arc;
+
+use raddle_client::protocol::methods::{ThreadDelete, ThreadList, ThreadNameSet, ThreadRevert};
 use raddle_client::protocol::{Notification, ThreadStartParams};
-use raddle_client::{CallError, Follow, Happening, Options, Reconnect, Refuse, View};
+use raddle_client::{CallError, Client, Follow, Happening, Options, Reconnect, Refuse, View};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::stage::{Stage, nowhere, shown};
 
@@ -139,6 +142,47 @@ async fn what_is_gone_back_to_is_shown_anew() {
         follow.thread().thread.turns,
         shown(&client, follow.id()).await
     );
+}
+
+/// Who comes back to a thread that has not what was seen of it begins anew.
+#[tokio::test]
+async fn what_was_made_anew_meanwhile_is_shown_anew() {
+    let stage = Stage::open(&["warp", "weft"]);
+    // So much that the first turn has begun.
+    stage.cut([8]);
+    let leave = Arc::new(Semaphore::new(1));
+    let options = Options::new("it", "1");
+    let client = Client::connect(stage.gated(&leave), options, Refuse).await;
+    let client = client.expect("a client");
+    let params = ThreadStartParams {
+        client_request_id: Some("k".to_owned()),
+        ..ThreadStartParams::default()
+    };
+    let mut follow = client.start(params.clone()).await.expect("a thread");
+    let other = stage.client(Refuse).await;
+    // So much that it is never cut again.
+    stage.cut([1000]);
+    let mut beside = other.open(follow.id()).await.expect("the thread");
+    beside.say("one").await.expect("a turn");
+    beside.finish().await.expect("its end");
+    while !matches!(follow.next().await, Some(Happening::Cut { .. })) {}
+    assert_eq!(follow.thread().thread.turns.len(), 1, "it saw a part of it");
+
+    let delete = serde_json::from_value(json!({"threadId": follow.id()})).expect("params");
+    other.call::<ThreadDelete>(delete).await.expect("done");
+    while beside.next().await.is_some() {}
+    let beside = other.start(params).await.expect("a thread");
+    assert_eq!(beside.id(), follow.id());
+    leave.add_permits(1);
+    let next = follow.next().await;
+    assert!(matches!(next, Some(Happening::Anew(_))), "{next:?}");
+    assert_eq!(stage.said("\"afterSeq\""), 1, "it asked for the rest");
+    assert_eq!(follow.thread().thread.turns, Vec::new());
+    beside.say("two").await.expect("a turn");
+    follow.finish().await.expect("its end");
+    assert_eq!(follow.thread().last_message(), Some("weft"));
+    let turns = shown(&other, follow.id()).await;
+    assert_eq!(follow.thread().thread.turns, turns);
 }
 
 #[tokio::test]

@@ -62,3 +62,51 @@ async fn the_server_waits_for_one_who_takes_nothing() {
     rename(&other, &follow).await;
     take_all(&mut follow).await;
 }
+
+/// Each of them alone is a good part of what may wait.
+const TEXT_BYTES: usize = 200 << 10;
+const TEXTS: usize = 24;
+
+/// Follows turns of long messages without taking anything, and then takes everything: each turn ends once, in order.
+async fn hear_late(is_same_client: bool) {
+    let text = "x".repeat(TEXT_BYTES);
+    let stage = Stage::open(&[&*text; TEXTS]);
+    let client = stage.client(Refuse).await;
+    let params = ThreadStartParams::default();
+    let mut follow = client.start(params).await.expect("a thread");
+    let other = stage.client(Refuse).await;
+    let mut beside = other.open(follow.id()).await.expect("the thread");
+    let mut ends = Vec::new();
+    for at in 0..TEXTS {
+        let teller = match is_same_client {
+            true => &follow,
+            false => &beside,
+        };
+        teller.say(format!("{at}")).await.expect("a turn");
+        ends.push(beside.finish().await.expect("its end").id);
+    }
+    let mut heard = Vec::new();
+    while heard.len() < TEXTS {
+        match follow.next().await.expect("a turn") {
+            Happening::Told { notification, .. } => {
+                if let Notification::TurnCompleted(it) = *notification {
+                    heard.push(it.turn.id);
+                }
+            }
+            Happening::Rejoined | Happening::Asked(_) | Happening::Unknown { .. } => {}
+            happening => panic!("{happening:?}"),
+        }
+    }
+    assert_eq!(heard, ends);
+    assert_eq!(follow.thread().last_message(), Some(&*text));
+}
+
+#[tokio::test]
+async fn long_messages_wait_for_one_who_takes_nothing() {
+    hear_late(false).await;
+}
+
+#[tokio::test]
+async fn long_messages_wait_for_one_who_talks_and_takes_nothing() {
+    hear_late(true).await;
+}

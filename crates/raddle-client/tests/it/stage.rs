@@ -11,6 +11,7 @@ use raddle_client::{Answers, Client, Connection, Dialer, Limits, Options, Place,
 use raddle_rpc::{Close, Frame};
 use raddle_server::{Paths, Server};
 use tempfile::TempDir;
+use tokio::sync::Semaphore;
 
 /// A server whose model follows a script.
 #[derive(Clone)]
@@ -75,6 +76,18 @@ impl Stage {
     pub async fn client_with(&self, options: Options, answers: impl Answers) -> Client {
         let client = Client::connect(self.place(), options, answers).await;
         client.expect("a client")
+    }
+
+    /// A place that lets in as many as there is leave for.
+    pub fn gated(&self, leave: &Arc<Semaphore>) -> Place {
+        let (stage, leave) = (self.clone(), leave.clone());
+        Place::Memory(Dialer::new(move || {
+            let (stage, leave) = (stage.clone(), leave.clone());
+            async move {
+                leave.acquire().await.expect("open").forget();
+                Ok(stage.dial())
+            }
+        }))
     }
 
     fn dial(&self) -> Connection {

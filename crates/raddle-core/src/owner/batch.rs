@@ -98,7 +98,8 @@ impl Owner {
         }
     }
 
-    fn push_one(&mut self, batch: &mut Batch, body: Body, now: Timestamp) {
+    fn push_one(&mut self, batch: &mut Batch, mut body: Body, now: Timestamp) {
+        self.meter.take_if(|meter| meter.fill_in(&mut body));
         if let Body::Delta(delta) = &body
             && let Some(seq) = batch.merge(delta)
         {

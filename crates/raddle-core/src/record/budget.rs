@@ -107,10 +107,10 @@ impl Measure {
     /// An amount for people.
     pub fn shown(self, amount: u64) -> String {
         match self {
-            Self::Tokens => format!("{amount} tokens"),
+            Self::Tokens => counted(amount, "token"),
             Self::Usd => dollars(amount),
-            Self::Seconds => format!("{} seconds", amount / 1000),
-            Self::ToolCalls => format!("{amount} tool calls"),
+            Self::Seconds => seconds(amount),
+            Self::ToolCalls => counted(amount, "tool call"),
         }
     }
 }
@@ -152,6 +152,20 @@ impl std::fmt::Display for Spending {
     }
 }
 
+fn counted(amount: u64, what: &str) -> String {
+    let s = if amount == 1 { "" } else { "s" };
+    format!("{amount} {what}{s}")
+}
+
+/// Milliseconds as seconds and tenths, rounded up so that what is spent does not look as if something were left.
+fn seconds(ms: u64) -> String {
+    let tenths = ms.div_ceil(100);
+    match (tenths / 10, tenths % 10) {
+        (whole, 0) => counted(whole, "second"),
+        (whole, rest) => format!("{whole}.{rest} seconds"),
+    }
+}
+
 /// Billionths of a dollar as people write money: cents, and as much more as there is, up to millionths.
 pub fn dollars(nano_usd: u64) -> String {
     let micro = nano_usd.div_ceil(1000);
@@ -176,6 +190,24 @@ mod tests {
             (12_345_678_901, "$12.345679"),
         ] {
             assert_eq!(dollars(nano), shown, "{nano}");
+        }
+    }
+
+    #[test]
+    fn amounts_are_shown_as_people_say_them() {
+        for (measure, amount, shown) in [
+            (Measure::Tokens, 0, "0 tokens"),
+            (Measure::Tokens, 1, "1 token"),
+            (Measure::ToolCalls, 1, "1 tool call"),
+            (Measure::ToolCalls, 2, "2 tool calls"),
+            (Measure::Seconds, 0, "0 seconds"),
+            (Measure::Seconds, 1, "0.1 seconds"),
+            (Measure::Seconds, 901, "1 second"),
+            (Measure::Seconds, 1_601, "1.7 seconds"),
+            (Measure::Seconds, 2_000, "2 seconds"),
+            (Measure::Seconds, 2_001, "2.1 seconds"),
+        ] {
+            assert_eq!(measure.shown(amount), shown, "{measure:?} {amount}");
         }
     }
 

@@ -355,10 +355,13 @@ impl Thread {
                 goal.used(usage.total());
             }
             self.usage = self.usage.plus(&usage);
-            self.last_usage = usage;
-            // A call that condensed the history read the old one; the new one is short.
-            if self.purpose() != Some(crate::Purpose::Compact) {
-                self.context_tokens = usage.total();
+            // What is estimated of a call that came to no good end says less of the context than the call before it.
+            if !it.estimated || matches!(it.end, ModelEnd::Done {}) {
+                self.last_usage = usage;
+                // A call that condensed the history read the old one; the new one is short.
+                if self.purpose() != Some(crate::Purpose::Compact) {
+                    self.context_tokens = usage.total();
+                }
             }
         }
         self.with_turn(|turn| {

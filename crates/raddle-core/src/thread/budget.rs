@@ -279,7 +279,9 @@ impl Thread {
         self.spent.add(usage.total(), nano_usd);
         let budgets = [&self.settings.turn_budget, &self.settings.thread_budget];
         let counts = |it: &&Limits| it.tokens.is_some() || it.nano_usd.is_some();
-        self.spent.is_estimated |= it.estimated && budgets.iter().any(counts);
+        // Of a call that came to no good end most providers do not say; who says nothing of a whole answer never does.
+        let is_silent = it.estimated && matches!(it.end, ModelEnd::Done {});
+        self.spent.is_estimated |= is_silent && budgets.iter().any(counts);
         let asked = &self.asked;
         let mut accounts = self.accounts.iter();
         let at = accounts.position(|it| it.provider == asked.provider && it.model == asked.model);

@@ -1,7 +1,10 @@
 //! Requests that come twice under a client's own id are done once.
 
+use std::sync::Arc;
+
 use raddle_rpc::Limits;
 use raddle_server::Server;
+use raddle_store::LocalJournal;
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -192,6 +195,52 @@ async fn what_is_deleted_is_made_anew() {
         let named = ask(&mut client, "thread/name/set", name).await;
         assert_eq!(named["result"], json!({}), "{named}");
         assert_eq!(threads(&mut client).await, 1);
+    }
+}
+
+/// The same where things really happen at once: each request of a thread finds what the one before it left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_deleted_is_made_anew_however_fast() {
+    const ROUNDS: usize = 15;
+    for ephemeral in [false, true] {
+        let stage = Stage::new();
+        let folder = stage.home.join("threads");
+        let journal = LocalJournal::open(&raddle_store::Options { folder }).expect("a journal");
+        let journal = Arc::new(journal);
+        let script = crate::script::with_pages(journal.clone(), journal, &[]);
+        let mut server = Server::open(stage.options(), script).expect("a server");
+        let mut client = connect(&mut server).await;
+        let begin = json!({"clientRequestId": "k", "ephemeral": ephemeral});
+        let begun = ask(&mut client, "thread/start", begin.clone()).await;
+        let thread = begun["result"]["thread"]["id"].clone();
+        let about = json!({"threadId": thread});
+        for round in 0..ROUNDS {
+            let sent: Vec<(i64, i64)> = (0..4)
+                .map(|_| {
+                    let delete = client.request("thread/delete", about.clone());
+                    (delete, client.request("thread/start", begin.clone()))
+                })
+                .collect();
+            for (delete, start) in sent {
+                let deleted = answer(&mut client, delete).await;
+                assert_eq!(deleted["result"], json!({}), "{round}: {deleted}");
+                let begun = answer(&mut client, start).await;
+                assert_eq!(begun["result"]["thread"]["id"], thread, "{round}: {begun}");
+            }
+            let name = json!({"threadId": thread, "name": format!("{round}")});
+            let named = ask(&mut client, "thread/name/set", name).await;
+            assert_eq!(named["result"], json!({}), "{round}: {named}");
+            let loaded = ask(&mut client, "thread/loaded/list", json!({})).await;
+            assert_eq!(loaded["result"]["data"], json!([thread]), "{round}");
+        }
+        let read = ask(&mut client, "thread/read", about.clone()).await;
+        let name = format!("{}", ROUNDS - 1);
+        assert_eq!(read["result"]["thread"]["name"], name, "{read}");
+        let listed = usize::from(!ephemeral);
+        assert_eq!(threads(&mut client).await, listed);
+        ask(&mut client, "thread/delete", about).await;
+        let loaded = ask(&mut client, "thread/loaded/list", json!({})).await;
+        assert_eq!(loaded["result"]["data"], json!([]));
     }
 }
 

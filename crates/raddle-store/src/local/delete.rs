@@ -11,13 +11,14 @@ use raddle_core::{Seq, ThreadId};
 use rusqlite::{Connection, Error, OptionalExtension, params};
 
 use super::chain::{self, Sum};
-use super::course;
+use super::course::{self, Course};
 use super::error;
-use super::fence;
+use super::fence::{self, Row};
 use super::files::Files;
 use super::key::{self, key};
-use super::{save, summary};
+use super::{read, save, summary};
 use crate::blob::Hash;
+use crate::records::says_deleted;
 
 /// How much goes in one transaction, and how long it may take to get there.
 const ROWS_MAX: usize = 500;
@@ -28,23 +29,40 @@ const TIME_MAX: Duration = Duration::from_millis(5);
 const ROW_BYTES: i64 = 64;
 
 /// Nobody can read or append from now on. Says which thread it is, if there is one, and if its newest event is the one
-/// that is named.
+/// that is named and says that it was deleted.
 pub(super) fn mark(
     transaction: &Connection,
+    files: &Files,
     thread: ThreadId,
     head: Option<Seq>,
 ) -> Result<Option<i64>, Error> {
     let Some(number) = fence::number(transaction, thread)? else {
         return Ok(None);
     };
-    if let Some(head) = head
-        && fence::row(transaction, thread)?.is_none_or(|row| row.head != head)
-    {
-        return Ok(None);
+    if let Some(head) = head {
+        let row = fence::row(transaction, thread)?;
+        match row.filter(|row| row.head == head && !row.going) {
+            Some(row) if is_deleted(transaction, files, &row)? => {}
+            _ => return Ok(None),
+        }
     }
     fence::let_go(transaction, thread, number)?;
     summary::leave_lists(transaction, number)?;
     Ok(Some(number))
+}
+
+/// Whether a thread's newest event says that it was deleted. One that cannot be read says nothing.
+fn is_deleted(transaction: &Connection, files: &Files, row: &Row) -> Result<bool, Error> {
+    let course = Course::of(transaction, row)?;
+    let mut seq = row.head;
+    while let Ok(found) = read::event(transaction, files, &course, course.key_of(seq)) {
+        if let Some(said) = says_deleted(&found.event) {
+            return Ok(said);
+        }
+        let before = Seq(seq.0.saturating_sub(1));
+        seq = course.event_upto(transaction, before)?.seq;
+    }
+    Ok(false)
 }
 
 /// A thread whose deletion was cut off.

@@ -6,7 +6,7 @@ use raddle_core::ports::{ItemEntry, Summary, TurnEntry};
 use raddle_core::{Base, Body, Event, ItemId, Record, Seq, TurnId};
 
 use crate::cuts::Cuts;
-use crate::records::item_of;
+use crate::records::{item_of, says_deleted};
 use crate::text::searchable;
 
 /// One thread.
@@ -62,6 +62,16 @@ impl Log {
             Event::Reverted(it) => self.cuts.cut(it.at, record.seq),
             _ => {}
         }
+    }
+
+    /// Whether its newest record says that it was deleted.
+    pub(super) fn is_deleted(&self) -> bool {
+        let mut newest = self.records.values().rev();
+        let said = newest.find_map(|record| match &record.body {
+            Body::Event(event) => says_deleted(event),
+            Body::Delta(_) => Some(false),
+        });
+        said.unwrap_or_default()
     }
 
     pub(super) fn items(&self, turn: Option<&TurnId>) -> Vec<ItemEntry> {

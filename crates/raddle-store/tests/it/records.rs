@@ -3,9 +3,9 @@
 use raddle_core::ports::{AppendError, Journal};
 use raddle_core::{
     AgentMessage, Body, Class, Delta, Epoch, Event, Forked, Input, InputAccepted, Item, ItemBody,
-    ItemCompleted, ItemSaved, ItemStarted, ItemStatus, Owned, Part, PartText, Record, Renamed,
-    Reverted, Seq, Settings, Source, Span, ThreadId, ThreadStarted, Timestamp, TurnEnd, TurnEnded,
-    TurnId, TurnKind, TurnStarted, UserMessage,
+    ItemCompleted, ItemSaved, ItemStarted, ItemStatus, Key, Owned, Part, PartText, Record,
+    Remembered, Renamed, Reverted, Seq, Settings, Source, Span, ThreadId, ThreadStarted, Timestamp,
+    TurnEnd, TurnEnded, TurnId, TurnKind, TurnStarted, UserMessage,
 };
 
 /// A thread and the number of its newest record.
@@ -222,6 +222,24 @@ pub fn renamed(name: &str) -> Body {
     Event::Renamed(Renamed {
         name,
         principal: None,
+    })
+    .into()
+}
+
+pub fn deleted() -> Body {
+    Event::Deleted { principal: None }.into()
+}
+
+pub fn remembered() -> Body {
+    Event::Remembered(Remembered {
+        key: Key {
+            principal: "user:a".to_owned(),
+            method: "thread/delete".to_owned(),
+            id: "k".to_owned(),
+        },
+        asked: "hash".to_owned(),
+        outcome: serde_json::Value::Null,
+        answer: None,
     })
     .into()
 }

@@ -292,3 +292,26 @@ fn writers_lose_nothing_of_each_other() {
     });
     assert_eq!(folder.open().expect("rules").policy().rules.len(), 32);
 }
+
+/// A file that is put in the place of another tells by itself that it is another.
+#[test]
+fn a_file_that_looks_like_the_one_before_it_is_read() {
+    let folder = Folder::new();
+    let old = SystemTime::now() - 10 * RESTED;
+    let put = |name: &str, verdict: &str| {
+        folder.put(
+            name,
+            &format!("[[rule]]\nverdict = {verdict}\ncommand = [\"make\"]\n"),
+        );
+        let file = std::fs::File::options().write(true).open(folder.path(name));
+        file.and_then(|it| it.set_modified(old)).expect("a time");
+    };
+    put("rules.toml", "\"allow\"");
+    let rules = folder.open().expect("rules");
+    let verdict = || rules.policy().rules.first().map(|it| it.verdict);
+    assert_eq!(verdict(), Some(Verdict::Allow));
+    // As long, and as old.
+    put("other.toml", "\"deny\" ");
+    std::fs::rename(folder.path("other.toml"), folder.path("rules.toml")).expect("moved");
+    assert_eq!(verdict(), Some(Verdict::Deny));
+}

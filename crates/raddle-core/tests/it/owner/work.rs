@@ -255,3 +255,48 @@ fn a_turn_with_nothing_to_ask_waits_for_no_time() {
     life.say(r#"ended u1 ok "files""#);
     assert!(life.owner.thread().turn().is_none());
 }
+
+/// Nobody says what a call used that is cut off. What can be told of it is written down with its end.
+#[test]
+fn a_call_that_is_cut_off_counts_what_it_had_used() {
+    let usage = Usage {
+        input: 100,
+        output: 7,
+        ..Usage::default()
+    };
+    let rates = Rates {
+        input: 1_000_000,
+        output: 2_000_000,
+        ..Rates::default()
+    };
+    let price = Some(Price {
+        usual: rates,
+        long: None,
+    });
+    for (call, price, counted) in [
+        (1, price, (107, 114_000, 1, 0)),
+        (1, None, (107, 0, 1, 1)),
+        // This is about another call.
+        (2, price, (0, 0, 0, 0)),
+    ] {
+        let mut life = idle_life();
+        life.say("start t1 \"hi\"");
+        life.owner
+            .meter(Meter::new(call, move || Some(Metered { usage, price })));
+        life.say("interrupt t1");
+        let [account] = life.owner.thread().accounts() else {
+            panic!("one model was called");
+        };
+        let found = (
+            account.usage.total(),
+            account.nano_usd,
+            account.estimated,
+            account.unpriced,
+        );
+        assert_eq!(found, counted);
+        // A call that ends well says so itself.
+        life.say("start t2 \"ho\" · done 5");
+        let accounts = life.owner.thread().accounts();
+        assert_eq!(accounts[0].usage.total(), counted.0 + 5);
+    }
+}

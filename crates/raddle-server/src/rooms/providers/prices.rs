@@ -52,10 +52,10 @@ fn is_meant(row: &toml::Table, provider: &str, model: &str) -> bool {
         let digits = rest.bytes().filter(u8::is_ascii_digit).count();
         rest.starts_with('-') && digits == 8 && rest.len() <= 11
     };
-    let is_named = name == "*"
-        || model
-            .strip_prefix(name)
-            .is_some_and(|it| it.is_empty() || is_date(it));
+    let is_dated = |name: &str| model.strip_prefix(name).is_some_and(is_date);
+    // What a vendor calls the first of its kind, such as 4-0, is 4 with a date.
+    let bare = name.strip_suffix("-0");
+    let is_named = name == "*" || name == model || is_dated(name) || bare.is_some_and(is_dated);
     text("provider") == Some(provider) && is_named
 }
 
@@ -142,6 +142,7 @@ mod tests {
         let own: toml::Table = own.parse().expect("TOML");
         let none = toml::Table::new();
         let opus = usual(5_000_000, 500_000, 6_250_000, 25_000_000);
+        let first = usual(15_000_000, 1_500_000, 18_750_000, 75_000_000);
         for (config, provider, model, wanted) in [
             (
                 &own,
@@ -166,6 +167,10 @@ mod tests {
             ),
             (&none, "anthropic", "claude-opus-4-5", Some(opus)),
             (&none, "anthropic", "claude-opus-4-5-20251101", Some(opus)),
+            (&none, "anthropic", "claude-opus-4-0", Some(first)),
+            (&none, "anthropic", "claude-opus-4-20250514", Some(first)),
+            (&none, "anthropic", "claude-opus-4-1-20250805", Some(first)),
+            (&none, "anthropic", "claude-opus-4", None),
             (&own, "anthropic", "claude-opus-4-5", None),
             (&none, "openrouter", "gpt-5", None),
             (&none, "nobody", "gpt-5", None),

@@ -40,7 +40,7 @@ fn no_transaction_of_a_deletion_is_long() {
         .pragma_update(None, "wal_autocheckpoint", 0)
         .unwrap();
     let thread = long_thread(&connection);
-    let number = mark(&connection, thread, None).unwrap().unwrap();
+    let number = mark(&connection, &files, thread, None).unwrap().unwrap();
     let mut pieces = 0;
     loop {
         let before = log_bytes(folder.path());

@@ -155,7 +155,8 @@ impl Desk {
                 }
                 Write::Delete(thread, head, _) => {
                     known.forget();
-                    let marked = crate::local::delete::mark(connection, *thread, *head);
+                    let files = &self.files;
+                    let marked = crate::local::delete::mark(connection, files, *thread, *head);
                     marked.map(|row| Ok(Done::Going(row)))
                 }
             };

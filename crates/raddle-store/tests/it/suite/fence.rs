@@ -3,7 +3,9 @@
 use raddle_core::ports::{AppendError, Journal, ReadError};
 use raddle_core::{Class, Seq, ThreadId};
 
-use crate::records::{Script, completed, delta, item_started, owned, renamed, started};
+use crate::records::{
+    Script, completed, deleted, delta, item_started, owned, remembered, renamed, started,
+};
 
 super::for_each_journal!(
     a_new_thread_has_no_head,
@@ -230,18 +232,27 @@ async fn who_forgets_late_leaves_what_was_begun_anew(journal: impl Journal) {
     let mut script = Script::new();
     script.start(&journal, "/w").await;
     script.turn(&journal, "t", "hello").await;
+    // A deletion under a key is remembered after it.
+    let deletions = [vec![deleted()], vec![deleted(), remembered()]];
+    for deletion in deletions {
+        script.append(&journal, deletion).await;
+        let head = script.head;
+        // It went on meanwhile.
+        assert_eq!(journal.forget(script.thread, Seq(1)).await, Ok(()));
+        assert_eq!(journal.head(script.thread).await, Ok(head));
+        assert_eq!(journal.forget(script.thread, head).await, Ok(()));
+        assert_eq!(journal.head(script.thread).await, Ok(Seq::ZERO));
+        script.head = Seq::ZERO;
+        let mut again = vec![started(script.thread, "/again"), owned()];
+        // As long as the one before it, also where its newest is what it remembers.
+        again.resize_with(head.0 as usize, remembered);
+        let again = script.append(&journal, again).await;
+        assert_eq!(script.head, head);
+        assert_eq!(journal.forget(script.thread, head).await, Ok(()));
+        let read = journal.read(script.thread, Seq::ZERO, usize::MAX).await;
+        assert_eq!(read, Ok(again));
+    }
     let head = script.head;
-    // It went on meanwhile.
-    assert_eq!(journal.forget(script.thread, Seq(1)).await, Ok(()));
-    assert_eq!(journal.head(script.thread).await, Ok(head));
-    assert_eq!(journal.forget(script.thread, head).await, Ok(()));
-    assert_eq!(journal.head(script.thread).await, Ok(Seq::ZERO));
-    script.head = Seq::ZERO;
-    let bodies = vec![started(script.thread, "/again"), owned()];
-    let again = script.append(&journal, bodies).await;
-    assert_eq!(journal.forget(script.thread, head).await, Ok(()));
-    let read = journal.read(script.thread, Seq::ZERO, 10_000).await;
-    assert_eq!(read, Ok(again));
     assert_eq!(journal.forget(ThreadId::mint(), head).await, Ok(()));
 }
 

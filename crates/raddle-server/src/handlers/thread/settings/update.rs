@@ -5,7 +5,7 @@ use std::sync::Arc;
 use raddle_agent::client_tools;
 use raddle_core::{ChangeSettings, Command, SettingsChange};
 use raddle_protocol::methods::ThreadSettingsUpdate;
-use raddle_protocol::{Maybe, ThreadSettingsUpdateParams, ThreadSettingsUpdateResponse};
+use raddle_protocol::{Budget, Maybe, ThreadSettingsUpdateParams, ThreadSettingsUpdateResponse};
 
 use crate::call::Call;
 use crate::rooms::{Rooms, threads};
@@ -19,6 +19,9 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadSettingsUpdate>) {
     } = call;
     if params.permissions.is_some() {
         let what = "there are no permission profiles here; say sandboxPolicy";
+        return reply.error(WireError::Refused(what.into()));
+    }
+    if let Some(what) = params.budget.as_ref().and_then(below_nothing) {
         return reply.error(WireError::Refused(what.into()));
     }
     let tools = params.dynamic_tools.as_deref().map(client_tools);
@@ -47,6 +50,16 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadSettingsUpdate>) {
         });
         rooms.threads.order(id, change, answer).await;
     });
+}
+
+/// What is wrong with a budget: money can be written that nobody has.
+fn below_nothing(budget: &Budget) -> Option<String> {
+    let scopes = [("turn", &budget.turn), ("thread", &budget.thread)];
+    scopes.into_iter().find_map(|(scope, limits)| {
+        let usd = limits.as_ref()?.usd.filter(|usd| *usd < 0.0)?;
+        let is = "must be a number of dollars, not below 0";
+        Some(format!("`budget.{scope}.usd` {is}, and is {usd}"))
+    })
 }
 
 fn change(params: &ThreadSettingsUpdateParams) -> SettingsChange {

@@ -1,0 +1,113 @@
+//! Threads that are deleted, and made anew under the same id.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use raddle_agent::{AgentError, Options, Threads};
+use raddle_core::ports::{Journal, ReadError};
+use raddle_core::{
+    Body, Class, Command, Delete, Event, Key, Keyed, Record, ThreadId, ThreadStarted,
+};
+use raddle_store::{FaultyJournal, Mood};
+use tokio::sync::oneshot;
+
+use super::script::Script;
+use super::{client, options, order, rename, started};
+
+fn keyed() -> Keyed {
+    Keyed {
+        key: Key {
+            principal: "user:a".to_owned(),
+            method: "thread/start".to_owned(),
+            id: "k".to_owned(),
+        },
+        asked: "hash".to_owned(),
+        shows: None,
+    }
+}
+
+/// Begins a thread under the key, as a request does: after a look whether it is there.
+async fn begin(threads: &Threads, start: ThreadStarted) {
+    let Keyed { key, asked, .. } = keyed();
+    let recalled = threads.recall(start.thread, &key, &asked).await;
+    let gone = matches!(
+        recalled,
+        Err(AgentError::Read(ReadError::NotFound)
+            | AgentError::Refused(raddle_core::Refusal::Deleted))
+    );
+    assert!(gone, "{recalled:?}");
+    let (reply, answer) = oneshot::channel();
+    let reply = |subscribed| drop(reply.send(subscribed));
+    threads.start_for(Some(keyed()), start, client().0, reply);
+    answer.await.expect("an answer").expect("a thread");
+}
+
+/// Until what is left of it is gone, a deleted thread is in nobody's way and nobody's list.
+#[tokio::test(start_paused = true)]
+async fn one_is_made_anew_once_what_was_before_it_is_gone() {
+    for ephemeral in [false, true] {
+        let journal = Arc::new(FaultyJournal::new());
+        let port: Arc<dyn Journal> = journal.clone();
+        let threads = Threads::new(Options {
+            memory: port.clone(),
+            ..options(&port, Arc::new(Script::new(&[])))
+        });
+        let start = ThreadStarted {
+            ephemeral,
+            ..started(ThreadId::mint())
+        };
+        let id = start.thread;
+        begin(&threads, start.clone()).await;
+        assert_eq!(threads.loaded(), [id]);
+
+        let (reply, answer) = oneshot::channel();
+        let slow = journal.clone();
+        let deleted = move |outcome| {
+            // The deletion is stored, and what removes the records takes its time.
+            slow.set(Mood::Slow);
+            drop(reply.send(outcome));
+        };
+        let thread = threads.live(id).expect("it is live");
+        thread
+            .order(Command::Delete(Delete::default()), deleted)
+            .await;
+        answer.await.expect("an answer").expect("stored");
+        assert_eq!(threads.loaded(), [], "ephemeral: {ephemeral}");
+        assert!(order(&thread, rename(Some("a"))).await.is_err());
+
+        let again = tokio::spawn({
+            let threads = threads.clone();
+            async move { begin(&threads, start).await }
+        });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!again.is_finished(), "ephemeral: {ephemeral}");
+        journal.set(Mood::Well);
+        again.await.expect("no panic");
+        assert_eq!(threads.loaded(), [id]);
+        let thread = threads.live(id).expect("it is live");
+        order(&thread, rename(Some("b"))).await.expect("stored");
+        let name = thread.look(|thread| thread.name().map(str::to_owned)).await;
+        assert_eq!(name, Ok(Some("b".to_owned())));
+    }
+}
+
+/// As where a server was killed between the two.
+#[tokio::test]
+async fn what_a_deletion_left_behind_is_in_nobodys_way() {
+    let journal = super::journal();
+    let open = || Threads::new(options(&journal, Arc::new(Script::new(&[]))));
+    let start = started(ThreadId::mint());
+    let first = open();
+    begin(&first, start.clone()).await;
+    first.close().await;
+    let head = journal.head(start.thread).await.expect("a head");
+    let deleted = [Record {
+        seq: head.next(),
+        at: raddle_core::Timestamp(1_000_000),
+        body: Body::from(Event::Deleted { principal: None }),
+    }];
+    let stored = journal.append(start.thread, head, &deleted, Class::Power);
+    stored.await.expect("stored");
+    let second = open();
+    begin(&second, start).await;
+}
