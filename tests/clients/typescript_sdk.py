@@ -7,8 +7,8 @@ import json
 import re
 from pathlib import Path
 
-from harness import DEADLINE_S, require, require_equal, run_client
-from mock_model import MODEL, MockModel, begun, calls, patches, says
+from harness import DEADLINE_S, require, require_equal, run_client, wait_until
+from mock_model import MODEL, MockModel, calls, held, patches, says
 
 _PROGRAM = Path(__file__).with_name("typescript_sdk_program.mjs")
 _GIF = b"GIF89a, as far as anyone looks"
@@ -36,11 +36,11 @@ def sdk(bench):
         ("any colour?", says('{"color": "weld"}')),
         ("what is on it?", says("a fleece")),
         ("fail, please", ['fault = "refused"']),
-        ("never stop", begun("on and on and on")),
+        ("never stop", held("on and on and on")),
     ])
     command = [
         *(bench.parts.node, _PROGRAM, bench.parts.typescript_sdk, bench.raddle),
-        *(f"{model.address}/v1", image, bench.workspace),
+        *(model.address, image, bench.workspace),
     ]
     code, out, _ = run_client(bench, command, bench.environment(), 3 * DEADLINE_S)
     require_equal("the program's exit code", code, 0)
@@ -59,8 +59,7 @@ def sdk(bench):
     ])
     _asked(model)
     require_equal("the patched file", (bench.workspace / "loom.txt").read_text(), "warp\n")
-    # The program that was aborted ended its turn before it went.
-    model.wait_until_left()
+    _aborted(bench, model, seen)
 
 
 def _ran(seen):
@@ -79,6 +78,19 @@ def _ran(seen):
         ("aborted", "The operation was aborted"),
     ]:
         require(text in (seen[name] or ""), f"{name}: no {text!r} in {seen[name]!r}")
+
+
+def _aborted(bench, model, seen):
+    """What was aborted had begun, its turn was interrupted, and no process of it is left."""
+    require_equal("answers that were held when it was aborted", seen["heldAtAbort"], 1)
+    model.wait_until_left()
+    # Programs that end take a moment, and the model goes on.
+    left = wait_until(lambda: len(bench.processes()) == 1, deadline_s=15)
+    require(left, f"processes were left behind: {bench.processes()}")
+    command = [bench.raddle, "thread", "show", seen["endless"]]
+    code, out, _ = run_client(bench, command, bench.environment())
+    require_equal("the exit code of `raddle thread show`", code, 0)
+    require("interrupted: a client asked" in out, f"the turn was not interrupted: {out!r}")
 
 
 def _asked(model):

@@ -1,12 +1,12 @@
 // What programs do with the TypeScript SDK. The answers are printed as JSON.
-// Usage: node typescript_sdk_program.mjs SDK RADDLE BASE_URL IMAGE FOLDER
+// Usage: node typescript_sdk_program.mjs SDK RADDLE MODEL IMAGE FOLDER
 
 import { writeSync } from "node:fs";
 
-const [sdk, raddle, baseUrl, image, workingDirectory] = process.argv.slice(2);
+const [sdk, raddle, model, image, workingDirectory] = process.argv.slice(2);
 const { Codex } = await import(sdk);
 
-const codex = new Codex({ codexPathOverride: raddle, baseUrl, apiKey: "a key of the program" });
+const codex = new Codex({ codexPathOverride: raddle, baseUrl: `${model}/v1`, apiKey: "a key of the program" });
 const options = {
   model: "mock",
   sandboxMode: "danger-full-access",
@@ -55,12 +55,24 @@ const endless = codex.startThread(options);
 const streamed = await endless.runStreamed("never stop", { signal: stop.signal });
 seen.aborted = await failure(
   (async () => {
-    for await (const event of streamed.events) if (event.type === "turn.started") stop.abort();
+    for await (const event of streamed.events) {
+      if (event.type !== "turn.started") continue;
+      seen.heldAtAbort = await heldAnswers();
+      stop.abort();
+    }
   })(),
 );
 seen.endless = endless.id;
 
 writeSync(1, JSON.stringify(seen));
+
+// How many answers the model holds, once it holds one. Whoever runs this has a deadline.
+async function heldAnswers() {
+  for (;;) {
+    const { held } = await (await fetch(`${model}/requests`)).json();
+    if (held > 0) return held;
+  }
+}
 
 async function failure(promise) {
   try {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use raddle_agent::Threads;
+use raddle_core::Source;
 use raddle_rpc::{Board, Connection, Transport};
 use raddle_sandbox::{Keeper, Measure};
 use tokio::sync::{mpsc, watch};
@@ -26,6 +27,8 @@ pub struct Options {
     pub paths: Paths,
     /// Configuration from the command line, strongest last.
     pub overrides: Vec<Override>,
+    /// What threads are said to be started by. The contract has no word for it in a request.
+    pub source: Source,
     /// How the keepers of commands are started.
     pub keeper: Keeper,
     /// How it is found out how strong the fence of this machine is. Without it nothing is run in a sandbox.
@@ -53,6 +56,7 @@ impl Options {
         Self {
             paths,
             overrides: Vec::new(),
+            source: Source::Editor,
             keeper: Keeper::own(),
             fence: None,
             neighbours: None,

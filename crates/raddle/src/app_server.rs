@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use raddle_core::Recovery;
+use raddle_core::{Recovery, Source};
 use raddle_rpc::{
     Auth, Door, Doors, Limits, Listen, Loss, SignedBearer, Transport, raise_descriptor_limit,
     stdin_end,
@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
-use crate::cli::{RecoverBy, Serve, WsAuth};
+use crate::cli::{RecoverBy, Serve, SessionSource, WsAuth};
 use crate::home::Home;
 use crate::log;
 use crate::model::Desk;
@@ -70,6 +70,7 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve, told: &mut dyn Tol
     let desk = Arc::new(Desk::new(&home.state));
     let options = Options {
         overrides,
+        source: source(args.session_source),
         fence: Some(Measure::new(sandbox::measuring(&home)?)),
         neighbours: Some(threads::neighbours(&home.state)),
         vendors: Some(desk.clone()),
@@ -112,6 +113,15 @@ fn recovery(said: Option<RecoverBy>, doors: &[Door]) -> Recovery {
         Some(RecoverBy::Interrupt) => Recovery::Interrupt,
         None if is_child => Recovery::Interrupt,
         None => Recovery::Continue,
+    }
+}
+
+fn source(said: SessionSource) -> Source {
+    match said {
+        SessionSource::Cli => Source::Cli,
+        SessionSource::Vscode => Source::Editor,
+        SessionSource::Exec => Source::Exec,
+        SessionSource::AppServer => Source::AppServer,
     }
 }
 

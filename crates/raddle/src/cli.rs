@@ -238,6 +238,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "HOW", hide_possible_values = true)]
     pub(crate) recovery: Option<RecoverBy>,
 
+    /// What its threads are said to be started by
+    #[arg(long, hide = true, value_name = "SOURCE", default_value = "vscode")]
+    pub(crate) session_source: SessionSource,
+
     /// The longest message a client may send
     #[arg(long, hide_short_help = true, value_name = "BYTES", default_value_t = 32 << 20)]
     pub(crate) max_message_bytes: usize,
@@ -249,6 +253,14 @@ pub(crate) enum RecoverBy {
     Interrupt,
     /// It goes on
     Continue,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SessionSource {
+    Cli,
+    Vscode,
+    Exec,
+    AppServer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

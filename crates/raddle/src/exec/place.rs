@@ -48,9 +48,15 @@ pub(super) fn find(plan: &Plan) -> Result<Place, String> {
 fn child(plan: &Plan) -> Result<Program, String> {
     let program = std::env::current_exe()
         .map_err(|error| format!("cannot find out which program this is: {error}"))?;
-    let mut args: Vec<OsString> = ["app-server", "--recovery", "continue"]
-        .map(OsString::from)
-        .into();
+    let mut args: Vec<OsString> = [
+        "app-server",
+        "--recovery",
+        "continue",
+        "--session-source",
+        "exec",
+    ]
+    .map(OsString::from)
+    .into();
     for setting in vendor::meant(&plan.settings) {
         args.extend(["-c".into(), setting.to_string().into()]);
     }

@@ -1,11 +1,18 @@
 //! Whether an answer fits a JSON Schema: the part of the language that vendors take for structured answers.
 //!
-//! `pattern` and `format` are left to the vendor, and what is not known says nothing, as the language has it.
+//! `pattern`, `patternProperties` and `format` are left to the vendor, and what is not known says nothing, as the
+//! language has it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// How many references and parts may stand in each other.
+/// How many parts of a schema may stand in each other.
 const DEPTH_MAX: usize = 128;
+
+/// How many references and parts may be gone through to one value: more than a text can nest, for what is recursive.
+const STEPS_MAX: usize = 1024;
 
 /// A schema that can be used.
 #[derive(Clone, Debug)]
@@ -30,7 +37,11 @@ impl Schema {
     pub(super) fn check(&self, text: &str) -> Result<(), String> {
         let value: Value =
             serde_json::from_str(text.trim()).map_err(|error| format!("it is no JSON: {error}"))?;
-        Check { root: &self.0 }.fits(&self.0, &value, "", 0)
+        let check = Check {
+            root: &self.0,
+            found: RefCell::default(),
+        };
+        check.fits(&self.0, &value, "", 0)
     }
 }
 
@@ -51,7 +62,8 @@ fn sound(root: &Value, schema: &Value, at: &str, depth: usize) -> Result<(), Str
             "type" => types(value).is_some_and(|it| it.iter().all(|it| TYPES.contains(it))),
             "enum" => value.is_array(),
             "required" => strings(value).is_some(),
-            "properties" | "$defs" | "definitions" => match value.as_object() {
+            "properties" | "patternProperties" | "$defs" | "definitions" => match value.as_object()
+            {
                 Some(parts) => {
                     for (name, part) in parts {
                         below(part, &format!("{at}/{name}"))?;
@@ -79,7 +91,10 @@ fn sound(root: &Value, schema: &Value, at: &str, depth: usize) -> Result<(), Str
             "multipleOf" => value.as_f64().is_some_and(|it| it > 0.0),
             "uniqueItems" => value.is_boolean(),
             "$ref" => match value.as_str() {
-                Some(reference) => return referred(root, reference, &at).map(|_| ()),
+                Some(reference) => {
+                    referred(root, reference, &at)?;
+                    true
+                }
                 None => false,
             },
             _ => true,
@@ -104,13 +119,28 @@ fn referred<'a>(root: &'a Value, reference: &str, at: &str) -> Result<&'a Value,
 
 struct Check<'a> {
     root: &'a Value,
+    /// What was found so far of a part of the schema and a part of the value, by where they are; nothing yet of those
+    /// that are under way. So each pair is looked at once, however often the schema leads to it.
+    found: RefCell<HashMap<(*const Value, *const Value), Option<Result<(), String>>>>,
 }
 
 impl Check<'_> {
     fn fits(&self, schema: &Value, value: &Value, at: &str, depth: usize) -> Result<(), String> {
-        if depth > DEPTH_MAX {
-            return Err(format!("{}: the schema goes round in circles", place(at)));
+        let pair = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
+        if let Some(found) = self.found.borrow().get(&pair) {
+            let circle = || Err(format!("{}: the schema goes round in circles", place(at)));
+            return found.clone().unwrap_or_else(circle);
         }
+        if depth > STEPS_MAX {
+            return Err(format!("{} is too deep in the schema", place(at)));
+        }
+        self.found.borrow_mut().insert(pair, None);
+        let found = self.look(schema, value, at, depth);
+        self.found.borrow_mut().insert(pair, Some(found.clone()));
+        found
+    }
+
+    fn look(&self, schema: &Value, value: &Value, at: &str, depth: usize) -> Result<(), String> {
         let words = match schema {
             Value::Bool(false) => return Err(format!("{} must not be there", place(at))),
             Value::Object(words) => words,
@@ -198,16 +228,14 @@ impl Check<'_> {
             }
         }
         let known = words.get("properties").and_then(Value::as_object);
+        // Which names a pattern fits is not known here, so neither is what is left over.
+        let others = match words.get("patternProperties").and_then(Value::as_object) {
+            Some(patterns) if !patterns.is_empty() => None,
+            _ => words.get("additionalProperties"),
+        };
         for (name, value) in members {
-            let at = format!("{at}/{name}");
-            match (
-                known.and_then(|it| it.get(name)),
-                words.get("additionalProperties"),
-            ) {
-                (Some(schema), _) | (None, Some(schema)) => {
-                    self.fits(schema, value, &at, depth + 1)?;
-                }
-                (None, None) => {}
+            if let Some(schema) = known.and_then(|it| it.get(name)).or(others) {
+                self.fits(schema, value, &format!("{at}/{name}"), depth + 1)?;
             }
         }
         let count = members.len() as u64;

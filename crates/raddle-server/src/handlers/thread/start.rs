@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use raddle_agent::{AgentError, Subscribed};
+use raddle_core::ThreadStarted;
 use raddle_core::ports::Waiting;
-use raddle_core::{Source, ThreadStarted};
 use raddle_protocol::methods::ThreadStart;
 use raddle_protocol::{ThreadHistoryMode, ThreadId, ThreadStartResponse};
 
@@ -38,7 +38,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
             thread: id,
             tenant: None,
             principal: threads::principal(&session),
-            source: Source::Editor,
+            source: rooms.options.source.clone(),
             originator: session.client().map(|client| client.name.clone()),
             label: params.thread_source.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

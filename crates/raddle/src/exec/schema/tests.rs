@@ -131,11 +131,65 @@ const CASES: &[(&str, &str, &str)] = &[
         "/next/next must be object",
     ),
     (
+        r#"{"properties":{"n":{"type":"integer"}},"patternProperties":{"^x-":{}},"additionalProperties":false}"#,
+        r#"{"n":1,"x-a":2}"#,
+        "",
+    ),
+    (
+        r#"{"properties":{"n":{"type":"integer"}},"patternProperties":{"^x-":{}},"additionalProperties":false}"#,
+        r#"{"n":"1"}"#,
+        "/n must be integer",
+    ),
+    (
+        r#"{"patternProperties":{},"additionalProperties":false}"#,
+        r#"{"n":1}"#,
+        "/n must not be there",
+    ),
+    (
         r##"{"$ref":"#"}"##,
         "1",
         "the whole: the schema goes round in circles",
     ),
 ];
+
+/// Schemas that lead to the same place by many ways, and what is wrong.
+const MANY_WAYS: &[(&str, &str, &str)] = &[
+    (
+        r##"{"anyOf":[{"$ref":"#"},{"$ref":"#"}]}"##,
+        "1",
+        "the whole fits none of `anyOf`",
+    ),
+    (
+        r##"{"oneOf":[{"$ref":"#"},{"allOf":[{"$ref":"#"},{"$ref":"#"}]},{"type":"integer"}]}"##,
+        "1",
+        "",
+    ),
+];
+
+#[test]
+fn many_ways_to_one_place_are_gone_once() {
+    for (schema, text, wrong) in MANY_WAYS {
+        let schema = Schema::read(schema).expect(schema);
+        let found = schema.check(text).err().unwrap_or_default();
+        assert_eq!(found, *wrong, "{:?} {text}", schema.0);
+    }
+    // A list in which each link may be of two kinds, and the last one is of none.
+    let kind = |name: &str| {
+        format!(
+            r##"{{"type":"object","required":["next"],"properties":{{"next":{{"$ref":"#"}},"{name}":{{}}}}}}"##
+        )
+    };
+    let schema = format!(r#"{{"anyOf":[{},{}]}}"#, kind("a"), kind("b"));
+    let schema = Schema::read(&schema).expect("a schema");
+    let links = 100;
+    let text = format!("{}1{}", r#"{"next":"#.repeat(links), "}".repeat(links));
+    let found = schema.check(&text).err().unwrap_or_default();
+    assert_eq!(found, "the whole fits none of `anyOf`");
+    // And one that goes on as long as a text can.
+    let schema = r##"{"anyOf":[{"type":"integer"},{"allOf":[{"properties":{"next":{"$ref":"#"}}}],"type":"object"}]}"##;
+    let schema = Schema::read(schema).expect("a schema");
+    assert_eq!(schema.check(&text), Ok(()));
+}
 
 #[test]
 fn what_fits_and_what_does_not() {
@@ -157,6 +211,14 @@ fn what_is_no_schema() {
         (r#"{"anyOf":{}}"#, "/anyOf cannot be {}"),
         (r#"{"items":[{}]}"#, "/items is no schema"),
         (r#"{"minItems":-1}"#, "/minItems cannot be -1"),
+        (
+            r##"{"$ref":"#","type":"text"}"##,
+            "/type cannot be \"text\"",
+        ),
+        (
+            r#"{"patternProperties":{"^a":3}}"#,
+            "/patternProperties/^a is no schema",
+        ),
         (
             r##"{"$ref":"#/x"}"##,
             "/$ref: #/x leads nowhere in this schema",
