@@ -20,6 +20,8 @@ pub struct View {
     pub model_provider: String,
     /// The folder that was worked in.
     pub cwd: String,
+    /// When people were asked, as it was when the thread was opened.
+    pub approval_policy: Option<AskForApproval>,
     /// What the server asks and is not settled, oldest first.
     pub asked: Vec<Asked>,
     /// The tokens used, as far as they were told.
@@ -53,6 +55,8 @@ pub struct Head {
     pub model_provider: String,
     /// The folder that is worked in.
     pub cwd: String,
+    /// When people are asked.
+    pub approval_policy: Option<AskForApproval>,
 }
 
 impl View {
@@ -62,6 +66,7 @@ impl View {
             model: head.model,
             model_provider: head.model_provider,
             cwd: head.cwd,
+            approval_policy: head.approval_policy,
             asked: Vec::new(),
             usage: None,
             plan: None,

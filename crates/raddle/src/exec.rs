@@ -4,15 +4,20 @@ mod asking;
 mod ending;
 mod events;
 mod fold;
+mod limits;
+mod opening;
 mod place;
 mod plan;
+mod quote;
 mod rights;
 mod schema;
 mod screen;
 mod session;
+mod typed;
 mod vendor;
 mod words;
 
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,7 +30,10 @@ use self::plan::{Around, Plan};
 use crate::app_server;
 use crate::cli::Exec;
 use crate::log;
-use crate::print::{Printer, harmless};
+use crate::print::{Printer, harmless, one_line};
+
+/// How long the line about the end may be.
+const LINE_LETTERS: usize = 4000;
 
 /// Runs it, and says how it ended by its status; `docs/exec.md` has the numbers.
 pub(crate) fn run(before: Vec<Override>, args: Exec) -> Result<ExitCode> {
@@ -48,28 +56,30 @@ pub(crate) fn run(before: Vec<Override>, args: Exec) -> Result<ExitCode> {
     let ended = runtime.block_on(session::run(plan, place));
     runtime.shutdown_timeout(Duration::ZERO);
     if let Some(line) = ended.line() {
-        log::say(&format!("raddle: {}", harmless(&line)));
+        log::say(&format!("raddle: {}", one_line(&line, LINE_LETTERS)));
     }
     hand_over(&ended, is_json, file.as_deref())?;
     Ok(ended.status())
 }
 
-/// Gives the answer to whoever wants it.
+/// Gives the answer to whoever wants it. It is printed before a file can fail.
 fn hand_over(ended: &Ended, is_json: bool, file: Option<&Path>) -> Result<()> {
     let Some(answer) = ended.answer() else {
         return Ok(());
     };
+    let printed = if is_json { Ok(()) } else { print(answer) };
     if let Some(path) = file {
         std::fs::write(path, answer)
             .with_context(|| format!("cannot write the answer to {}", path.display()))?;
     }
-    if is_json {
-        return Ok(());
-    }
+    Ok(printed?)
+}
+
+fn print(answer: &str) -> io::Result<()> {
     let mut printer = Printer::new();
     match printer.is_terminal() {
         true => printer.line(harmless(answer).trim_end())?,
         false => printer.line(answer)?,
     }
-    Ok(printer.flush()?)
+    printer.flush()
 }

@@ -67,7 +67,9 @@ pub(crate) fn harmless(text: &str) -> String {
     for letter in text.chars() {
         match letter {
             '\n' | '\t' => clean.push(letter),
-            _ if letter.is_control() || turns_text(letter) => clean.extend(letter.escape_unicode()),
+            _ if letter.is_control() || turns_text(letter) || ends_line(letter) => {
+                clean.extend(letter.escape_unicode());
+            }
             _ => clean.push(letter),
         }
     }
@@ -76,6 +78,11 @@ pub(crate) fn harmless(text: &str) -> String {
 
 fn turns_text(letter: char) -> bool {
     matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// What some take for the end of a line.
+fn ends_line(letter: char) -> bool {
+    matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
 /// The beginning of a text on one line.

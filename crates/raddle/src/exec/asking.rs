@@ -1,18 +1,15 @@
 //! What the agent asks: shown on the terminal and answered there, or denied, or left to others.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, BufRead};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use raddle_client::{Answers, Asked, Question, View};
 use raddle_protocol::*;
-use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 
+use super::quote::Quote;
 use super::rights;
+use super::typed::Keyboard;
 
 /// Leaves every question open: they come beside what else happens, and are answered there.
 #[derive(Debug)]
@@ -48,28 +45,25 @@ impl Answers for Beside {
     }
 }
 
-/// What a person said to a question.
+/// What a person said to a question about an act.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Said {
+enum Said {
     Yes,
     /// Yes, for the session.
     Always,
     No,
-    /// No, and this is why; or what else they said.
+    /// No, and this is why.
     Text(String),
 }
 
 impl Said {
-    /// Reads a line; nothing if it says nothing.
-    fn read(line: &str) -> Option<Self> {
-        let line = line.trim();
-        Some(match line.to_lowercase().as_str() {
-            "" => return None,
+    fn read(line: &str) -> Self {
+        match line.to_lowercase().as_str() {
             "y" | "yes" => Self::Yes,
             "a" | "always" => Self::Always,
             "n" | "no" => Self::No,
             _ => Self::Text(line.to_owned()),
-        })
+        }
     }
 }
 
@@ -152,9 +146,7 @@ fn answer(question: &Question, said: &Said) -> Value {
 #[derive(Debug, Default)]
 pub(super) struct Terminal {
     open: VecDeque<Open>,
-    typed: Option<mpsc::Receiver<(u64, String)>>,
-    /// How often what was typed was thrown away; a line counts only if it was read since.
-    thrown: Arc<AtomicU64>,
+    keyboard: Keyboard,
 }
 
 /// A question that is not answered yet.
@@ -162,20 +154,29 @@ pub(super) struct Terminal {
 struct Open {
     asked: Asked,
     /// The files or the folder that it is about.
-    places: Vec<String>,
+    places: Vec<Quote>,
     /// Of several questions to the user, what was answered so far.
     answers: BTreeMap<String, Value>,
+    /// Whether all of it is to be shown, however long.
+    is_whole: bool,
 }
 
 /// What to show.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Shown {
-    pub(super) lines: Vec<String>,
+    /// Each thing may be cut where it is long.
+    pub(super) things: Vec<Vec<Quote>>,
+    pub(super) is_whole: bool,
     pub(super) prompt: &'static str,
 }
 
 const ACT: &str = "yes, always, no, or why not? [y/a/n/…] ";
 const TEXT: &str = "your answer: ";
+const OPTION: &str = "the number of your answer: ";
+const OPTION_OR_TEXT: &str = "the number of your answer, or another in words: ";
+
+/// What is typed to see all of a question.
+const WHOLE: &str = "?";
 
 impl Terminal {
     /// Puts a question, and says what to show if nothing else is asked now.
@@ -188,14 +189,12 @@ impl Terminal {
             asked,
             places,
             answers: BTreeMap::new(),
+            is_whole: false,
         });
         if self.open.len() > 1 {
             return None;
         }
-        self.throw_away();
-        let thrown = &self.thrown;
-        self.typed.get_or_insert_with(|| listen(thrown.clone()));
-        self.shown()
+        self.next()
     }
 
     /// A question is settled by another than who types here. Says whether it was the one that is shown.
@@ -204,68 +203,50 @@ impl Terminal {
         if let Some(at) = at {
             self.open.remove(at);
         }
-        if at == Some(0) {
-            self.throw_away();
-        }
         at == Some(0)
     }
 
-    /// What was typed before a question was seen is no answer to it.
-    fn throw_away(&self) {
-        // Where it fails there is no terminal any more, and then nothing is read either.
-        let _ = tcflush(rustix::stdio::stdin(), QueueSelector::IFlush);
-        self.thrown.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// The question that waits for what is typed.
-    pub(super) fn shown(&self) -> Option<Shown> {
-        Some(self.open.front()?.shown())
+    /// The question to show now. What was typed before it is seen is no answer to it.
+    pub(super) fn next(&mut self) -> Option<Shown> {
+        let shown = self.open.front()?.shown();
+        self.keyboard.throw_away();
+        Some(shown)
     }
 
     pub(super) fn is_waiting(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// The next line that is typed; never, where nobody types.
+    /// The next line that is typed, while something is asked; nothing when nobody types any more.
     pub(super) async fn line(&mut self) -> Option<String> {
-        let Some(typed) = &mut self.typed else {
+        if self.open.is_empty() {
             return std::future::pending().await;
-        };
-        loop {
-            let (thrown, line) = typed.recv().await?;
-            if thrown == self.thrown.load(Ordering::SeqCst) {
-                return Some(line);
-            }
         }
+        self.keyboard.line().await
     }
 
     /// What comes of a line; nothing if more must be said.
     pub(super) fn typed(&mut self, line: &str) -> Option<Reply> {
-        let said = Said::read(line)?;
-        let reply = self.open.front_mut()?.said(&said)?;
+        let reply = self.open.front_mut()?.said(line.trim())?;
         self.open.pop_front();
         Some(reply)
     }
 
     /// Nobody types any more: what is open is denied.
     pub(super) fn hung_up(&mut self) -> Vec<Reply> {
-        self.typed = None;
         self.open.drain(..).map(|it| denied(&it.asked)).collect()
     }
 }
 
 impl Open {
     fn shown(&self) -> Shown {
-        let (mut lines, prompt) = match &self.asked.question {
+        let (first, prompt) = match &self.asked.question {
             Question::Question(it) => {
-                let next = it
-                    .questions
-                    .iter()
-                    .find(|it| !self.answers.contains_key(&it.id));
-                (next.map(asked_of_the_user).unwrap_or_default(), TEXT)
+                let next = it.questions.iter().find(|it| self.is_open(it));
+                next.map_or((Vec::new(), TEXT), asked_of_the_user)
             }
-            Question::Permissions(_) => (vec!["may I have more rights?".to_owned()], ACT),
-            question => (vec![format!("may I? {}", about(question))], ACT),
+            Question::Permissions(_) => (vec![Quote::new("may I have more rights?", "")], ACT),
+            question => (vec![Quote::new("may I? ", about(question))], ACT),
         };
         let (rights, reason) = match &self.asked.question {
             Question::Command(it) => (rights::of_a_command(it), it.reason.as_ref()),
@@ -273,28 +254,42 @@ impl Open {
             Question::Permissions(it) => (rights::lines(&it.permissions), it.reason.as_ref()),
             _ => (Vec::new(), None),
         };
-        lines.extend(self.places.iter().map(|it| format!("  {it}")));
-        lines.extend(rights.iter().map(|it| format!("  {it}")));
-        lines.extend(reason.map(|it| format!("  because: {it}")));
-        Shown { lines, prompt }
+        let rights = rights.into_iter().map(|it| Quote::new("  ", it));
+        let reason = reason.map(|it| Quote::new("  because: ", it));
+        let things = [
+            first,
+            self.places.clone(),
+            rights.collect(),
+            reason.into_iter().collect(),
+        ];
+        Shown {
+            things: things.into(),
+            is_whole: self.is_whole,
+            prompt,
+        }
     }
 
-    fn said(&mut self, said: &Said) -> Option<Reply> {
+    fn said(&mut self, line: &str) -> Option<Reply> {
+        match line {
+            "" => return None,
+            WHOLE => {
+                self.is_whole = true;
+                return None;
+            }
+            _ => {}
+        }
         let id = self.asked.id.clone();
         let Question::Question(it) = &self.asked.question else {
+            let said = Said::read(line);
+            let answer = answer(&self.asked.question, &said);
             let reason = match said {
-                Said::Text(text) => Some(text.clone()),
+                Said::Text(text) => Some(text),
                 _ => None,
             };
-            let answer = answer(&self.asked.question, said);
             return Some(Reply { id, answer, reason });
         };
-        if let Some(next) = it
-            .questions
-            .iter()
-            .find(|it| !self.answers.contains_key(&it.id))
-        {
-            let chosen = json!({ "answers": [chosen(next, said)] });
+        if let Some(next) = it.questions.iter().find(|it| self.is_open(it)) {
+            let chosen = json!({ "answers": [chosen(next, line)?] });
             self.answers.insert(next.id.clone(), chosen);
         }
         (self.answers.len() >= it.questions.len()).then(|| Reply {
@@ -303,64 +298,75 @@ impl Open {
             reason: None,
         })
     }
-}
 
-fn asked_of_the_user(question: &ToolRequestUserInputQuestion) -> Vec<String> {
-    let mut lines = vec![question.question.clone()];
-    for (number, option) in question.options.iter().flatten().enumerate() {
-        lines.push(format!(
-            "  {}. {}  {}",
-            number + 1,
-            option.label,
-            option.description
-        ));
+    fn is_open(&self, question: &ToolRequestUserInputQuestion) -> bool {
+        !self.answers.contains_key(&question.id)
     }
-    lines
 }
 
-/// An option by its number, or else what was typed.
-fn chosen(question: &ToolRequestUserInputQuestion, said: &Said) -> String {
-    let text = match said {
-        Said::Yes => "yes",
-        Said::Always => "always",
-        Said::No => "no",
-        Said::Text(text) => text,
+fn asked_of_the_user(question: &ToolRequestUserInputQuestion) -> (Vec<Quote>, &'static str) {
+    let mut lines = vec![Quote::new("the agent asks: ", question.question.clone())];
+    let options = question.options.as_deref().unwrap_or_default();
+    for (number, option) in options.iter().enumerate() {
+        let text = format!("{}  {}", option.label, option.description);
+        lines.push(Quote::new(format!("  {}. ", number + 1), text));
+    }
+    let prompt = match (options, question.is_other) {
+        ([], _) => TEXT,
+        (_, true) => OPTION_OR_TEXT,
+        (_, false) => OPTION,
     };
-    let number = text.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
-    let option = number.and_then(|it| question.options.as_ref()?.get(it));
-    option.map_or_else(|| text.to_owned(), |it| it.label.clone())
+    (lines, prompt)
+}
+
+/// An option by its number, its name or the beginning of its name; or else what was typed, where that may be. Nothing
+/// if it cannot be told what was meant: whoever types `y` takes none of the options that are there.
+fn chosen(question: &ToolRequestUserInputQuestion, line: &str) -> Option<String> {
+    let options = question.options.as_deref().unwrap_or_default();
+    if options.is_empty() {
+        return Some(line.to_owned());
+    }
+    let number = line.parse::<usize>().ok().and_then(|it| it.checked_sub(1));
+    if let Some(option) = number.and_then(|it| options.get(it)) {
+        return Some(option.label.clone());
+    }
+    let typed = line.to_lowercase();
+    let labels = || {
+        options
+            .iter()
+            .map(|it| (&it.label, it.label.to_lowercase()))
+    };
+    if let Some((label, _)) = labels().find(|(_, it)| *it == typed) {
+        return Some(label.clone());
+    }
+    let mut begun = labels().filter(|(_, it)| it.starts_with(&typed));
+    match (begun.next(), begun.next(), Said::read(line)) {
+        (Some((label, _)), None, _) => Some(label.clone()),
+        (_, _, Said::Text(text)) if question.is_other => Some(text),
+        _ => None,
+    }
 }
 
 /// The files that a question is about, which its item names; or the folder of a command, where it is another than ours.
-fn places(question: &Question, view: &View, ours: &Path) -> Vec<String> {
+fn places(question: &Question, view: &View, ours: &Path) -> Vec<Quote> {
     let it = match question {
         Question::FileChange(it) => it,
         Question::Command(it) => {
             let other = it.cwd.iter().filter(|it| Path::new(it) != ours);
-            return other.map(|it| format!("in {it}")).collect();
+            return other.map(|it| Quote::new("  in ", it)).collect();
         }
         _ => return Vec::new(),
     };
     match view.item(&it.turn_id, &it.item_id) {
         Some(ThreadItem::FileChange(item)) => {
-            let name =
-                |it: &FileUpdateChange| format!("{} {}", super::words::kind(&it.kind), it.path);
+            let name = |it: &FileUpdateChange| {
+                Quote::new(format!("  {} ", super::words::kind(&it.kind)), &it.path)
+            };
             item.changes.iter().map(name).collect()
         }
         _ => Vec::new(),
     }
 }
 
-/// What is typed, a line at a time. The thread stays in its read until the process ends.
-fn listen(thrown: Arc<AtomicU64>) -> mpsc::Receiver<(u64, String)> {
-    let (lines, typed) = mpsc::channel(1);
-    std::thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            let thrown = thrown.load(Ordering::SeqCst);
-            if lines.blocking_send((thrown, line)).is_err() {
-                return;
-            }
-        }
-    });
-    typed
-}
+#[cfg(test)]
+mod tests;

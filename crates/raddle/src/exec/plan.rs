@@ -1,6 +1,7 @@
 //! What is to be run, read off the arguments. What cannot be meant is said before anything is started.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,10 @@ use raddle_protocol::{
     ThreadStartParams, TurnStartParams, UserInput,
 };
 use raddle_server::Override;
+use rustix::fs::Access;
 use serde_json::Value;
 
+use super::limits;
 use super::schema::Schema;
 use crate::cli::{Exec, ExecCommand, ExecOptions, ExecSandbox, Unattended};
 
@@ -72,6 +75,11 @@ impl Plan {
         let mut settings = before;
         settings.extend(options.config.iter().cloned());
         settings.extend(options.budget.iter().flat_map(|it| it.0.iter().cloned()));
+        let settings = limits::meant(settings)?;
+        limits::agree(&options, &settings)?;
+        if let Some(file) = &options.output_last_message {
+            writable(file)?;
+        }
         let images = options.image.iter().map(|it| image(it));
         let images: Vec<UserInput> = images.collect::<Result<_, _>>()?;
         let text = text(prompt, options.json)?;
@@ -136,13 +144,11 @@ impl Plan {
 
     /// The last word about a key.
     pub(super) fn setting(&self, key: &str) -> Option<Value> {
-        let mut said = self.settings.iter().rev();
-        said.find(|it| matches!(it.path(), [one] if one == key))
-            .map(Override::to_json)
+        limits::last(&self.settings, key)
     }
 
     /// Nobody is asked unless the arguments say so or somebody is there.
-    fn approval(&self) -> Option<AskForApproval> {
+    pub(super) fn approval(&self) -> Option<AskForApproval> {
         if self.options.dangerously_bypass_approvals_and_sandbox {
             return Some(AskForApproval::Never);
         }
@@ -231,11 +237,37 @@ fn text(prompt: Option<String>, is_json: bool) -> Result<String, String> {
     if !from_stdin {
         return Ok(prompt.unwrap_or_default());
     }
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     io::stdin()
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(|error| format!("cannot read the prompt from stdin: {error}"))?;
-    Ok(text)
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!(
+            "the prompt on stdin is no UTF-8: there is a wrong byte after the first {at}; convert it first, as with \
+             `iconv -f ENCODING -t UTF-8`"
+        )
+    })?;
+    // Editors of some systems write one in front.
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
+}
+
+/// Whether the answer can be written there, before anything is paid for it. What is there stays as it is until then.
+fn writable(path: &Path) -> Result<(), String> {
+    let tried = match std::fs::metadata(path) {
+        Ok(it) if it.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(it) if it.is_file() => OpenOptions::new().write(true).open(path).map(drop),
+        // To open a pipe is to begin to write to it.
+        Ok(_) => rustix::fs::access(path, Access::WRITE_OK).map_err(io::Error::from),
+        Err(_) => {
+            let made = OpenOptions::new().write(true).create_new(true).open(path);
+            made.and_then(|_| std::fs::remove_file(path))
+        }
+    };
+    tried.map_err(|error| {
+        let shown = path.display();
+        format!("cannot write --output-last-message {shown}: {error}")
+    })
 }
 
 fn schema(path: &Path) -> Result<Schema, String> {

@@ -119,10 +119,15 @@ fn referred<'a>(root: &'a Value, reference: &str, at: &str) -> Result<&'a Value,
 
 struct Check<'a> {
     root: &'a Value,
-    /// What was found so far of a part of the schema and a part of the value, by where they are; nothing yet of those
-    /// that are under way. So each pair is looked at once, however often the schema leads to it.
-    found: RefCell<HashMap<(*const Value, *const Value), Option<Result<(), String>>>>,
+    /// Each pair is looked at once, however often the schema leads to it.
+    found: RefCell<HashMap<Pair, Found>>,
 }
+
+/// A part of the schema and a part of the value, by where they are.
+type Pair = (*const Value, *const Value);
+
+/// What was found of a pair; nothing yet while it is looked at.
+type Found = Option<Result<(), String>>;
 
 impl Check<'_> {
     fn fits(&self, schema: &Value, value: &Value, at: &str, depth: usize) -> Result<(), String> {

@@ -4,8 +4,11 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
 use raddle_protocol::Notification;
+use rustix::termios::tcgetwinsize;
 
+use super::asking::Shown;
 use super::events::{Body, Event, Item};
+use super::quote::{self, GUTTER, Quote};
 use crate::cli::Color;
 use crate::print::{harmless, one_line};
 
@@ -17,6 +20,12 @@ const TAIL_BYTES: usize = 256;
 
 /// How long a command or a thought may be on one line.
 const LINE_LETTERS: usize = 200;
+
+/// How long a line of our own may be.
+const SAID_LETTERS: usize = 1000;
+
+/// How wide a terminal is that does not say so.
+const COLUMNS: usize = 80;
 
 const DIM: &str = "2";
 const BOLD: &str = "1";
@@ -103,18 +112,18 @@ impl Screen {
 
     /// A line of our own, also for those who want it quiet.
     pub(super) fn say(&mut self, text: &str) {
-        self.write(&format!("raddle: {}", harmless(text)));
+        self.write(&format!("raddle: {}", one_line(text, SAID_LETTERS)));
     }
 
     /// A question, and room for the answer behind it.
-    pub(super) fn ask(&mut self, lines: &[String], prompt: &str) {
+    pub(super) fn ask(&mut self, shown: &Shown) {
         self.clear();
         let mut text = String::new();
-        for line in lines {
-            text.push_str(&self.painted(BOLD, &harmless(line)));
+        for line in quote::laid_out(&shown.things, columns(), shown.is_whole) {
+            text.push_str(&self.painted(BOLD, &line));
             text.push('\n');
         }
-        text.push_str(prompt);
+        text.push_str(shown.prompt);
         put(&text);
     }
 
@@ -184,7 +193,13 @@ impl Screen {
                 self.show_held();
                 self.held = Some(text.clone());
             }
-            Body::Reasoning { text } => self.line(DIM, &one_line(text, LINE_LETTERS)),
+            Body::Reasoning { text } => {
+                let text = one_line(text, LINE_LETTERS);
+                match self.is_live {
+                    true => self.lines(DIM, &Quote::new(GUTTER, text)),
+                    false => self.line(DIM, &text),
+                }
+            }
             Body::CommandExecution {
                 exit_code, status, ..
             } if *status != "completed" => match exit_code {
@@ -211,14 +226,29 @@ impl Screen {
     }
 
     fn line(&mut self, colour: &str, text: &str) {
+        let text = one_line(text, LINE_LETTERS + 20);
+        self.lines(colour, &Quote::new("", text));
+    }
+
+    fn lines(&mut self, colour: &str, quote: &Quote) {
         self.show_held();
-        let text = self.painted(colour, &one_line(text, LINE_LETTERS + 20));
+        let text = self.painted(colour, &self.quoted(quote));
         self.write(&text);
     }
 
     fn show_held(&mut self) {
         if let Some(text) = self.held.take() {
-            self.write(harmless(&text).trim_end());
+            let lead = if self.is_live { GUTTER } else { "" };
+            let text = self.quoted(&Quote::new(lead, text));
+            self.write(text.trim_end());
+        }
+    }
+
+    /// Where questions may be asked, nothing that the agent says may look like one. A file has it as it is.
+    fn quoted(&self, quote: &Quote) -> String {
+        match self.is_live {
+            true => quote.lines(columns()).join("\n"),
+            false => format!("{}{}", quote.lead, harmless(&quote.text)),
         }
     }
 
@@ -234,6 +264,13 @@ impl Screen {
             false => text.to_owned(),
         }
     }
+}
+
+/// How wide the terminal is now.
+fn columns() -> usize {
+    let size = tcgetwinsize(rustix::stdio::stderr());
+    let columns = size.map_or(0, |it| usize::from(it.ws_col));
+    if columns == 0 { COLUMNS } else { columns }
 }
 
 /// Nobody may be reading; that is no reason to fail.

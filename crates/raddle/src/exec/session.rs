@@ -2,21 +2,20 @@
 
 use std::time::Duration;
 
-use raddle_client::{
-    Asked, CallError, Client, ConnectError, Follow, Happening, Notice, Notices, Options, Place,
+use raddle_client::{Asked, Client, Follow, Happening, Notice, Notices, Place};
+use raddle_protocol::methods::{TurnInterrupt, TurnStart, TurnSteer};
+use raddle_protocol::{
+    Notification, TurnInterruptParams, TurnStartParams, TurnSteerParams, UserInput,
 };
-use raddle_protocol::methods::{ConfigRead, ThreadList, TurnInterrupt, TurnStart, TurnSteer};
-use raddle_protocol::{Notification, ThreadId, TurnInterruptParams, TurnSteerParams, UserInput};
-use serde_json::json;
 use tokio::time::{Instant, Interval, interval, sleep_until};
 
-use super::asking::{self, Beside, Reply, Terminal};
+use super::asking::{self, Reply, Terminal};
 use super::ending::{Ended, Signals};
 use super::events::Event;
 use super::fold::{Fold, Outcome};
-use super::plan::{Plan, Which};
+use super::opening::{self, said};
+use super::plan::Plan;
 use super::screen::Screen;
-use super::vendor;
 use crate::cli::{Color, Unattended};
 use crate::print::Printer;
 
@@ -26,12 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often the line that changes is drawn.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Whose threads may be gone on with: everyone's.
-const KINDS: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
-
-/// The variable in which the stock SDK says who it is.
-const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
-
 /// Runs the plan, and says how it ended.
 pub(super) async fn run(plan: Plan, place: Place) -> Ended {
     let mut signals = match Signals::watch() {
@@ -39,24 +32,30 @@ pub(super) async fn run(plan: Plan, place: Place) -> Ended {
         Err(error) => return Ended::failed(format!("cannot watch for signals: {error}")),
     };
     let mut out = Out::new(&plan);
-    let begun = tokio::select! {
-        begun = Session::begin(&plan, place, &mut out) => begun,
+    let opened = tokio::select! {
+        opened = Session::open(&plan, place, &mut out) => opened,
         // Nothing runs yet that would have to be told.
         signal = signals.next() => return Ended::Signal(signal),
     };
-    let mut session = match begun {
-        Ok(session) => session,
+    let (mut session, turn) = match opened {
+        Ok(opened) => opened,
         Err(why) => return out.could_not(why),
     };
-    let ended = session.hear(&plan, &mut out, &mut signals).await;
+    let ended = match session.begin(turn, &mut out, &mut signals).await {
+        Ok(()) => session.hear(&plan, &mut out, &mut signals).await,
+        Err(ended) => ended,
+    };
     out.screen.clear();
+    if session.is_hurried {
+        return ended;
+    }
     let client = session.client;
     drop(session.follow);
     tokio::select! {
-        () = client.close() => {}
-        signal = signals.next() => return Ended::Signal(signal),
+        () = client.close() => ended,
+        // How the turn ended stands, and so does its answer.
+        _ = signals.next() => ended,
     }
-    ended
 }
 
 /// Where things are printed: events to stdout, or lines for people to stderr.
@@ -125,32 +124,73 @@ struct Session {
     notices: Notices,
     fold: Fold,
     terminal: Terminal,
-    /// Since when the turn is to end, and why.
+    /// Until when the turn may take to end, and why it is to.
     stopping: Option<(Instant, Ended)>,
+    /// Whether nothing more is waited for.
+    is_hurried: bool,
     ticks: Interval,
 }
 
 impl Session {
-    async fn begin(plan: &Plan, place: Place, out: &mut Out) -> Result<Self, String> {
-        let client = Client::connect(place, options(), Beside).await;
-        let client = client.map_err(|error| unreachable(&error))?;
+    /// Opens the thread, and says which turn is to be begun in it.
+    async fn open(
+        plan: &Plan,
+        place: Place,
+        out: &mut Out,
+    ) -> Result<(Self, TurnStartParams), String> {
+        let client = opening::connect(place).await?;
         let notices = client.notices();
-        let follow = open(plan, &client).await?;
-        let mut fold = Fold::new(follow.id());
+        let follow = opening::open(plan, &client).await?;
+        let mut turn = plan.turn(follow.id());
+        turn.approval_policy = opening::asking_again(plan, &client, &follow).await?;
+        let fold = Fold::new(follow.id());
         out.event(&fold.started());
-        let turn = client.call::<TurnStart>(plan.turn(follow.id())).await;
-        let turn = turn.map_err(|error| format!("the turn cannot be started: {}", said(&error)))?;
-        let begun = fold.begin(turn.turn.id);
-        out.event(&begun);
-        Ok(Self {
+        let session = Self {
             client,
             follow,
             notices,
             fold,
             terminal: Terminal::default(),
             stopping: None,
+            is_hurried: false,
             ticks: interval(TICK),
-        })
+        };
+        Ok((session, turn))
+    }
+
+    /// Begins the turn. Once that is asked for the answer is waited for, also when the run is to end: a server of
+    /// others would go on with a turn that nobody here knows by its id.
+    async fn begin(
+        &mut self,
+        turn: TurnStartParams,
+        out: &mut Out,
+        signals: &mut Signals,
+    ) -> Result<(), Ended> {
+        let client = self.client.clone();
+        let begun = client.call::<TurnStart>(turn);
+        tokio::pin!(begun);
+        let begun = loop {
+            tokio::select! {
+                begun = &mut begun => break begun,
+                signal = signals.next() => self.signalled(signal, out)?,
+                ended = given_up(&self.stopping) => return Err(ended),
+            }
+        };
+        match begun {
+            Ok(begun) => {
+                let begun = self.fold.begin(begun.turn.id);
+                out.event(&begun);
+            }
+            Err(error) => {
+                let stopped = self.stopping.take().map(|(_, ended)| ended);
+                let why = || format!("the turn cannot be started: {}", said(&error));
+                return Err(stopped.unwrap_or_else(|| out.could_not(why())));
+            }
+        }
+        if self.stopping.is_some() {
+            self.interrupt();
+        }
+        Ok(())
     }
 
     /// Hears the turn to its end.
@@ -163,7 +203,6 @@ impl Session {
             if out.is_closed() {
                 self.stop(Ended::Unread);
             }
-            let until = self.stopping.as_ref().map(|(until, _)| *until);
             let is_live = out.screen.is_live() && !self.terminal.is_waiting();
             tokio::select! {
                 happening = self.follow.next() => match happening {
@@ -182,15 +221,11 @@ impl Session {
                 }
                 line = self.terminal.line() => self.typed(line.as_deref(), out),
                 signal = signals.next() => {
-                    if self.stopping.is_some() {
-                        return Ended::Signal(signal);
+                    if let Err(ended) = self.signalled(signal, out) {
+                        return ended;
                     }
-                    self.stop(Ended::Signal(signal));
                 }
-                () = at(until) => {
-                    let stopped = self.stopping.take().map(|(_, ended)| ended);
-                    return stopped.unwrap_or(Ended::Unread);
-                }
+                ended = given_up(&self.stopping) => return ended,
                 _ = self.ticks.tick(), if is_live => out.screen.tick(),
             }
         }
@@ -205,8 +240,8 @@ impl Session {
                 {
                     let is_answered = it.resolved_by.is_some();
                     out.screen.settled(is_answered);
-                    if let Some(next) = self.terminal.shown() {
-                        out.screen.ask(&next.lines, next.prompt);
+                    if let Some(next) = self.terminal.next() {
+                        out.screen.ask(&next);
                     }
                 }
                 let events = self.fold.told(&notification);
@@ -247,7 +282,7 @@ impl Session {
             Unattended::Ask => {
                 let view = self.follow.thread();
                 if let Some(shown) = self.terminal.put(asked, view, &plan.cwd) {
-                    out.screen.ask(&shown.lines, shown.prompt);
+                    out.screen.ask(&shown);
                 }
             }
             Unattended::Deny => {
@@ -267,8 +302,8 @@ impl Session {
                 if let Some(reply) = self.terminal.typed(line) {
                     self.answer(reply);
                 }
-                if let Some(next) = self.terminal.shown() {
-                    out.screen.ask(&next.lines, next.prompt);
+                if let Some(next) = self.terminal.next() {
+                    out.screen.ask(&next);
                 }
             }
             None => {
@@ -306,12 +341,30 @@ impl Session {
         });
     }
 
+    /// The first signal has the turn ended; the next ends the run.
+    fn signalled(&mut self, signal: u8, out: &mut Out) -> Result<(), Ended> {
+        if self.stopping.is_some() {
+            self.is_hurried = true;
+            return Err(Ended::Signal(signal));
+        }
+        if out.screen.is_live() {
+            out.screen
+                .say("interrupting the turn; a second signal ends at once");
+        }
+        self.stop(Ended::Signal(signal));
+        Ok(())
+    }
+
     /// Has the turn ended, and the run after it in any case.
     fn stop(&mut self, ended: Ended) {
-        if self.stopping.is_some() {
-            return;
+        if self.stopping.is_none() {
+            self.stopping = Some((Instant::now() + PATIENCE, ended));
+            self.interrupt();
         }
-        self.stopping = Some((Instant::now() + PATIENCE, ended));
+    }
+
+    /// Has the turn ended, if it is known.
+    fn interrupt(&self) {
         let Some(turn_id) = self.fold.turn().cloned() else {
             return;
         };
@@ -327,83 +380,6 @@ impl Session {
                 tracing::debug!(%error, "the turn was not interrupted");
             }
         });
-    }
-}
-
-/// Opens the thread that the plan is about.
-async fn open(plan: &Plan, client: &Client) -> Result<Follow, String> {
-    let thread = match plan.which {
-        Which::New => {
-            let mut params = plan.start();
-            params.model_provider = provider(plan, client).await?;
-            let opened = client.start(params).await;
-            return opened
-                .map_err(|error| format!("the thread cannot be started: {}", said(&error)));
-        }
-        Which::Old(thread) => thread,
-        Which::Last { of_any_folder } => last(plan, client, of_any_folder).await?,
-    };
-    let opened = client.resume(plan.resume(thread)).await;
-    opened.map_err(|error| format!("the thread {thread} cannot be resumed: {}", said(&error)))
-}
-
-/// The newest thread.
-async fn last(plan: &Plan, client: &Client, of_any_folder: bool) -> Result<ThreadId, String> {
-    let cwd = (!of_any_folder).then(|| plan.cwd.display().to_string());
-    let params = json!({ "limit": 1, "sortKey": "updated_at", "cwd": cwd, "sourceKinds": KINDS });
-    let params = serde_json::from_value(params).map_err(|error| error.to_string())?;
-    let found = client.call::<ThreadList>(params).await;
-    let found = found.map_err(|error| format!("the threads cannot be listed: {}", said(&error)))?;
-    match found.data.first() {
-        Some(thread) => Ok(thread.id),
-        None if of_any_folder => Err("there is no thread to go on with".to_owned()),
-        None => Err(format!(
-            "there is no thread of {} to go on with; --all looks in every folder",
-            plan.cwd.display()
-        )),
-    }
-}
-
-/// Whom to ask, where only the SDK's key or address says so.
-async fn provider(plan: &Plan, client: &Client) -> Result<Option<String>, String> {
-    if plan.options.remote.is_some() || !vendor::is_given(&plan.settings) {
-        return Ok(None);
-    }
-    let params = raddle_protocol::ConfigReadParams {
-        cwd: None,
-        include_layers: false,
-    };
-    let read = client.call::<ConfigRead>(params).await;
-    let config = read
-        .map_err(|error| format!("the configuration cannot be read: {}", said(&error)))?
-        .config;
-    let model = plan.options.model.as_deref().or(config["model"].as_str());
-    let is_named = config["model_provider"].is_string() || model.is_some_and(|it| it.contains('/'));
-    Ok((!is_named).then(|| vendor::PROVIDER.to_owned()))
-}
-
-fn options() -> Options {
-    let is_name = |name: &String| !name.is_empty() && name.chars().all(|it| it.is_ascii_graphic());
-    let name = std::env::var(ORIGINATOR).ok().filter(is_name);
-    let name = name.unwrap_or_else(|| "raddle-exec".to_owned());
-    let mut options = Options::new(name, env!("CARGO_PKG_VERSION"));
-    // For the folders that `--add-dir` names.
-    options.experimental = true;
-    options
-}
-
-fn unreachable(error: &ConnectError) -> String {
-    match error {
-        // What it said of it is on stderr, just above.
-        ConnectError::Ended(_) => format!("{error}; `raddle app-server </dev/null` says more"),
-        error => error.to_string(),
-    }
-}
-
-fn said(error: &CallError) -> String {
-    match error {
-        CallError::Refused(error) => error.message.to_string(),
-        error => error.to_string(),
     }
 }
 
@@ -426,10 +402,13 @@ fn ended(outcome: Outcome, plan: &Plan) -> Ended {
     }
 }
 
-/// Resolves then; without a time, never.
-async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
+/// Resolves when a turn that is to end has taken too long; where none is, never.
+async fn given_up(stopping: &Option<(Instant, Ended)>) -> Ended {
+    match stopping {
+        Some((until, ended)) => {
+            sleep_until(*until).await;
+            ended.clone()
+        }
         None => std::future::pending().await,
     }
 }

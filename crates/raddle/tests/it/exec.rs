@@ -5,6 +5,7 @@ mod lines;
 mod lost;
 mod stdin;
 mod stopped;
+mod terminal;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -108,9 +109,7 @@ impl Running {
 
     /// The server it started.
     fn server(&self) -> Option<u32> {
-        let id = self.child.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
-        children.split_whitespace().next()?.parse().ok()
+        server_of(&self.child)
     }
 
     /// Waits for its end: the rest of what it printed, and how it ended.
@@ -121,6 +120,13 @@ impl Running {
         output.stdout = rest.join("\n").into_bytes();
         Ran::of(output)
     }
+}
+
+/// The server that a run started.
+fn server_of(run: &Child) -> Option<u32> {
+    let id = run.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+    children.split_whitespace().next()?.parse().ok()
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> String {

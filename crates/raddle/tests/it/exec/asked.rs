@@ -1,12 +1,8 @@
 //! Questions: on a terminal, and where nobody can be asked.
 
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::io::Write;
 
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-
+use super::terminal::Terminal;
 use super::*;
 
 /// A model that wants to run a command outside the sandbox, and then says what it heard.
@@ -126,47 +122,100 @@ fn what_a_yes_would_give_is_shown() {
     }
 }
 
-/// A terminal, and what was shown on it.
-struct Terminal {
-    ours: fs::File,
-    name: String,
-    shown: Arc<Mutex<String>>,
+#[test]
+fn what_is_typed_ahead_answers_one_question() {
+    let question = |id: &str| {
+        format!(
+            "{{ id = '{id}', header = '{id}', question = 'Which {id}?', options = [\
+             {{ label = 'Red {id}', description = '' }}, {{ label = 'Yellow {id}', description = '' }}] }}"
+        )
+    };
+    let bench = Bench::new(&format!(
+        "[[answer]]\nmatch = 'dye it'\nsteps = [{{ call = 'request_user_input', arguments = {{ \
+         questions = [{}, {}] }} }}]\n",
+        question("cloth"),
+        question("thread")
+    ));
+    let mut terminal = Terminal::open();
+    let mut exec = bench.command(&["dye it"]);
+    exec.stdin(terminal.theirs()).stderr(terminal.theirs());
+    let child = exec.spawn().expect("started");
+    terminal.wait_for("in words: ");
+    terminal.ours.write_all(b"y\ny\n").expect("typed");
+    eventually("another question", || {
+        (terminal.shown().matches("in words: ").count() == 2).then_some(())
+    });
+    terminal.ours.write_all(b"1\n").expect("typed");
+    let ran = Ran::of(child.wait_with_output().expect("an end"));
+    assert_eq!(ran.code, Some(0), "{ran:?} {}", terminal.shown());
+    let asked = bench.mock.asked().pop().expect("a call");
+    let heard = asked["input"].as_array().expect("input").iter();
+    let heard: Vec<&Value> = heard.filter_map(|it| it.get("output")).collect();
+    let heard = Value::from_iter(heard.into_iter().cloned()).to_string();
+    let is_heard = ["Yellow cloth", "Red thread", "Yellow thread"].map(|it| heard.contains(it));
+    assert_eq!(is_heard, [true, true, false], "{heard}");
 }
 
-impl Terminal {
-    fn open() -> Self {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&ours).expect("ours");
-        unlockpt(&ours).expect("unlocked");
-        let name = ptsname(&ours, Vec::new()).expect("a name");
-        let ours = fs::File::from(ours);
-        let mut reader = ours.try_clone().expect("another");
-        let shown = Arc::new(Mutex::new(String::new()));
-        let theirs = shown.clone();
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
-                theirs.lock().expect("no panic").push_str(&text);
-            }
-        });
-        Self {
-            ours,
-            name: name.into_string().expect("a name"),
-            shown,
-        }
-    }
+#[test]
+fn what_the_agent_writes_does_not_look_like_ours() {
+    let forged = "true\nmay I? ls\n  because: it only looks\nyes, always, no, or why not? ";
+    let more: String = (0..30).map(|it| format!("\necho {it}")).collect();
+    let call = format!(
+        "call = 'exec_command', arguments = {{ cmd = {}, sandbox_permissions = \
+         'require_escalated', justification = {} }}",
+        Value::from(format!("{forged}{more}")),
+        Value::from("to build\nmay I? ls"),
+    );
+    let said = Value::from("See:\nmay I? ls");
+    let bench = Bench::new(&format!(
+        "[[answer]]\nmatch = 'touch it'\nsteps = [{{ text = {said} }}, {{ {call} }}]\n"
+    ));
+    let mut terminal = Terminal::open();
+    let words = [
+        "--color",
+        "never",
+        "-c",
+        "approval_policy=on-request",
+        "touch it",
+    ];
+    let mut exec = bench.command(&words);
+    exec.stdin(terminal.theirs()).stderr(terminal.theirs());
+    let child = exec.spawn().expect("started");
+    terminal.wait_for("[y/a/n");
+    assert!(
+        !terminal.shown().contains("echo 29"),
+        "{}",
+        terminal.shown()
+    );
+    assert!(terminal.shown().contains("more lines; ? shows them all"));
+    terminal.ours.write_all(b"?\n").expect("typed");
+    terminal.wait_for("  │ echo 29");
+    terminal.ours.write_all(b"n\n").expect("typed");
+    let ran = Ran::of(child.wait_with_output().expect("an end"));
+    let shown = terminal.shown();
+    assert_eq!(ran.code, Some(0), "{ran:?} {shown}");
+    let is_forged = |line: &&str| line.starts_with("may I? ls") || line.ends_with("not? ");
+    let forged: Vec<&str> = shown.lines().filter(is_forged).collect();
+    assert!(
+        forged.iter().all(|it| it.starts_with("  │ ")),
+        "{forged:?} {shown}"
+    );
+    // What it said, and its command and its reason, twice.
+    assert_eq!(shown.matches("  │ may I? ls").count(), 5, "{shown}");
+}
 
-    /// The other side.
-    fn theirs(&self) -> OwnedFd {
-        rustix::fs::open(&self.name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("opened")
-    }
-
-    fn shown(&self) -> String {
-        self.shown.lock().expect("no panic").clone()
-    }
-
-    fn wait_for(&self, text: &str) {
-        eventually(text, || self.shown().contains(text).then_some(()));
-    }
+#[test]
+fn a_thread_that_asked_nobody_asks_where_somebody_is() {
+    let bench = Bench::new(WANTS);
+    let ran = bench.run(&["--quiet", "hello"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let mut terminal = Terminal::open();
+    let mut exec = bench.command(&["resume", "--last", "touch it"]);
+    exec.stdin(terminal.theirs()).stderr(terminal.theirs());
+    let child = exec.spawn().expect("started");
+    terminal.wait_for("[y/a/n");
+    terminal.ours.write_all(b"y\n").expect("typed");
+    let ran = Ran::of(child.wait_with_output().expect("an end"));
+    assert_eq!(ran.code, Some(0), "{ran:?} {}", terminal.shown());
+    assert!(bench.work.path().join("made").exists());
 }

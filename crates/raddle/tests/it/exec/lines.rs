@@ -22,6 +22,43 @@ fn the_answer_is_on_stdout_and_progress_on_stderr() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_kept_is_printed_all_the_same() {
+    let bench = Bench::new(
+        "[[answer]]\nmatch = 'tidy'\nsteps = [{ call = 'exec_command', arguments = { cmd = 'rmdir kept' } }]\n\
+         [[answer]]\nsteps = [{ text = 'It is tidy.' }]\n",
+    );
+    fs::create_dir(bench.work.path().join("kept")).expect("a folder");
+    let ran = bench.run(&[
+        "--quiet",
+        "--sandbox",
+        "danger-full-access",
+        "-o",
+        "kept/answer",
+        "tidy",
+    ]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (Some(1), "It is tidy.\n"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.err.contains("cannot write the answer to kept/answer"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn its_threads_are_those_of_exec() {
+    let bench = Bench::new("");
+    let events = bench.run(&["--json", "x"]).events();
+    let thread = events[0]["thread_id"].as_str().expect("an id");
+    let mut export = command(bench.home.path());
+    export.args(["thread", "export", thread]);
+    let records = Ran::of(export.output().expect("started"));
+    assert!(records.out.contains(r#""source":"exec""#), "{records:?}");
+}
+
+#[test]
 fn a_failing_turn_is_one_clear_line_and_a_status() {
     let bench = Bench::new("");
     for (marker, said) in [

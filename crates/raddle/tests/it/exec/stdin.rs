@@ -103,6 +103,51 @@ fn what_cannot_be_meant_is_said_in_a_line() {
             "with --last there is no thread's id",
         ),
         (&["x", "resume", thread], "after `resume`"),
+        (
+            &["-o", "nowhere/answer", "x"],
+            "cannot write --output-last-message nowhere/answer: ",
+        ),
+        (&["-o", "answer", "-"], "the prompt is empty"),
+        (&["-o", ".", "x"], "cannot write --output-last-message .: "),
+        (
+            &["-c", "approval_policy=sometimes", "x"],
+            "approval_policy cannot be \"sometimes\"; use untrusted, on-request, never",
+        ),
+        (
+            &["resume", "--last", "-c", "sandbox_mode=none", "x"],
+            "sandbox_mode cannot be \"none\"; use read-only",
+        ),
+        (
+            &["--yolo", "resume", "--last", "--sandbox", "read-only", "x"],
+            "and --sandbox contradict each other",
+        ),
+        (
+            &["-s", "read-only", "resume", "--last", "--yolo", "x"],
+            "and --sandbox contradict each other",
+        ),
+        (
+            &["--yolo", "resume", "--last", "--unattended", "deny", "x"],
+            "and --unattended contradict each other",
+        ),
+        (
+            &["--yolo", "-c", "approval_policy=on-request", "x"],
+            "and -c approval_policy contradict each other",
+        ),
+        (
+            &[
+                "-c",
+                "sandbox_mode=read-only",
+                "resume",
+                "--last",
+                "--yolo",
+                "x",
+            ],
+            "and -c sandbox_mode contradict each other",
+        ),
+        (
+            &["--full-auto", "resume", "--last", "-s", "read-only", "x"],
+            "--full-auto and --sandbox contradict each other",
+        ),
     ] {
         let ran = bench.run(words);
         assert_eq!(
@@ -114,6 +159,28 @@ fn what_cannot_be_meant_is_said_in_a_line() {
         assert!(ran.err.contains(said), "{words:?} {ran:?}");
     }
     assert_eq!(bench.mock.asked().len(), 0);
+    // Nothing was left of what was tried.
+    assert_eq!(fs::read_dir(work).expect("a folder").count(), 1);
+}
+
+#[test]
+fn a_prompt_is_utf_8() {
+    let bench = Bench::new("");
+    for (prompt, code, said) in [
+        (&b"gr\xfc\xdfe"[..], 2, "wrong byte after the first 2;"),
+        (b"\xef\xbb\xbfcount them", 0, ""),
+    ] {
+        let mut exec = bench.command(&["--quiet", "-"]);
+        let mut child = exec.stdin(Stdio::piped()).spawn().expect("started");
+        let mut stdin = child.stdin.take().expect("stdin");
+        stdin.write_all(prompt).expect("written");
+        drop(stdin);
+        let ran = Ran::of(child.wait_with_output().expect("an end"));
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        assert!(ran.err.contains(said), "{ran:?}");
+    }
+    let asked = bench.mock.asked().pop().expect("a call").to_string();
+    assert!(asked.contains("\"count them\""), "{asked}");
 }
 
 /// The same command, started by a shell that does this.

@@ -1,0 +1,94 @@
+//! What the arguments say of the agent's limits: that it can be understood, and does not contradict itself.
+
+use raddle_protocol::{AskForApproval, SandboxMode};
+use raddle_server::Override;
+use serde_json::{Value, json};
+
+use crate::cli::ExecOptions;
+
+const APPROVAL: &str = "approval_policy";
+const SANDBOX: &str = "sandbox_mode";
+const BYPASS: &str = "--dangerously-bypass-approvals-and-sandbox";
+
+/// A policy that the types of the stock SDK still have. Nobody knows beforehand what will fail, so it is for the agent
+/// to ask.
+const ON_FAILURE: &str = "on-failure";
+
+/// The last word about a key.
+pub(super) fn last(settings: &[Override], key: &str) -> Option<Value> {
+    let mut said = settings.iter().rev();
+    said.find(|it| is_about(it, key)).map(Override::to_json)
+}
+
+fn is_about(setting: &Override, key: &str) -> bool {
+    matches!(setting.path(), [one] if one == key)
+}
+
+/// The settings as they are meant; or which of them cannot be understood. A limit that is not understood must not be
+/// taken for another.
+pub(super) fn meant(settings: Vec<Override>) -> Result<Vec<Override>, String> {
+    let settings: Vec<Override> = settings.into_iter().map(renamed).collect();
+    for setting in &settings {
+        let value = setting.to_json();
+        if is_about(setting, APPROVAL) {
+            let read = serde_json::from_value(value.clone());
+            if matches!(read, Err(_) | Ok(AskForApproval::Unrecognized(_))) {
+                return Err(unknown(APPROVAL, &value, AskForApproval::KNOWN));
+            }
+        }
+        if is_about(setting, SANDBOX)
+            && !value
+                .as_str()
+                .is_some_and(|it| SandboxMode::KNOWN.contains(&it))
+        {
+            return Err(unknown(SANDBOX, &value, SandboxMode::KNOWN));
+        }
+    }
+    Ok(settings)
+}
+
+fn renamed(setting: Override) -> Override {
+    let is_old = is_about(&setting, APPROVAL) && setting.to_json() == json!(ON_FAILURE);
+    let named = is_old.then(|| format!("{APPROVAL}=on-request").parse().ok());
+    named.flatten().unwrap_or(setting)
+}
+
+fn unknown(key: &str, value: &Value, known: &[&str]) -> String {
+    format!("{key} cannot be {value}; use {}", known.join(", "))
+}
+
+/// Whether what is said in one place takes back what is said in another, as before and after `resume`.
+pub(super) fn agree(options: &ExecOptions, settings: &[Override]) -> Result<(), String> {
+    let is_other = |key: &str, same: &str| last(settings, key).is_some_and(|it| it != json!(same));
+    let bypass = options.dangerously_bypass_approvals_and_sandbox;
+    let pairs = [
+        (bypass && options.sandbox.is_some(), BYPASS, "--sandbox"),
+        (bypass && options.full_auto, BYPASS, "--full-auto"),
+        (
+            bypass && options.unattended.is_some(),
+            BYPASS,
+            "--unattended",
+        ),
+        (
+            bypass && is_other(APPROVAL, "never"),
+            BYPASS,
+            "-c approval_policy",
+        ),
+        (
+            bypass && is_other(SANDBOX, "danger-full-access"),
+            BYPASS,
+            "-c sandbox_mode",
+        ),
+        (
+            options.full_auto && options.sandbox.is_some(),
+            "--full-auto",
+            "--sandbox",
+        ),
+    ];
+    match pairs.iter().find(|(is_so, ..)| *is_so) {
+        Some((_, one, other)) => Err(format!(
+            "{one} and {other} contradict each other; leave one of them out"
+        )),
+        None => Ok(()),
+    }
+}

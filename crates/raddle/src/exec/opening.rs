@@ -1,0 +1,120 @@
+//! The way to the thread that a plan is about: who we say we are, and what is read off the server first.
+
+use raddle_client::{CallError, Client, ConnectError, Follow, Options, Place};
+use raddle_protocol::methods::{ConfigRead, ThreadList};
+use raddle_protocol::{AskForApproval, ConfigReadParams, ThreadId};
+use serde_json::{Value, json};
+
+use super::asking::Beside;
+use super::plan::{Plan, Which};
+use super::vendor;
+
+/// Whose threads may be gone on with: everyone's.
+const KINDS: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
+
+/// The variable in which the stock SDK says who it is.
+const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
+
+pub(super) async fn connect(place: Place) -> Result<Client, String> {
+    let client = Client::connect(place, options(), Beside).await;
+    client.map_err(|error| unreachable(&error))
+}
+
+/// Opens the thread that the plan is about.
+pub(super) async fn open(plan: &Plan, client: &Client) -> Result<Follow, String> {
+    let thread = match plan.which {
+        Which::New => {
+            let mut params = plan.start();
+            params.model_provider = provider(plan, client).await?;
+            let opened = client.start(params).await;
+            return opened
+                .map_err(|error| format!("the thread cannot be started: {}", said(&error)));
+        }
+        Which::Old(thread) => thread,
+        Which::Last { of_any_folder } => last(plan, client, of_any_folder).await?,
+    };
+    let opened = client.resume(plan.resume(thread)).await;
+    opened.map_err(|error| format!("the thread {thread} cannot be resumed: {}", said(&error)))
+}
+
+/// The newest thread.
+async fn last(plan: &Plan, client: &Client, of_any_folder: bool) -> Result<ThreadId, String> {
+    let cwd = (!of_any_folder).then(|| plan.cwd.display().to_string());
+    let params = json!({ "limit": 1, "sortKey": "updated_at", "cwd": cwd, "sourceKinds": KINDS });
+    let params = serde_json::from_value(params).map_err(|error| error.to_string())?;
+    let found = client.call::<ThreadList>(params).await;
+    let found = found.map_err(|error| format!("the threads cannot be listed: {}", said(&error)))?;
+    match found.data.first() {
+        Some(thread) => Ok(thread.id),
+        None if of_any_folder => Err("there is no thread to go on with".to_owned()),
+        None => Err(format!(
+            "there is no thread of {} to go on with; --all looks in every folder",
+            plan.cwd.display()
+        )),
+    }
+}
+
+/// When people are asked in this turn, where somebody is there now and nobody was when the thread was used last:
+/// as the configuration says.
+pub(super) async fn asking_again(
+    plan: &Plan,
+    client: &Client,
+    follow: &Follow,
+) -> Result<Option<AskForApproval>, String> {
+    let is_silent = follow.thread().approval_policy == Some(AskForApproval::Never);
+    if plan.which == Which::New || plan.approval().is_some() || !is_silent {
+        return Ok(None);
+    }
+    let config = config(client).await?;
+    let said = config.get("approval_policy").cloned().unwrap_or_default();
+    // A server that is told nothing has people asked.
+    let said = serde_json::from_value(said).unwrap_or(AskForApproval::OnRequest);
+    Ok(Some(said))
+}
+
+/// Whom to ask, where only the SDK's key or address says so.
+async fn provider(plan: &Plan, client: &Client) -> Result<Option<String>, String> {
+    if plan.options.remote.is_some() || !vendor::is_given(&plan.settings) {
+        return Ok(None);
+    }
+    let config = config(client).await?;
+    let model = plan.options.model.as_deref().or(config["model"].as_str());
+    let is_named = config["model_provider"].is_string() || model.is_some_and(|it| it.contains('/'));
+    Ok((!is_named).then(|| vendor::PROVIDER.to_owned()))
+}
+
+async fn config(client: &Client) -> Result<Value, String> {
+    let params = ConfigReadParams {
+        cwd: None,
+        include_layers: false,
+    };
+    let read = client.call::<ConfigRead>(params).await;
+    read.map(|it| it.config)
+        .map_err(|error| format!("the configuration cannot be read: {}", said(&error)))
+}
+
+fn options() -> Options {
+    let is_name = |name: &String| !name.is_empty() && name.chars().all(|it| it.is_ascii_graphic());
+    let name = std::env::var(ORIGINATOR).ok().filter(is_name);
+    let name = name.unwrap_or_else(|| "raddle-exec".to_owned());
+    let mut options = Options::new(name, env!("CARGO_PKG_VERSION"));
+    // For the folders that `--add-dir` names.
+    options.experimental = true;
+    options
+}
+
+fn unreachable(error: &ConnectError) -> String {
+    match error {
+        // What it said of it is on stderr, just above.
+        ConnectError::Ended(_) => format!("{error}; `raddle app-server </dev/null` says more"),
+        error => error.to_string(),
+    }
+}
+
+/// What the server says of a refusal.
+pub(super) fn said(error: &CallError) -> String {
+    match error {
+        CallError::Refused(error) => error.message.to_string(),
+        error => error.to_string(),
+    }
+}

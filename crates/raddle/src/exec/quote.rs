@@ -1,0 +1,146 @@
+//! What the agent wrote, laid out so that nobody takes it for words of ours.
+//!
+//! Ours are at the beginning of a line. What the agent wrote comes behind them, or behind a gutter: a line of it that
+//! would be wrapped by the terminal is broken here, so that none begins without one.
+
+use crate::print::harmless;
+
+/// In front of what goes on from the line above.
+pub(super) const GUTTER: &str = "  │ ";
+
+/// How many lines of one thing are shown until all of it is asked for.
+const LINES_MAX: usize = 20;
+
+/// A line holds at least so much beside what is in front of it.
+const COLUMNS_MIN: usize = 16;
+
+/// The furthest that a tab goes.
+const TAB_COLUMNS: usize = 8;
+
+/// A few words of ours, and what the agent wrote behind them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Quote {
+    pub(super) lead: String,
+    pub(super) text: String,
+}
+
+impl Quote {
+    pub(super) fn new(lead: impl Into<String>, text: impl Into<String>) -> Self {
+        let (lead, text) = (lead.into(), text.into());
+        Self { lead, text }
+    }
+
+    /// Its lines on a terminal of this width.
+    pub(super) fn lines(&self, columns: usize) -> Vec<String> {
+        let least = columns_of(&self.lead).max(columns_of(GUTTER)) + COLUMNS_MIN;
+        // The last column is left free: some terminals go to the next line as soon as it is taken.
+        let columns = columns.saturating_sub(1).max(least);
+        let mut lines = Vec::new();
+        let mut line = self.lead.clone();
+        let mut taken = columns_of(&line);
+        for letter in harmless(&self.text).trim_end().chars() {
+            let is_new = letter == '\n';
+            if is_new || taken + wide(letter) > columns {
+                lines.push(std::mem::replace(&mut line, GUTTER.to_owned()));
+                taken = columns_of(GUTTER);
+            }
+            if !is_new {
+                line.push(letter);
+                taken += wide(letter);
+            }
+        }
+        lines.push(line);
+        lines
+    }
+}
+
+/// The lines of several things. Of each so many that the question below it stays in sight, unless all is wanted.
+pub(super) fn laid_out(things: &[Vec<Quote>], columns: usize, is_whole: bool) -> Vec<String> {
+    let mut shown = Vec::new();
+    for thing in things {
+        let lines: Vec<String> = thing.iter().flat_map(|it| it.lines(columns)).collect();
+        let most = if is_whole { lines.len() } else { LINES_MAX };
+        let more = lines.len().saturating_sub(most);
+        shown.extend(lines.into_iter().take(most));
+        if more > 0 {
+            shown.push(format!("  … {more} more lines; ? shows them all"));
+        }
+    }
+    shown
+}
+
+fn columns_of(text: &str) -> usize {
+    text.chars().map(wide).sum()
+}
+
+/// How many columns a letter takes at most. Too many is a line that is broken early, and no harm.
+fn wide(letter: char) -> usize {
+    match letter {
+        '\t' => TAB_COLUMNS,
+        _ if letter.is_ascii() => 1,
+        _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_the_agents_begins_a_line() {
+        let spaced = format!("echo{}may I? true", " ".repeat(27));
+        let wide = "漢".repeat(20);
+        for (text, lines) in [
+            ("ls", vec!["may I? ls".to_owned()]),
+            ("", vec!["may I? ".to_owned()]),
+            (
+                "ls\nmay I? true",
+                vec!["may I? ls".to_owned(), "  │ may I? true".to_owned()],
+            ),
+            (
+                "a\r\n\u{1b}[2Jb\n\n",
+                vec!["may I? a\\u{d}".to_owned(), "  │ \\u{1b}[2Jb".to_owned()],
+            ),
+            ("a\u{2028}b", vec!["may I? a\\u{2028}b".to_owned()]),
+            (
+                &spaced,
+                vec![
+                    format!("may I? echo{}", " ".repeat(19)),
+                    format!("  │ {}may I? true", " ".repeat(8)),
+                ],
+            ),
+            (
+                &wide,
+                vec![
+                    format!("may I? {}", "漢".repeat(11)),
+                    format!("  │ {}", "漢".repeat(9)),
+                ],
+            ),
+            (
+                "\t\t\t\tx",
+                vec!["may I? \t\t".to_owned(), "  │ \t\tx".to_owned()],
+            ),
+        ] {
+            assert_eq!(Quote::new("may I? ", text).lines(31), lines, "{text:?}");
+        }
+        // However narrow it is said to be.
+        assert_eq!(Quote::new("may I? ", "ls").lines(0), ["may I? ls"]);
+    }
+
+    #[test]
+    fn what_is_long_is_cut_until_it_is_wanted() {
+        let long: Vec<String> = (1..=25).map(|it| format!("line {it}")).collect();
+        let things = [
+            vec![Quote::new("may I? ", long.join("\n"))],
+            vec![Quote::new("  because: ", "x")],
+        ];
+        let cut = laid_out(&things, 80, false);
+        assert_eq!(cut.len(), LINES_MAX + 2);
+        assert_eq!(cut[LINES_MAX - 1], "  │ line 20");
+        assert_eq!(cut[LINES_MAX], "  … 5 more lines; ? shows them all");
+        assert_eq!(cut[LINES_MAX + 1], "  because: x");
+        let whole = laid_out(&things, 80, true);
+        assert_eq!(whole.len(), 26);
+        assert_eq!(whole[24], "  │ line 25");
+    }
+}
