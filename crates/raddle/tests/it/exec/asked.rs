@@ -1,13 +1,9 @@
 //! Questions: on a terminal, and where nobody can be asked.
 
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
-
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::io::Write;
 
 use super::*;
+use crate::support::terminal::Terminal;
 
 /// A model that wants to run a command outside the sandbox, and then says what it heard.
 const WANTS: &str = r#"
@@ -123,50 +119,5 @@ fn what_a_yes_would_give_is_shown() {
         for line in lines {
             assert!(shown.contains(&line), "{line} in {shown}");
         }
-    }
-}
-
-/// A terminal, and what was shown on it.
-struct Terminal {
-    ours: fs::File,
-    name: String,
-    shown: Arc<Mutex<String>>,
-}
-
-impl Terminal {
-    fn open() -> Self {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&ours).expect("ours");
-        unlockpt(&ours).expect("unlocked");
-        let name = ptsname(&ours, Vec::new()).expect("a name");
-        let ours = fs::File::from(ours);
-        let mut reader = ours.try_clone().expect("another");
-        let shown = Arc::new(Mutex::new(String::new()));
-        let theirs = shown.clone();
-        std::thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
-                theirs.lock().expect("no panic").push_str(&text);
-            }
-        });
-        Self {
-            ours,
-            name: name.into_string().expect("a name"),
-            shown,
-        }
-    }
-
-    /// The other side.
-    fn theirs(&self) -> OwnedFd {
-        rustix::fs::open(&self.name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("opened")
-    }
-
-    fn shown(&self) -> String {
-        self.shown.lock().expect("no panic").clone()
-    }
-
-    fn wait_for(&self, text: &str) {
-        eventually(text, || self.shown().contains(text).then_some(()));
     }
 }

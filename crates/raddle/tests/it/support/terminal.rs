@@ -1,0 +1,57 @@
+//! A real terminal, and whoever sits at it.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use super::eventually;
+
+/// A terminal, and what was shown on it.
+pub struct Terminal {
+    /// Where to type.
+    pub ours: File,
+    name: String,
+    shown: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    pub fn open() -> Self {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&ours).expect("ours");
+        unlockpt(&ours).expect("unlocked");
+        let name = ptsname(&ours, Vec::new()).expect("a name");
+        let ours = File::from(ours);
+        let mut reader = ours.try_clone().expect("another");
+        let shown = Arc::new(Mutex::new(String::new()));
+        let theirs = shown.clone();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
+                theirs.lock().expect("no panic").push_str(&text);
+            }
+        });
+        Self {
+            ours,
+            name: name.into_string().expect("a name"),
+            shown,
+        }
+    }
+
+    /// The other side.
+    pub fn theirs(&self) -> OwnedFd {
+        rustix::fs::open(&self.name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("opened")
+    }
+
+    pub fn shown(&self) -> String {
+        self.shown.lock().expect("no panic").clone()
+    }
+
+    pub fn wait_for(&self, text: &str) {
+        eventually(text, || self.shown().contains(text).then_some(()));
+    }
+}
