@@ -24,7 +24,7 @@ mod wire_error;
 
 pub use relay::Neighbours;
 pub use rooms::config::{
-    ConfigError, ConfigValue, ConfigWritten, Configuration, Override, presets,
+    ConfigError, ConfigModel, ConfigValue, ConfigWritten, Configuration, Override, presets,
     schema as config_schema,
 };
 pub use rooms::ground::{Commands, Ground};

@@ -46,6 +46,14 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+// What can be said of the configuration after a sub-command too. A doc comment would be the help of each.
+#[derive(Debug, Args)]
+pub(crate) struct Settings {
+    /// Set a configuration value, here or before the command; the last one counts
+    #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
+    pub(crate) config: Vec<Override>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the agent once, for scripts and CI: a prompt in, the answer out
@@ -87,8 +95,8 @@ pub(crate) enum Command {
     Judge(Judge),
     /// Serve a model that follows a script, for tests and first steps
     ///
-    /// It speaks the OpenAI Responses wire over HTTP and needs no key. When it is ready it prints one
-    /// line: what to write as `base_url` of a model provider. Without a script it repeats what it hears,
+    /// It speaks all four wires over HTTP (responses, chat, messages and gemini) and needs no key. When it is ready it
+    /// prints one line: what to write as `base_url` of a model provider. Without a script it repeats what it hears,
     /// and plays what the text asks for, like `MOCK text n=100 size=8 gap_ms=10` or `MOCK 429
     /// retry_after=2`. docs/mock.md has all steps and faults.
     Mock(Mock),

@@ -6,22 +6,25 @@ use anyhow::{Context, Result, anyhow};
 use raddle_server::{ConfigValue, ConfigWritten, Configuration, Override, config_schema};
 use serde_json::{Value, json};
 
-use crate::cli::{ConfigCommand, ConfigGet, ConfigList};
+use crate::cli::{ConfigCommand, ConfigGet, ConfigList, Settings};
 use crate::home::Home;
 use crate::log;
 use crate::print::{Printer, harmless};
 
-pub(crate) fn run(overrides: Vec<Override>, command: ConfigCommand) -> Result<ExitCode> {
-    let opened = || open(&Home::find()?, overrides);
+pub(crate) fn run(mut overrides: Vec<Override>, command: ConfigCommand) -> Result<ExitCode> {
+    let opened = |settings: &Settings| {
+        overrides.extend(settings.config.iter().cloned());
+        open(&Home::find()?, overrides)
+    };
     match command {
-        ConfigCommand::List(args) => list(&opened()?, &args),
-        ConfigCommand::Get(args) => get(&opened()?, &args),
+        ConfigCommand::List(args) => list(&opened(&args.settings)?, &args),
+        ConfigCommand::Get(args) => get(&opened(&args.settings)?, &args),
         ConfigCommand::Set(it) => {
-            let written = opened()?.set(&it.key, &it.value);
+            let written = opened(&it.settings)?.set(&it.key, &it.value);
             said(&it.key, "set", &written.map_err(|error| anyhow!(error))?)
         }
         ConfigCommand::Unset(it) => {
-            let written = opened()?.unset(&it.key);
+            let written = opened(&it.settings)?.unset(&it.key);
             let mut written = written.map_err(|error| anyhow!(error))?;
             // That it is not known is no news to whoever removes it.
             written.warning = None;
@@ -68,7 +71,7 @@ fn list(config: &Configuration, args: &ConfigList) -> Result<ExitCode> {
     }
     printer.flush()?;
     for warning in &warnings {
-        log::say(&harmless(&format!("raddle: warning: {warning}")));
+        log::say(&format!("raddle: warning: {warning}"));
     }
     if values.is_empty() {
         log::say("raddle: nothing is configured; `raddle init` writes a first configuration");
@@ -83,28 +86,32 @@ fn get(config: &Configuration, args: &ConfigGet) -> Result<ExitCode> {
         let usual = usual.map(|it| format!("; without it: {it}"));
         let odd = config.oddity(key).map(|it| format!("; {it}"));
         let more = odd.or(usual).unwrap_or_default();
-        log::say(&harmless(&format!("raddle: `{key}` is not set{more}")));
+        log::say(&format!("raddle: `{key}` is not set{more}"));
         return Ok(ExitCode::FAILURE);
     };
-    print([match (&value, args.json) {
+    let printed = print([match (&value, args.json) {
         (value, true) => to_json(value).to_string(),
         (toml::Value::String(text), false) => text.clone(),
         (toml::Value::Table(table), false) => table.to_string().trim_end().to_owned(),
         (value, false) => value.to_string(),
-    }])
+    }])?;
+    if let Some(wrong) = config.wrong(key) {
+        log::say(&format!("raddle: warning: {wrong}"));
+    }
+    Ok(printed)
 }
 
 fn said(key: &str, what: &str, written: &ConfigWritten) -> Result<ExitCode> {
     let file = &written.file;
-    log::say(&harmless(&format!("raddle: {what} `{key}` in {file}")));
+    log::say(&format!("raddle: {what} `{key}` in {file}"));
     if let Some(warning) = &written.warning {
         let line =
             format!("raddle: warning: {warning}; `raddle config unset {key}` takes it out again");
-        log::say(&harmless(&line));
+        log::say(&line);
     }
     if let Some(by) = &written.overridden {
         let line = format!("raddle: warning: {by} says something else, and is stronger");
-        log::say(&harmless(&line));
+        log::say(&line);
     }
     Ok(ExitCode::SUCCESS)
 }

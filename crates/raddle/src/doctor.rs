@@ -96,8 +96,9 @@ impl Finding {
 }
 
 /// Prints what was found.
-pub(crate) fn run(overrides: Vec<Override>, args: &Doctor) -> Result<ExitCode> {
+pub(crate) fn run(mut overrides: Vec<Override>, args: Doctor) -> Result<ExitCode> {
     let home = Home::find()?;
+    overrides.extend(args.settings.config);
     let mut findings = vec![fence::look(args.again)?, rules(&home)];
     match config::open(&home, overrides) {
         Ok(config) => {
@@ -177,18 +178,23 @@ fn rules(home: &Home) -> Finding {
 
 fn configuration(config: &Configuration) -> Finding {
     let file = config.user_file().display().to_string();
-    let (values, warnings) = (config.values(), config.warnings());
-    if !warnings.is_empty() {
-        let mut found = Finding::odd(
-            "config",
-            "some of what it says is not used",
-            format!("change it in {file}; docs/config.md has all keys"),
-        );
-        found.more = warnings.iter().map(|it| format!("  {it}")).collect();
-        return found;
-    }
+    let (values, warnings, problems) = (config.values(), config.warnings(), config.problems());
+    let mend = format!("change it in {file}; docs/config.md has all keys");
+    let mut found = match (problems.is_empty(), warnings.is_empty()) {
+        (true, true) => return plain(config, &file, values.len()),
+        (true, false) => Finding::odd("config", "some of what it says is not used", mend),
+        (false, _) => Finding::broken("config", "some of what it says cannot be", mend),
+    };
+    let others = warnings.iter().filter(|it| !problems.contains(it));
+    let lines = problems.iter().chain(others);
+    found.more = lines.map(|it| format!("  {it}")).collect();
+    found
+}
+
+/// One about which there is nothing odd.
+fn plain(config: &Configuration, file: &str, count: usize) -> Finding {
     match config.user_file().exists() {
-        true => Finding::well("config", format!("{file}, {} values count", values.len())),
+        true => Finding::well("config", format!("{file}, {count} values count")),
         false => Finding::odd(
             "config",
             format!("{file} is not there"),

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use tracing_subscriber::EnvFilter;
 
+use crate::print::harmless;
+
 /// Starts logging: levels by `RADDLE_LOG`, JSON lines by `RADDLE_LOG_FORMAT=json`.
 pub(crate) fn start(colours: bool) {
     let filter =
@@ -29,10 +31,10 @@ pub(crate) fn move_to(path: &Path) -> io::Result<()> {
     file::move_to(path)
 }
 
-/// A line for the person who started us, whatever the log level.
+/// A line for the person who started us, whatever the log level. It may hold what files and vendors say.
 pub(crate) fn say(line: &str) {
     // Nobody may be reading; that is no reason to fail.
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", harmless(line));
 }
 
 struct Stderr;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use raddle_server::{Configuration, KeySource, Offered, Override, Provider, Vendors};
+use raddle_server::{ConfigModel, Configuration, KeySource, Offered, Override, Provider, Vendors};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -20,21 +20,15 @@ use crate::print::{Printer, harmless};
 /// How long a provider may take to say which models it has.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What the list has for a home without a model.
-const UNCONFIGURED: &str = "unconfigured";
-
 /// What a provider said, or why it said nothing.
 pub(crate) type Answer = (String, Result<Arc<[Offered]>, String>);
 
-struct Row {
-    id: String,
-    name: String,
-    description: String,
-    is_default: bool,
-}
+/// The model that threads begin with, and its provider.
+type Usual = (Option<String>, Option<String>);
 
-pub(crate) fn run(overrides: Vec<Override>, args: &ModelList) -> Result<ExitCode> {
+pub(crate) fn run(mut overrides: Vec<Override>, args: ModelList) -> Result<ExitCode> {
     let home = Home::find()?;
+    overrides.extend(args.settings.config);
     let config = config::open(&home, overrides)?;
     let wanted = match (args.offline, args.provider.is_empty()) {
         (true, _) => Vec::new(),
@@ -48,15 +42,22 @@ pub(crate) fn run(overrides: Vec<Override>, args: &ModelList) -> Result<ExitCode
             Err(why) => failed.push((name, why)),
         }
     }
-    let rows = match args.provider.is_empty() {
-        true => all(&config, &offered),
-        false => of_providers(&offered),
-    };
-    print(&rows, args.json)?;
-    for (name, why) in &failed {
-        log::say(&harmless(&format!("raddle: {name}: {why}")));
+    let default = config.chosen();
+    let mut models = config.models(&offered);
+    if !args.provider.is_empty() {
+        let is_offered = |it: &ConfigModel| {
+            let mut of_its_own = offered
+                .iter()
+                .filter(|(name, _)| it.provider.as_ref() == Some(name));
+            of_its_own.any(|(_, models)| models.iter().any(|has| has.id == it.model))
+        };
+        models.retain(is_offered);
     }
-    if rows.is_empty() && failed.is_empty() {
+    print(&models, &default, args.json)?;
+    for (name, why) in &failed {
+        log::say(&format!("raddle: {name}: {why}"));
+    }
+    if models.is_empty() && failed.is_empty() {
         log::say(
             "raddle: no model is configured; `raddle init` chooses one, and --provider NAME asks a well-known provider",
         );
@@ -128,43 +129,39 @@ async fn one(at: usize, provider: Provider, desk: Arc<Desk>) -> (usize, Answer) 
     (at, (provider.name, answer))
 }
 
-fn all(config: &Configuration, offered: &[(String, Arc<[Offered]>)]) -> Vec<Row> {
-    let models = config.models(offered).into_iter();
-    let models = models.filter(|it| it.id != UNCONFIGURED);
-    let row = |it: raddle_protocol::Model| Row {
-        id: it.id,
-        name: it.display_name,
-        description: it.description,
-        is_default: it.is_default,
+fn print(models: &[ConfigModel], default: &Usual, is_json: bool) -> Result<()> {
+    let is_default = |it: &ConfigModel| {
+        let (model, provider) = default;
+        model.as_ref() == Some(&it.model) && *provider == it.provider
     };
-    models.map(row).collect()
-}
-
-/// The models of some providers, each as `model` in the configuration names it.
-fn of_providers(offered: &[(String, Arc<[Offered]>)]) -> Vec<Row> {
-    let each = |(provider, models): &(String, Arc<[Offered]>)| {
-        let row = |it: &Offered| Row {
-            id: format!("{provider}/{}", it.id),
-            name: it.name.clone().unwrap_or_else(|| it.id.clone()),
-            description: format!("From provider {provider}."),
-            is_default: false,
-        };
-        models.iter().map(row).collect::<Vec<_>>()
-    };
-    offered.iter().flat_map(each).collect()
-}
-
-fn print(rows: &[Row], is_json: bool) -> Result<()> {
     let mut printer = Printer::new();
     if is_json {
-        let row = |it: &Row| json!({ "id": it.id, "displayName": it.name, "description": it.description, "isDefault": it.is_default });
-        let data: Vec<Value> = rows.iter().map(row).collect();
+        let row = |it: &ConfigModel| {
+            json!({
+                "id": it.spelled,
+                "model": it.model,
+                "modelProvider": it.provider,
+                "displayName": it.name,
+                "description": it.description,
+                "isDefault": is_default(it),
+            })
+        };
+        let data: Vec<Value> = models.iter().map(row).collect();
         printer.line(&json!({ "data": data }).to_string())?;
     } else {
-        for row in rows {
-            let mark = if row.is_default { "  (default)" } else { "" };
-            printer.line(&harmless(&format!("{}{mark}", row.id)))?;
+        for it in models {
+            let mark = if is_default(it) { "  (default)" } else { "" };
+            printer.line(&harmless(&format!("{}{mark}", typed(it))))?;
         }
     }
     Ok(printer.flush()?)
+}
+
+/// What means a model when it is typed: its name, or where no name alone can, both options.
+fn typed(it: &ConfigModel) -> String {
+    match (&it.spelled, &it.provider) {
+        (Some(spelled), _) => spelled.clone(),
+        (None, Some(provider)) => format!("-c model_provider={provider} -m {}", it.model),
+        (None, None) => it.model.clone(),
+    }
 }

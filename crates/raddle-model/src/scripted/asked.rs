@@ -15,6 +15,9 @@ pub(super) struct Asked {
     pub(super) model: String,
     /// The last thing said to the model: by the user, or by a tool.
     pub(super) last: Last,
+    /// Of that, what was said last of all. Wires join what the user says in a row, and what a client adds to it comes
+    /// before.
+    words: String,
     /// What the answer must fit.
     pub(super) schema: Option<Value>,
     pub(super) is_streamed: bool,
@@ -45,14 +48,19 @@ impl Asked {
             Wire::Chat | Wire::Messages => &body["messages"],
             Wire::Gemini => &body["contents"],
         };
-        let last = match history {
-            Value::String(text) => Some(Last::User(text.clone())),
-            Value::Array(items) => items.iter().rev().find_map(said),
+        let found = match history {
+            Value::String(text) => Some((Last::User(text.clone()), history)),
+            Value::Array(items) => {
+                let mut items = items.iter().rev();
+                items.find_map(|it| Some((said(it)?, it)))
+            }
             _ => None,
         };
+        let (last, item) = found.unwrap_or((Last::default(), history));
         Self {
             model: body["model"].as_str().unwrap_or("mock").to_owned(),
-            last: last.unwrap_or_default(),
+            words: words(wire, &last, item),
+            last,
             schema: body.pointer(schema).cloned(),
             // There the address says it.
             is_streamed: wire == Wire::Gemini || body["stream"] == true,
@@ -114,6 +122,27 @@ fn text(content: &Value) -> String {
     }
 }
 
+/// What was said last of all in what is one message on its wire.
+fn words(wire: Wire, last: &Last, item: &Value) -> String {
+    let content = match wire {
+        Wire::Responses => &Value::Null,
+        Wire::Chat | Wire::Messages => &item["content"],
+        Wire::Gemini => &item["parts"],
+    };
+    match (last, content) {
+        (Last::User(_), Value::Array(parts)) => {
+            let mut texts = parts.iter().rev().filter_map(|it| it["text"].as_str());
+            texts.next().unwrap_or_default().to_owned()
+        }
+        // A text that ends its line is set apart by two empty ones when it is joined to the next.
+        (Last::User(_), Value::String(text)) => {
+            let mut texts = text.rsplit("\n\n\n");
+            texts.next().unwrap_or_default().to_owned()
+        }
+        (Last::User(text) | Last::Tool(text), _) => text.clone(),
+    }
+}
+
 /// A script and how far it has been played.
 #[derive(Debug)]
 pub(super) struct Playing {
@@ -169,8 +198,8 @@ impl Playing {
 fn own(asked: &Asked) -> String {
     let cut = |text: &str| -> String { text.trim().chars().take(ECHO_LETTERS_MAX).collect() };
     match (&asked.schema, &asked.last) {
-        (Some(schema), Last::User(text) | Last::Tool(text)) => {
-            let words: Vec<&str> = text.split_whitespace().take(8).collect();
+        (Some(schema), _) => {
+            let words: Vec<&str> = asked.words.split_whitespace().take(8).collect();
             let words = if words.is_empty() {
                 vec!["nothing"]
             } else {
@@ -179,9 +208,9 @@ fn own(asked: &Asked) -> String {
             instance::of(schema, &words.join(" ")).to_string()
         }
         (None, Last::Tool(text)) => format!("The tool said: {}", cut(text)),
-        (None, Last::User(text)) => format!(
+        (None, Last::User(_)) => format!(
             "You said: {}\n\nI am a mock model. I repeat what I hear, unless a script tells me something else.",
-            cut(text)
+            cut(&asked.words)
         ),
     }
 }
@@ -231,6 +260,43 @@ mod tests {
             Playing::new(Script::parse(&format!("repeat = true\n{script}")).expect("a script"));
         let turns: Vec<_> = (0..5).map(|_| said(&mut playing, &user("a"))).collect();
         assert_eq!(turns, ["one", "two", "one", "two", "one"]);
+    }
+
+    #[test]
+    fn what_is_joined_to_the_users_words_is_not_repeated() {
+        let before = "# Where you work\n\nfolder: /w\n";
+        let hello = "hello\n\nloom";
+        let joined = format!("{before}\n\n{hello}");
+        let parts = json!([{"type": "text", "text": before}, {"type": "text", "text": hello}]);
+        let seen = json!([{"type": "text", "text": before}, {"type": "text", "text": hello}, {"type": "image_url"}]);
+        for (wire, body) in [
+            (
+                Wire::Chat,
+                json!({"messages": [{"role": "user", "content": joined}]}),
+            ),
+            (
+                Wire::Chat,
+                json!({"messages": [{"role": "user", "content": seen}]}),
+            ),
+            (
+                Wire::Messages,
+                json!({"messages": [{"role": "user", "content": parts}]}),
+            ),
+            (
+                Wire::Gemini,
+                json!({"contents": [{"role": "user", "parts": parts}]}),
+            ),
+            (
+                Wire::Responses,
+                json!({"input": [{"role": "user", "content": before}, {"role": "user", "content": hello}]}),
+            ),
+        ] {
+            let said = own(&Asked::read(wire, &body));
+            assert!(
+                said.starts_with("You said: hello\n\nloom\n\nI am"),
+                "{wire:?}: {said}"
+            );
+        }
     }
 
     #[test]

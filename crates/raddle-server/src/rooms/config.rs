@@ -3,6 +3,7 @@
 //! Nothing in a workspace is ever a layer.
 
 mod alone;
+pub(crate) mod approval;
 mod edit;
 mod hidden;
 mod keys;
@@ -30,7 +31,7 @@ use raddle_protocol::{
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-pub use self::alone::{ConfigValue, ConfigWritten, Configuration, presets};
+pub use self::alone::{ConfigModel, ConfigValue, ConfigWritten, Configuration, presets};
 pub(crate) use self::edit::Edited;
 use self::layers::{Layer, Layers};
 pub(crate) use self::looks::{Looked, Looks};
@@ -179,6 +180,8 @@ pub(crate) struct State {
     pub(crate) merged: toml::Table,
     /// What is wrong with it, for people.
     warnings: Vec<ConfigWarningNotification>,
+    /// Those of them that are about values which count and cannot be.
+    problems: Vec<String>,
     /// All models it names, as `model/list` tells them; written when first asked for.
     pub(crate) model_list: OnceLock<Box<RawValue>>,
 }
@@ -355,23 +358,23 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
         read_layer(user, ConfigLayerSource::User(user_source))?,
         flags.clone(),
     ]);
-    let warnings = layers
-        .each()
-        .flat_map(|layer| {
-            let keys::Odd { wrong, unused } = keys::odd(&layer.table);
-            wrong
-                .into_iter()
-                .chain(unused)
-                .chain(providers::problems_of_prices(&layer.table))
-                .map(|problem| ConfigWarningNotification {
-                    summary: format!("{problem}, in {}", layer.describe()),
-                    details: None,
-                    path: layer.file().map(str::to_owned),
-                    range: None,
-                })
-        })
-        .collect();
     let merged = layers.merged();
+    let in_force = wrong_values(&merged);
+    let (mut warnings, mut problems) = (Vec::new(), Vec::new());
+    for layer in layers.each() {
+        let said = |what: &String| format!("{what}, in {}", layer.describe());
+        let wrong = wrong_values(&layer.table);
+        // What a stronger layer says otherwise harms nobody.
+        problems.extend(wrong.iter().filter(|it| in_force.contains(it)).map(said));
+        let unused = keys::odd(&layer.table).unused;
+        let all = wrong.iter().chain(&unused);
+        warnings.extend(all.map(|what| ConfigWarningNotification {
+            summary: said(what),
+            details: None,
+            path: layer.file().map(str::to_owned),
+            range: None,
+        }));
+    }
     Ok(State {
         layers,
         system: system_stamp,
@@ -379,8 +382,16 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
         settled,
         merged,
         warnings,
+        problems,
         model_list: OnceLock::new(),
     })
+}
+
+/// What a table says that cannot be, a sentence each.
+fn wrong_values(table: &toml::Table) -> Vec<String> {
+    let mut wrong = keys::odd(table).wrong;
+    wrong.extend(providers::problems_of_prices(table));
+    wrong
 }
 
 fn read_layer(path: &Path, source: ConfigLayerSource) -> Result<Layer, ConfigError> {

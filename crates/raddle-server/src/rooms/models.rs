@@ -27,30 +27,14 @@ pub(crate) fn all(config: &State, user_file: &Path, known: &Known) -> Vec<Model>
     let usual = usual_provider(config);
     let mut seen = HashSet::new();
     let mut models = Vec::new();
-    for Choice {
-        provider,
-        model: name,
-    } in configured(config)
-    {
-        let id = id(usual, provider, name.unwrap_or_default());
-        let description = match provider {
-            Some(provider) => format!("Configured, from provider {provider}."),
-            None => "Configured.".to_owned(),
-        };
-        if seen.insert(id.clone()) {
-            models.push(model(&id, &id, description, effort));
-        }
-    }
-    for (provider, offered) in known {
-        for Offered { id: offered, name } in offered.iter() {
-            let id = id(usual, Some(provider), offered);
-            let description = format!("From provider {provider}.");
-            // Where names have slashes, a model of another provider's could not be told from theirs.
-            let is_meant = choose(&config.merged, usual, Some(&id)).provider == Some(provider);
-            if is_meant && seen.insert(id.clone()) {
-                let shown = name.as_deref().unwrap_or(&id);
-                models.push(model(&id, shown, description, effort));
-            }
+    for entry in entries(config, known) {
+        let id = id(usual, entry.provider, entry.model);
+        // Where names have slashes, a model of another provider's could not be told from theirs.
+        let is_meant = entry.is_configured
+            || choose(&config.merged, usual, Some(&id)).provider == entry.provider;
+        if is_meant && seen.insert(id.clone()) {
+            let shown = entry.name.unwrap_or(&id);
+            models.push(model(&id, shown, entry.description(), effort));
         }
     }
     if models.is_empty() {
@@ -67,6 +51,46 @@ pub(crate) fn all(config: &State, user_file: &Path, known: &Known) -> Vec<Model>
     }
     models[0].is_default = true;
     models
+}
+
+/// A model of a provider's.
+#[derive(Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) provider: Option<&'a str>,
+    /// As it is named there.
+    pub(crate) model: &'a str,
+    /// Its name for people.
+    pub(crate) name: Option<&'a str>,
+    pub(crate) is_configured: bool,
+}
+
+impl Entry<'_> {
+    pub(crate) fn description(&self) -> String {
+        match (self.is_configured, self.provider) {
+            (true, Some(provider)) => format!("Configured, from provider {provider}."),
+            (false, Some(provider)) => format!("From provider {provider}."),
+            (_, None) => "Configured.".to_owned(),
+        }
+    }
+}
+
+/// Those of the configuration, the default first, then what the providers have; a model may be there twice.
+pub(crate) fn entries<'a>(config: &'a State, known: &'a Known) -> Vec<Entry<'a>> {
+    let configured = configured(config).into_iter().map(|it| Entry {
+        provider: it.provider,
+        model: it.model.unwrap_or_default(),
+        name: None,
+        is_configured: true,
+    });
+    let offered = known.iter().flat_map(|(provider, offered)| {
+        offered.iter().map(move |it| Entry {
+            provider: Some(provider.as_str()),
+            model: &it.id,
+            name: it.name.as_deref(),
+            is_configured: false,
+        })
+    });
+    configured.chain(offered).collect()
 }
 
 /// Who is asked unless someone says something else.

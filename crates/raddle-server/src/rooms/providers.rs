@@ -6,7 +6,7 @@ mod presets;
 mod prices;
 mod section;
 
-pub(crate) use self::choice::{Choice, choose};
+pub(crate) use self::choice::{Choice, choose, spelled};
 pub use self::keys::{KeyCommand, KeySource, OAuth, Secret, SignIn};
 pub(crate) use self::presets::PRESETS;
 pub use self::presets::Preset;
@@ -121,22 +121,34 @@ impl Providers {
         provider: Option<&str>,
         model: Option<&str>,
     ) -> Result<Chosen, ProviderError> {
-        let file = self.config.user_file();
-        let missing = |what: &str, key: &str| {
-            let file = file.display();
-            ProviderError(format!("no {what} is configured; set `{key}` in {file}"))
-        };
-        let choice = choose(&state.merged, provider, model);
-        let provider = choice
-            .provider
-            .ok_or_else(|| missing("model provider", "model_provider"))?;
-        let provider = read(&state.merged, provider, file)?;
-        let model = choice.model.ok_or_else(|| missing("model", "model"))?;
-        Ok(Chosen {
-            provider,
-            model: model.to_owned(),
-        })
+        chosen(&state.merged, provider, model, self.config.user_file())
     }
+}
+
+/// Whom a model is asked of, or what to write where so that somebody is.
+pub(crate) fn chosen(
+    config: &toml::Table,
+    provider: Option<&str>,
+    model: Option<&str>,
+    file: &Path,
+) -> Result<Chosen, ProviderError> {
+    let missing = |what: &str, key: &str| {
+        let file = file.display();
+        ProviderError(format!("no {what} is configured; set `{key}` in {file}"))
+    };
+    let choice = choose(config, provider, model);
+    let Some(provider) = choice.provider else {
+        // A vendor before the name is one that nobody knows.
+        let vendor = choice.model.and_then(|it| it.split_once('/'));
+        let unknown = vendor.and_then(|(it, _)| read(config, it, file).err());
+        return Err(unknown.unwrap_or_else(|| missing("model provider", "model_provider")));
+    };
+    let provider = read(config, provider, file)?;
+    let model = choice.model.ok_or_else(|| missing("model", "model"))?;
+    Ok(Chosen {
+        provider,
+        model: model.to_owned(),
+    })
 }
 
 /// The providers that a configuration tells of, the usual one first. What cannot be used is left out, and so is another
@@ -169,7 +181,13 @@ pub(crate) fn read(
     // Whoever names another address gets nothing of the preset, least of all its key.
     let preset = presets::named(name).filter(|_| own.is_none());
     let Some(base_url) = own.or_else(|| Some(preset?.base_url.to_owned())) else {
-        let known: Vec<&str> = PRESETS.iter().map(|it| it.name).collect();
+        let own = providers.and_then(toml::Value::as_table).into_iter();
+        let own = own.flatten().filter(|(_, it)| it.get("base_url").is_some());
+        let mut known: Vec<&str> = PRESETS.iter().map(|it| it.name).collect();
+        known.extend(
+            own.map(|(name, _)| name.as_str())
+                .filter(|it| presets::named(it).is_none()),
+        );
         return Err(ProviderError(format!(
             "the model provider `{name}` has no base_url; set it under {}, or use one that is known: {}",
             section.place,
@@ -245,7 +263,34 @@ mod tests {
     }
 
     #[test]
+    fn a_vendor_that_nobody_knows_is_named() {
+        for (config, model, wanted) in [
+            (
+                "",
+                Some("nope/any"),
+                "the model provider `nope` has no base_url;",
+            ),
+            (
+                "model = 'openai/gpt'",
+                Some("nope/any"),
+                "the model provider `nope` has no base_url;",
+            ),
+            ("", Some("any"), "no model provider is configured;"),
+            ("", Some("openai/"), "no model provider is configured;"),
+            ("model_provider = 'openai'", None, "no model is configured;"),
+        ] {
+            let table: toml::Table = config.parse().expect("TOML");
+            let error = chosen(&table, None, model, Path::new("/c/config.toml"));
+            let error = error.expect_err(config).to_string();
+            assert!(error.starts_with(wanted), "{config} {model:?}: {error}");
+        }
+    }
+
+    #[test]
     fn a_provider_that_nobody_knows_is_said() {
+        let section = "[model_providers.mine]\nbase_url = 'http://127.0.0.1:9/v1'";
+        let error = provider(section, "nobody").expect_err("no provider");
+        assert!(error.ends_with("lmstudio, vllm, mine"), "{error}");
         let error = provider("", "nobody").expect_err("no provider");
         assert!(
             error.starts_with(

@@ -36,7 +36,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::config::{Said, State};
+use super::config::{Said, State, approval as policy};
 use super::processes;
 use super::providers::choose;
 use crate::session::Session;
@@ -193,13 +193,9 @@ pub(crate) fn settings(
     let model = said(&params.model, "model");
     let provider = params.model_provider.as_deref();
     let chosen = choose(config.table(), provider, model.as_deref());
-    let wished = params.approval_policy.as_ref().map(approval);
-    let wished = wished.or_else(|| {
-        let policy = config.text("approval_policy")?;
-        serde_json::from_value(policy.into())
-            .ok()
-            .map(|it| approval(&it))
-    });
+    // What is wrong in the configuration is said, whoever else says something.
+    let configured = policy::of_config(&config)?;
+    let wished = params.approval_policy.as_ref().or(configured.as_ref());
     Ok(Settings {
         cwd: params.cwd.clone().unwrap_or_else(here),
         roots: params.runtime_workspace_roots.clone().unwrap_or_default(),
@@ -219,7 +215,7 @@ pub(crate) fn settings(
         personality: params.personality.as_ref().map(|it| it.as_str().to_owned()),
         base_instructions: params.base_instructions.clone(),
         developer_instructions: params.developer_instructions.clone(),
-        approval: wished.unwrap_or_default(),
+        approval: wished.map(approval).unwrap_or_default(),
         reviewer: params
             .approvals_reviewer
             .as_ref()
@@ -247,7 +243,7 @@ fn fallback(config: &Said<'_>) -> Result<Vec<Route>, WireError> {
             let what = format!(
                 "`fallback` must be a list of at most {FALLBACKS_MAX} texts \"PROVIDER/MODEL\""
             );
-            WireError::Refused(what.into())
+            config.refused(what, &["fallback"])
         })
 }
 

@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::Settings;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// List the values that count
@@ -22,6 +24,9 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigList {
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+
     /// Say of each value where it comes from: a file, -c, or a variable
     #[arg(long)]
     pub(crate) origin: bool,
@@ -33,6 +38,9 @@ pub(crate) struct ConfigList {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigGet {
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+
     /// The key, like model or model_providers.mine.base_url
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
@@ -44,6 +52,9 @@ pub(crate) struct ConfigGet {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigSet {
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+
     /// The key, like model or model_providers.mine.base_url
     #[arg(value_name = "KEY")]
     pub(crate) key: String,
@@ -55,6 +66,9 @@ pub(crate) struct ConfigSet {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigUnset {
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+
     /// The key
     #[arg(value_name = "KEY")]
     pub(crate) key: String,

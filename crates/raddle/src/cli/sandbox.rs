@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Settings;
+
 #[derive(Debug, Args)]
 pub(crate) struct Sandbox {
     /// Let it write nothing, not even the folder it starts in
@@ -42,6 +44,9 @@ pub(crate) struct Sandbox {
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+
     /// Try the fence again, although what was found earlier still applies
     #[arg(long)]
     pub(crate) again: bool,

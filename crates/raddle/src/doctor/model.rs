@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use raddle_server::{Configuration, KeySource, Provider, Vendors};
+use raddle_server::{Chosen, Configuration, KeySource, Provider, Vendors};
 
 use super::Finding;
 use crate::home::Home;
@@ -20,20 +20,20 @@ const KEY_BYTES_MAX: u64 = 64 * 1024;
 
 /// Looks at what is here; asks nobody.
 pub(super) fn look(home: &Home, config: &Configuration) -> Result<Finding> {
-    let (Some(model), Some(provider)) = config.chosen() else {
-        return Ok(Finding::odd(
-            PART,
-            "none is configured",
-            "`raddle init` chooses one, or `raddle config set model PROVIDER/MODEL`",
-        ));
-    };
-    let provider = match config.provider(&provider) {
-        Ok(provider) => provider,
-        Err(error) => {
+    let Chosen { model, provider } = match config.asked() {
+        Some(Ok(chosen)) => chosen,
+        Some(Err(error)) => {
             return Ok(Finding::broken(
                 PART,
                 error.to_string(),
-                "see docs/models.md",
+                "see docs/models.md, or `raddle config set model PROVIDER/MODEL`",
+            ));
+        }
+        None => {
+            return Ok(Finding::odd(
+                PART,
+                "none is configured",
+                "`raddle init` chooses one, or `raddle config set model PROVIDER/MODEL`",
             ));
         }
     };

@@ -1,11 +1,16 @@
 //! The three questions, answered by options or on the terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use raddle_server::{Preset, presets};
 
 use crate::cli::{Init, InitApproval};
+use crate::print::harmless;
+
+/// The shortest text that is taken for a key by its looks.
+const KEY_LETTERS_MIN: usize = 16;
 
 /// What was chosen.
 #[derive(Debug)]
@@ -50,7 +55,12 @@ impl Answers {
         let preset = preset.filter(|_| base_url.is_none());
         let usual = usual_key(preset);
         let key = match (&args.key_env, &args.key_file) {
-            (Some(name), _) => place(name)?,
+            (Some(name), _) => match place(name)? {
+                KeyPlace::File(_) => bail!(
+                    "--key-env must be the name of a variable; name a file with --key-file PATH"
+                ),
+                place => place,
+            },
             (None, Some(path)) => match place(path) {
                 Ok(file @ KeyPlace::File(_)) => file,
                 _ => bail!("--key-file must be a path that begins with / or ~/"),
@@ -101,24 +111,37 @@ fn split(text: &str) -> Result<(String, String)> {
 /// A place of a key: the name of a variable, or a path.
 fn place(text: &str) -> Result<KeyPlace> {
     let text = text.trim();
-    if text.starts_with('/') || text.starts_with("~/") {
-        return Ok(KeyPlace::File(text.to_owned()));
-    }
-    // Keys are often letters and digits too, so a name that is not all capitals must be one that is set.
-    let is_name = |text: &str| {
-        let is_capital = |it: char| it.is_ascii_uppercase() || it == '_';
-        let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_';
-        text.starts_with(is_capital) && text.chars().all(|it| is_capital(it) || it.is_ascii_digit())
-            || text.chars().all(is_plain) && std::env::var_os(text).is_some()
-    };
     match text {
         "" => Ok(KeyPlace::None),
+        path if is_path(path) => Ok(KeyPlace::File(path.to_owned())),
+        name if is_name(name) => Ok(KeyPlace::Variable(name.to_owned())),
         // It may be a key, which is not shown again.
-        text if !is_name(text) => bail!(
-            "that is neither the name of an environment variable nor a path from / or ~/ on; a key itself is not written into the configuration"
+        _ => bail!(
+            "that is neither the name of an environment variable nor a path from / or ~/ on; a key itself is not written into the configuration. A name that looks like a key must be that of a variable that is set"
         ),
-        name => Ok(KeyPlace::Variable(name.to_owned())),
     }
+}
+
+/// Keys may begin with a slash too. They are long, in one piece, and no file.
+fn is_path(text: &str) -> bool {
+    let is_path = |rest: &str| {
+        rest.contains(['/', '.']) || rest.len() < KEY_LETTERS_MIN || Path::new(text).exists()
+    };
+    text.starts_with("~/") || text.strip_prefix('/').is_some_and(is_path)
+}
+
+/// Keys are often letters and digits too. So a name that is not all capitals, or is long, has digits and is in one
+/// piece, must be one that is set.
+fn is_name(text: &str) -> bool {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_';
+    if !text.chars().all(is_plain) || text.starts_with(|it: char| it.is_ascii_digit()) {
+        return false;
+    }
+    let is_loud = !text.contains(|it: char| it.is_ascii_lowercase());
+    let is_keylike = text.len() >= KEY_LETTERS_MIN
+        && text.contains(|it: char| it.is_ascii_digit())
+        && !text.contains('_');
+    is_loud && !is_keylike || std::env::var_os(text).is_some()
 }
 
 fn ask_model() -> Result<(String, String)> {
@@ -175,6 +198,7 @@ fn again<T>(mut question: impl FnMut() -> Result<T>) -> Result<T> {
 
 fn ask(question: &str, usual: Option<&str>) -> Result<String> {
     let mut terminal = io::stderr();
+    let question = harmless(question);
     match usual {
         Some(usual) => write!(terminal, "{question} [{usual}]: ")?,
         None => write!(terminal, "{question}: ")?,
@@ -196,7 +220,7 @@ fn ask(question: &str, usual: Option<&str>) -> Result<String> {
 }
 
 fn tell(line: &str) -> Result<()> {
-    writeln!(io::stderr(), "{line}").context("nobody can be asked")
+    writeln!(io::stderr(), "{}", harmless(line)).context("nobody can be asked")
 }
 
 #[cfg(test)]
@@ -211,6 +235,19 @@ mod tests {
             ("_K", KeyPlace::Variable("_K".to_owned())),
             ("~/k", KeyPlace::File("~/k".to_owned())),
             ("/run/k", KeyPlace::File("/run/k".to_owned())),
+            ("/key", KeyPlace::File("/key".to_owned())),
+            (
+                "~/my-vendors-key.txt",
+                KeyPlace::File("~/my-vendors-key.txt".to_owned()),
+            ),
+            (
+                "MYVENDORSLONGKEYNAME",
+                KeyPlace::Variable("MYVENDORSLONGKEYNAME".to_owned()),
+            ),
+            (
+                "MY_VENDORS_LONG_KEY_2",
+                KeyPlace::Variable("MY_VENDORS_LONG_KEY_2".to_owned()),
+            ),
         ] {
             assert_eq!(place(text).expect(text), wanted);
         }
@@ -221,6 +258,9 @@ mod tests {
             "./k",
             "a8Fk29dKq0ZmXy71LwPbTr5UvNc3EhGs",
             "A8Fk29dKq0ZmXy71LwPbTr5UvNc3EhGs",
+            "AKIAIOSFODNN7EXAMPLE",
+            "/A8Fk29dKq0ZmXy71LwPbTr5UvNc3EhGs=",
+            "my_key",
         ] {
             let error = place(key).expect_err(key).to_string();
             assert!(!error.contains(key), "{error}");

@@ -66,7 +66,10 @@ fn section(answers: &Answers) -> String {
                 .to_owned(),
         );
         lines.push(format!("base_url = {}", quoted(url)));
-        lines.push("wire_api = \"chat\"".to_owned());
+        let mut presets = presets().iter();
+        let preset = presets.find(|it| it.name == answers.provider);
+        let wire = preset.map_or("chat", |it| it.wire_api);
+        lines.push(format!("wire_api = {}", quoted(wire)));
     }
     match &answers.key {
         KeyPlace::None => {}

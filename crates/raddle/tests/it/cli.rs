@@ -19,7 +19,7 @@ mod wrong;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
@@ -66,17 +66,22 @@ impl Place {
         fs::read_to_string(self.config()).expect("a configuration")
     }
 
-    fn run(&self, words: &[&str]) -> Went {
+    /// `raddle` with these words, not started yet. Nobody is at its stdin.
+    fn command(&self, words: &[&str]) -> Command {
         let mut command = command(self.home.path());
         command.args(words).env("COLUMNS", "80");
         command.env("HOME", self.home.path());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.stdin(std::process::Stdio::null());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Went {
         let Output {
             status,
             stdout,
             stderr,
-        } = command.output().expect("it runs");
+        } = self.command(words).output().expect("it runs");
         let text = |bytes: Vec<u8>| {
             let text = String::from_utf8(bytes).expect("text");
             text.replace(self.home.path().to_str().expect("a path"), "HOME")

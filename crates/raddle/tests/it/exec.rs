@@ -5,7 +5,6 @@ mod lines;
 mod lost;
 mod stdin;
 mod stopped;
-mod terminal;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -2,6 +2,7 @@ pub mod http;
 pub mod server;
 pub mod slow;
 pub mod stdio;
+pub mod terminal;
 pub mod websocket;
 
 use std::time::{Duration, Instant};

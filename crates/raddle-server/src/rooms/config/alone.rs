@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use raddle_protocol::{ConfigEdit, ConfigLayerSource, MergeStrategy, Model, WriteStatus};
+use raddle_protocol::{
+    ConfigEdit, ConfigLayerSource, MergeStrategy, ThreadStartParams, WriteStatus,
+};
 use raddle_rpc::ErrorObject;
 
 use super::{Config, ConfigError, Override, keys, layers, value_of};
 use crate::rooms::models::{self, Known};
-use crate::rooms::providers::{self, Preset, Provider, ProviderError};
+use crate::rooms::providers::{self, Chosen, Preset, Provider, ProviderError};
 use crate::rooms::vendors::Offered;
+use crate::rooms::{processes, threads};
 use crate::server::Paths;
 
 /// The configuration of a home, as a server would read it.
@@ -28,6 +31,21 @@ pub struct ConfigValue {
     pub value: toml::Value,
     /// Where it was said: a file, `-c`, or the name of an environment variable.
     pub origin: String,
+}
+
+/// A model that threads can have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigModel {
+    /// Its provider; nothing where none is configured.
+    pub provider: Option<String>,
+    /// As it is named there.
+    pub model: String,
+    /// What says both as `model`; nothing if `model_provider` must be said beside it.
+    pub spelled: Option<String>,
+    /// Its name for people.
+    pub name: String,
+    /// A sentence about it.
+    pub description: String,
 }
 
 /// A value that was written.
@@ -126,6 +144,31 @@ impl Configuration {
         warnings.map(|it| it.summary).collect()
     }
 
+    /// The values that count and cannot be, a sentence each, and what a thread that begins is refused for.
+    pub fn problems(&self) -> Vec<String> {
+        let state = self.config.state();
+        let mut problems = state.problems.clone();
+        let start = threads::settings(&ThreadStartParams::default(), &state).map(drop);
+        let network = processes::hosts(&state).map(drop);
+        for refusal in [start, network].into_iter().filter_map(Result::err) {
+            let what = ErrorObject::from(refusal).message.to_string();
+            if !problems.contains(&what) {
+                problems.push(what);
+            }
+        }
+        problems
+    }
+
+    /// What is wrong with what a key says, with the place that says it.
+    pub fn wrong(&self, key: &str) -> Option<String> {
+        let path = path(key).ok()?;
+        let value = layers::get(&self.config.state().merged, &path)?.clone();
+        let mut alone = toml::Table::new();
+        layers::set(&mut alone, &path, value);
+        let what = super::wrong_values(&alone).into_iter().next()?;
+        Some(format!("{what}, in {}", self.origin(&path)))
+    }
+
     /// The model that threads begin with, and its provider.
     pub fn chosen(&self) -> (Option<String>, Option<String>) {
         let state = self.config.state();
@@ -134,6 +177,15 @@ impl Configuration {
             choice.model.map(str::to_owned),
             choice.provider.map(str::to_owned),
         )
+    }
+
+    /// Whom threads that begin ask, or what to write where so that they ask somebody; nothing while no model is
+    /// configured.
+    pub fn asked(&self) -> Option<Result<Chosen, ProviderError>> {
+        let state = self.config.state();
+        let model = state.text("model")?;
+        let chosen = providers::chosen(&state.merged, None, Some(model), &self.config.user);
+        Some(chosen)
     }
 
     /// What is known of a provider.
@@ -158,10 +210,25 @@ impl Configuration {
         names
     }
 
-    /// The models that threads can have, where providers have these, each by its name.
-    pub fn models(&self, offered: &[(String, Arc<[Offered]>)]) -> Vec<Model> {
+    /// The models that threads can have, where providers have these, each by its name. The default comes first.
+    pub fn models(&self, offered: &[(String, Arc<[Offered]>)]) -> Vec<ConfigModel> {
         let known: &Known = offered;
-        models::all(&self.config.state(), &self.config.user, known)
+        let state = self.config.state();
+        let mut models: Vec<ConfigModel> = Vec::new();
+        for it in models::entries(&state, known) {
+            let (provider, model) = (it.provider.map(str::to_owned), it.model.to_owned());
+            let is_new = |has: &ConfigModel| has.provider != provider || has.model != model;
+            if models.iter().all(is_new) {
+                models.push(ConfigModel {
+                    spelled: providers::spelled(&state.merged, it.provider, it.model),
+                    name: it.name.unwrap_or(it.model).to_owned(),
+                    description: it.description(),
+                    provider,
+                    model,
+                });
+            }
+        }
+        models
     }
 
     fn origin(&self, path: &[String]) -> String {

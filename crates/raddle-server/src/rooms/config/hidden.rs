@@ -1,31 +1,178 @@
-//! What of the configuration is not shown, because it may be a secret.
+//! What of the configuration is not shown, because it may be a secret, and where that is.
 
 use toml::{Table, Value};
+
+use super::keys::{self, Kind};
 
 /// In place of what is not shown.
 const HIDDEN: &str = "…";
 
-/// Hides what may be a key of a model provider.
+/// How a value may be a secret.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Secret {
+    /// It is none, nor is anything below it.
+    No,
+    /// All of it, or of each value below it.
+    All,
+    /// An address, which may name a user or have a key in its query.
+    Address,
+    /// A list of words of a command line, some of which may be secrets.
+    Words,
+    /// Nobody knows what it is for: its name tells, or that of something above it.
+    ByName,
+}
+
+/// The secrets among the keys that are known, and what is below such keys; all others of them are shown. A part in
+/// capitals stands for any name.
+const KNOWN: &[(&str, Secret)] = &[
+    (
+        "model_providers.NAME.experimental_bearer_token",
+        Secret::All,
+    ),
+    ("model_providers.NAME.http_headers", Secret::All),
+    ("model_providers.NAME.query_params", Secret::All),
+    ("model_providers.NAME.base_url", Secret::Address),
+    ("model_providers.NAME.oauth.token_url", Secret::Address),
+    ("model_providers.NAME.oauth.authorize_url", Secret::Address),
+    ("model_providers.NAME.oauth.device_url", Secret::Address),
+    ("model_providers.NAME.auth.args", Secret::Words),
+    // Its keys are paths, in which any word may be.
+    ("projects", Secret::No),
+];
+
+/// What the name of a secret has in it, in small letters and without `_` and `-`.
+const NAMES: &[&str] = &[
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "credential",
+    "authorization",
+    "bearer",
+    "cookie",
+    "header",
+    "environment",
+];
+
+/// Names that are too short to be looked for inside others.
+const WHOLE_NAMES: &[&str] = &["env", "auth", "key", "pwd", "pin"];
+
+/// Hides what may be a secret.
 pub(super) fn hide(config: &mut Table) {
-    let providers = config.get_mut("model_providers");
-    let providers = providers.and_then(Value::as_table_mut);
-    for (_, provider) in providers.into_iter().flatten() {
-        if let Some(token) = provider.get_mut("experimental_bearer_token") {
-            *token = HIDDEN.into();
-        }
-        if let Some(Value::String(address)) = provider.get_mut("base_url") {
-            hide_in_address(address);
-        }
-        for key in ["http_headers", "query_params"] {
-            match provider.get_mut(key) {
-                Some(Value::Table(values)) => {
-                    values.iter_mut().for_each(|(_, it)| *it = HIDDEN.into());
+    each(
+        config,
+        &mut Vec::new(),
+        &mut |_, value, secret| match secret {
+            Secret::All => *value = HIDDEN.into(),
+            Secret::Address => {
+                if let Value::String(address) = value {
+                    hide_in_address(address);
                 }
-                Some(other) => *other = HIDDEN.into(),
-                None => {}
+            }
+            Secret::Words => hide_words(value),
+            Secret::No | Secret::ByName => {}
+        },
+    );
+}
+
+/// The keys under which stands what is shown in place of a secret, and not the secret.
+pub(super) fn stand_ins(config: &Table) -> Vec<String> {
+    let is_hidden = |it: &Value| it.as_str().is_some_and(|it| it.ends_with(HIDDEN));
+    let mut found = Vec::new();
+    each(
+        &mut config.clone(),
+        &mut Vec::new(),
+        &mut |path, value, _| {
+            let is_list = value.as_array().is_some_and(|it| it.iter().any(is_hidden));
+            if is_list || is_hidden(value) {
+                found.push(path.join("."));
+            }
+        },
+    );
+    found
+}
+
+/// Goes to each value that may be a secret, or a list of words of which some may.
+fn each(
+    table: &mut Table,
+    path: &mut Vec<String>,
+    visit: &mut impl FnMut(&[String], &mut Value, Secret),
+) {
+    for (name, value) in table {
+        path.push(name.clone());
+        visit_one(path, value, visit);
+        path.pop();
+    }
+}
+
+fn visit_one(
+    path: &mut Vec<String>,
+    value: &mut Value,
+    visit: &mut impl FnMut(&[String], &mut Value, Secret),
+) {
+    let secret = secret(path);
+    match value {
+        _ if secret == Secret::No => {}
+        Value::Table(inner) => each(inner, path, visit),
+        Value::Boolean(_) | Value::Datetime(_) => {}
+        Value::Array(values) if secret == Secret::ByName && values.iter().any(Value::is_table) => {
+            for value in values {
+                visit_one(path, value, visit);
             }
         }
+        Value::Array(_) if secret == Secret::ByName => visit(path, value, Secret::Words),
+        Value::String(text) if secret == Secret::ByName => {
+            if text.contains("://") {
+                visit(path, value, Secret::Address);
+            }
+        }
+        _ if secret == Secret::ByName => {}
+        Value::Integer(_) | Value::Float(_) if is_count(path) => {}
+        _ => visit(path, value, secret),
     }
+}
+
+/// How what is at a place may be a secret.
+fn secret(path: &[String]) -> Secret {
+    let above = (1..=path.len()).rev().map(|end| &path[..end]);
+    let mut listed = above.clone().filter_map(listed);
+    if let Some(secret) = listed.next() {
+        return secret;
+    }
+    let mut known = above.filter_map(|it| Some((it.len(), keys::known(it)?)));
+    let free = match known.find(|(_, it)| it.kind != Kind::Kept) {
+        // Below a table that is known, names that are not may say something; those in its own path are people's choice.
+        Some((depth, key)) if key.kind == Kind::Table => &path[depth..],
+        Some(_) => return Secret::No,
+        None => path,
+    };
+    match free.iter().any(|it| names_secret(it)) {
+        true => Secret::All,
+        false => Secret::ByName,
+    }
+}
+
+fn listed(path: &[String]) -> Option<Secret> {
+    let mut listed = KNOWN.iter();
+    let (_, secret) = listed.find(|(pattern, _)| keys::is_meant(pattern, path))?;
+    Some(*secret)
+}
+
+/// Whether a number is one of tokens, which its own name alone made look like a secret.
+fn is_count(path: &[String]) -> bool {
+    path.split_last().is_some_and(|(last, above)| {
+        last.to_lowercase().contains("token") && secret(above) == Secret::ByName
+    })
+}
+
+fn names_secret(name: &str) -> bool {
+    let mut plain = name.to_lowercase();
+    plain.retain(|it| it.is_alphanumeric());
+    WHOLE_NAMES.contains(&plain.as_str()) || NAMES.iter().any(|it| plain.contains(it))
 }
 
 /// Hides an address's query, and all after the scheme if it may name a user.
@@ -40,45 +187,127 @@ fn hide_in_address(address: &mut String) {
     }
 }
 
-/// The keys under which stands what is shown in place of a secret, and not the secret.
-pub(super) fn stand_ins(config: &Table) -> Vec<String> {
-    let is_hidden = |it: &Value| it.as_str().is_some_and(|it| it.ends_with(HIDDEN));
-    let mut found = Vec::new();
-    let providers = config.get("model_providers").and_then(Value::as_table);
-    for (name, provider) in providers.into_iter().flatten() {
-        for key in ["experimental_bearer_token", "base_url"] {
-            if provider.get(key).is_some_and(is_hidden) {
-                found.push(format!("model_providers.{name}.{key}"));
-            }
-        }
-        for key in ["http_headers", "query_params"] {
-            let values = provider.get(key).and_then(Value::as_table);
-            for (inner, _) in values.into_iter().flatten().filter(|it| is_hidden(it.1)) {
-                found.push(format!("model_providers.{name}.{key}.{inner}"));
-            }
+/// Hides of words what stands behind the name of a secret: in the same one after `=` or `:`, or else in the next one.
+fn hide_words(words: &mut Value) {
+    let Value::Array(words) = words else {
+        *words = HIDDEN.into();
+        return;
+    };
+    let mut is_next = false;
+    for word in words {
+        let Value::String(text) = word else {
+            continue;
+        };
+        if std::mem::take(&mut is_next) {
+            *text = HIDDEN.to_owned();
+        } else if let Some(at) = text
+            .find(['=', ':'])
+            .filter(|it| names_secret(&text[..*it]))
+        {
+            text.truncate(at + 1);
+            text.push_str(HIDDEN);
+        } else if text.contains("://") {
+            hide_in_address(text);
+        } else {
+            is_next = text.starts_with('-') && names_secret(text);
         }
     }
-    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn table(text: &str) -> Table {
+        text.parse().expect("TOML")
+    }
+
     #[test]
     fn keys_are_hidden_and_their_names_are_not() {
-        let mut config: Table = "model = 'm'\n[model_providers.a]\nenv_key = 'A'\n\
-            experimental_bearer_token = 'sekret'\nhttp_headers = { Authorization = 'sekret' }\n\
-            query_params = 'sekret'\n"
-            .parse()
-            .expect("TOML");
+        let mut config = table(
+            "model = 'm'\n[model_providers.a]\nenv_key = 'A'\n\
+             experimental_bearer_token = 'sekret'\nhttp_headers = { Authorization = 'sekret' }\n\
+             query_params = 'sekret'\n",
+        );
         hide(&mut config);
-        let wanted: Table = "model = 'm'\n[model_providers.a]\nenv_key = 'A'\n\
-            experimental_bearer_token = '…'\nhttp_headers = { Authorization = '…' }\n\
-            query_params = '…'\n"
-            .parse()
-            .expect("TOML");
+        let wanted = table(
+            "model = 'm'\n[model_providers.a]\nenv_key = 'A'\n\
+             experimental_bearer_token = '…'\nhttp_headers = { Authorization = '…' }\n\
+             query_params = '…'\n",
+        );
         assert_eq!(config, wanted);
+    }
+
+    /// What is hidden is also known for a stand-in when it comes back, and what is shown is not.
+    #[test]
+    fn places_of_secrets() {
+        let stays = |line: &'static str| (line, line);
+        for (line, wanted) in [
+            (
+                "mcp_servers.x.env.HOME = 'sekret'",
+                "mcp_servers.x.env.HOME = '…'",
+            ),
+            (
+                "mcp_servers.x.headers = { X = 'sekret' }",
+                "mcp_servers.x.headers = { X = '…' }",
+            ),
+            (
+                "mcp_servers.x.http_headers.X = 'sekret'",
+                "mcp_servers.x.http_headers.X = '…'",
+            ),
+            ("github_token = 'sekret'", "github_token = '…'"),
+            ("a.API-KEY = 'sekret'", "a.API-KEY = '…'"),
+            ("a.clientSecret = 'sekret'", "a.clientSecret = '…'"),
+            (
+                "a = [{ password = 'sekret', user = 'me' }]",
+                "a = [{ password = '…', user = 'me' }]",
+            ),
+            ("passwords = ['sekret', 'sekret']", "passwords = '…'"),
+            ("password = 1234", "password = '…'"),
+            (
+                "shell_environment_policy.set.A = 'sekret'",
+                "shell_environment_policy.set.A = '…'",
+            ),
+            (
+                "model_providers.a.api_key = 'sekret'",
+                "model_providers.a.api_key = '…'",
+            ),
+            (
+                "model_providers.a.auth.args = ['--token', 'sekret', '-v']",
+                "model_providers.a.auth.args = ['--token', '…', '-v']",
+            ),
+            (
+                "mcp_servers.x.args = ['-y', '--api-key=sekret']",
+                "mcp_servers.x.args = ['-y', '--api-key=…']",
+            ),
+            (
+                "mcp_servers.x.args = ['-H', 'Authorization: sekret']",
+                "mcp_servers.x.args = ['-H', 'Authorization:…']",
+            ),
+            (
+                "mcp_servers.x.url = 'https://h/mcp?k=sekret'",
+                "mcp_servers.x.url = 'https://h/mcp…'",
+            ),
+            ("tui.token = 'sekret'", "tui.token = '…'"),
+            stays(
+                "mcp_servers.x = { command = 'npx', args = ['-y', 'it'], url = 'https://h/mcp' }",
+            ),
+            stays("model_providers.my-token = { env_key = 'A', env_http_headers = { X = 'A' } }"),
+            stays("model_providers.a.auth = { command = 'pass', args = ['show', 'vendor/key'] }"),
+            stays("model_providers.a.max_output_tokens = 5"),
+            stays("budget.turn.tokens = 5"),
+            stays("tool_output_token_limit = 5"),
+            stays("use_api_key = true"),
+            stays("projects.'/home/me/token'.trust_level = 'trusted'"),
+            stays("profiles.secret.model = 'm'"),
+        ] {
+            let mut config = table(line);
+            assert_eq!(stand_ins(&config), Vec::<String>::new(), "{line}");
+            hide(&mut config);
+            assert_eq!(config, table(wanted), "{line}");
+            let is_hidden = line != wanted;
+            assert_eq!(stand_ins(&config).len(), usize::from(is_hidden), "{line}");
+        }
     }
 
     #[test]
@@ -92,7 +321,7 @@ mod tests {
             ("me:sekret@127.0.0.1", "…"),
         ] {
             let section = format!("[model_providers.a]\nbase_url = '{address}'\n");
-            let mut config: Table = section.parse().expect("TOML");
+            let mut config = table(&section);
             hide(&mut config);
             let shown = &config["model_providers"]["a"]["base_url"];
             assert_eq!(shown.as_str(), Some(wanted));

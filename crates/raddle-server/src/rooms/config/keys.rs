@@ -1,6 +1,7 @@
 //! The keys of the configuration: what each must be, what it says, and what holds without it. The checks, the schema
 //! and the page of the configuration are made from this one table.
 
+use super::approval;
 use super::nearest::nearest;
 
 /// A key, or a table of keys.
@@ -19,8 +20,8 @@ pub(super) struct Key {
 pub(super) enum Kind {
     Text,
     OneOf(&'static [&'static str]),
-    /// A name or a table, for policies that come in both forms.
-    TextOrTable,
+    /// When people are asked: a word, or a table that says it by kinds of questions.
+    Approval,
     /// A number that is not negative.
     Whole,
     /// Money, which may have a part behind the point and is not negative.
@@ -43,7 +44,7 @@ impl Kind {
         match self {
             Self::Text => "a string".to_owned(),
             Self::OneOf(names) => format!("one of {}", names.join(", ")),
-            Self::TextOrTable => "a string or a table".to_owned(),
+            Self::Approval => approval::WANTED.to_owned(),
             Self::Whole => "a whole number".to_owned(),
             Self::Dollars => "a number of dollars".to_owned(),
             Self::Flag => "true or false".to_owned(),
@@ -59,7 +60,7 @@ impl Kind {
         match self {
             Self::Text => value.is_str(),
             Self::OneOf(names) => value.as_str().is_some_and(|it| names.contains(&it)),
-            Self::TextOrTable => value.is_str() || value.is_table(),
+            Self::Approval => approval::read(value).is_some(),
             Self::Whole => value.as_integer().is_some_and(|it| it >= 0),
             Self::Dollars => match value {
                 toml::Value::Integer(it) => *it >= 0,
@@ -114,7 +115,7 @@ pub(super) const KEYS: &[Key] = &[
     key("budget.thread.seconds", Kind::Whole, "no limit", "how long it may take, whatever it waits for"),
     key("budget.thread.tool_calls", Kind::Whole, "no limit", "how many tools may be started"),
     key("prices", Kind::Tables, "those that Raddle brings along", "what models cost, a `[[prices]]` each with `provider`, `model`, `input` and `output`"),
-    key("approval_policy", Kind::TextOrTable, "`on-request`", "when people are asked: `untrusted` (before every command that is not known to be harmless), `on-request` (when the agent wants to go beyond its sandbox), `never`"),
+    key(approval::KEY, Kind::Approval, "`on-request`", "when people are asked: `untrusted` (before every command that is not known to be harmless), `on-request` (when the agent wants to go beyond its sandbox), `never`, or by kinds of questions"),
     key("approvals_reviewer", Kind::OneOf(&["user", "auto_review", "guardian_subagent"]), "`user`", "kept for clients, which say it for each thread"),
     key("sandbox_mode", Kind::OneOf(&["read-only", "workspace-write", "danger-full-access"]), "`read-only`", "what the agent's commands may write"),
     key("sandbox_accept_tier", Kind::OneOf(&["A", "B"]), "`A`", "with `B`, commands may write folders on machines where names in them cannot be protected"),
@@ -204,7 +205,7 @@ pub(super) fn known(path: &[String]) -> Option<&'static Key> {
     KEYS.iter().find(|it| is_meant(it.path, path))
 }
 
-fn is_meant(pattern: &str, path: &[String]) -> bool {
+pub(super) fn is_meant(pattern: &str, path: &[String]) -> bool {
     let parts = pattern.split('.');
     parts.clone().count() == path.len()
         && parts.zip(path).all(|(part, it)| is_any(part) || part == it)
@@ -355,6 +356,10 @@ mod tests {
                 ],
             ),
             ("prices = 5\n", vec!["`prices` must be a list of tables"]),
+            (
+                "approval_policy = { granular = { sandbox_approval = true, rules = true, mcp_elicitations = true } }",
+                vec![],
+            ),
             (
                 "[sandbox_workspace_write]\nnetwork = true\nwritable_roots = '/x'\n",
                 vec![

@@ -6,40 +6,63 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{State, layers};
+use crate::wire_error::WireError;
 
 /// All layers in one, and a request's own `config` above them.
 #[derive(Debug)]
-pub(crate) struct Said<'a>(Cow<'a, toml::Table>);
+pub(crate) struct Said<'a> {
+    table: Cow<'a, toml::Table>,
+    state: &'a State,
+    /// The keys that the request itself says.
+    own: Vec<Vec<String>>,
+}
 
 impl State {
     /// With what a request says: its keys may be dotted, and its values tables. What is null says nothing.
     pub(crate) fn said(&self, config: Option<&BTreeMap<String, Value>>) -> Said<'_> {
-        let mut said = Cow::Borrowed(&self.merged);
+        let mut table = Cow::Borrowed(&self.merged);
+        let mut own = Vec::new();
         for (key, value) in config.into_iter().flatten() {
             // Clients send keys that mean nothing here, also some that are no paths.
             let path = layers::key_path(key).unwrap_or_else(|_| vec![key.clone()]);
             if let Some(value) = layers::from_json(value) {
-                layers::put(said.to_mut(), &path, value);
+                layers::put(table.to_mut(), &path, value);
+                own.push(path);
             }
         }
-        Said(said)
+        let state = self;
+        Said { table, state, own }
     }
 }
 
 impl Said<'_> {
     /// A string that says something.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
-        text(&self.0, key)
+        text(&self.table, key)
     }
 
     /// All of it.
     pub(crate) fn table(&self) -> &toml::Table {
-        &self.0
+        &self.table
     }
 
     /// A value.
     pub(crate) fn value(&self, key: &str) -> Option<&toml::Value> {
-        self.0.get(key)
+        self.table.get(key)
+    }
+
+    /// That a value cannot be, with the file that says it. Who says it in the request itself knows where.
+    pub(crate) fn refused(&self, what: String, path: &[&str]) -> WireError {
+        let path: Vec<String> = path.iter().map(|it| (*it).to_owned()).collect();
+        let is_here = |own: &Vec<String>| own.starts_with(&path) || path.starts_with(own);
+        let layer = match self.own.iter().any(is_here) {
+            true => None,
+            false => self.state.layers.winner(&path),
+        };
+        WireError::Refused(match layer {
+            Some((layer, _)) => format!("{what}, in {}", layer.describe()).into(),
+            None => what.into(),
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::approval;
 use super::keys::{KEYS, Key, Kind, is_any};
 
 /// The schema, in the draft that editors of TOML know.
@@ -27,7 +28,7 @@ fn of(key: &Key) -> Value {
         Kind::Table => return table(key.says),
         Kind::Text => json!({ "type": "string" }),
         Kind::OneOf(names) => json!({ "enum": names }),
-        Kind::TextOrTable => json!({ "type": ["string", "object"] }),
+        Kind::Approval => approval::schema(),
         Kind::Whole => json!({ "type": "integer", "minimum": 0 }),
         Kind::Dollars => json!({ "type": "number", "minimum": 0 }),
         Kind::Flag => json!({ "type": "boolean" }),

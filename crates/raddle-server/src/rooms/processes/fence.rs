@@ -155,8 +155,8 @@ pub(crate) fn of_profile(id: &str) -> Result<SandboxPolicy, WireError> {
 
 /// The policy that the configuration names, or its policy for a mode that is named. Keys are those of its table.
 pub(crate) fn of_config(said: &Said<'_>, mode: Option<&str>) -> Result<SandboxPolicy, WireError> {
-    let mode = mode.or_else(|| said.text("sandbox_mode"));
-    Ok(match mode.unwrap_or("read-only") {
+    let configured = || said.text("sandbox_mode");
+    Ok(match mode.or_else(configured).unwrap_or("read-only") {
         "danger-full-access" => SandboxPolicy::DangerFullAccess,
         "workspace-write" => SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
             exclude_slash_tmp: flag(said, "exclude_slash_tmp")?,
@@ -168,9 +168,13 @@ pub(crate) fn of_config(said: &Said<'_>, mode: Option<&str>) -> Result<SandboxPo
             network_access: false,
         }),
         other => {
-            return Err(WireError::Refused(
-                format!("sandbox_mode is `{other}`, which is none that is known; set it to read-only, workspace-write or danger-full-access").into(),
-            ));
+            let what = format!(
+                "sandbox_mode is `{other}`, which is none that is known; set it to read-only, workspace-write or danger-full-access"
+            );
+            return Err(match mode {
+                Some(_) => WireError::Refused(what.into()),
+                None => said.refused(what, &["sandbox_mode"]),
+            });
         }
     })
 }
@@ -185,9 +189,10 @@ fn flag(said: &Said<'_>, key: &str) -> Result<bool, WireError> {
     match in_table(said, key) {
         None => Ok(false),
         Some(toml::Value::Boolean(it)) => Ok(*it),
-        Some(_) => Err(WireError::Refused(
-            format!("{TABLE}.{key} in the configuration must be true or false").into(),
-        )),
+        Some(_) => {
+            let what = format!("{TABLE}.{key} in the configuration must be true or false");
+            Err(said.refused(what, &[TABLE, key]))
+        }
     }
 }
 
@@ -195,7 +200,7 @@ fn roots(said: &Said<'_>) -> Result<Vec<String>, WireError> {
     let wrong = || {
         let what =
             format!("{TABLE}.writable_roots in the configuration must be a list of absolute paths");
-        WireError::Refused(what.into())
+        said.refused(what, &[TABLE, "writable_roots"])
     };
     let Some(roots) = in_table(said, "writable_roots") else {
         return Ok(Vec::new());

@@ -34,12 +34,32 @@ pub(crate) fn choose<'a>(
             model: Some(name),
         };
     }
-    // Who says only a name means it where the configured model is.
+    // Who says only a name means it where the configured model is. A vendor that nobody knows is not only a name, but
+    // where names have slashes.
+    let is_name =
+        |vendor: &str| model.is_none_or(|it| !it.contains('/')) || has_slashes(config, vendor);
     let configured = || said::text(config, "model").and_then(at_vendor);
+    let configured = || configured().map(|it| it.0).filter(|it| is_name(it));
     Choice {
-        provider: usual.or_else(|| Some(configured()?.0)),
+        provider: usual.or_else(configured),
         model,
     }
+}
+
+/// What to write as `model`, and nothing beside it, to mean a model of a provider's. Nothing if that cannot be said so:
+/// where `model_provider` names one whose models have slashes in their names, every text is a name of its own.
+pub(crate) fn spelled(config: &toml::Table, provider: Option<&str>, model: &str) -> Option<String> {
+    let wanted = Choice {
+        provider,
+        model: Some(model),
+    };
+    let whole = provider.map(|it| format!("{it}/{model}"));
+    let mut spellings = whole.into_iter().chain([model.to_owned()]);
+    spellings.find(|text| {
+        let mut config = config.clone();
+        config.insert("model".to_owned(), text.as_str().into());
+        choose(&config, None, Some(text)) == wanted
+    })
 }
 
 fn section<'a>(config: &'a toml::Table, name: &str) -> Option<&'a toml::Value> {
@@ -131,6 +151,19 @@ mod tests {
                 Some("openai/gpt-5"),
                 (Some("openai"), "gpt-5"),
             ),
+            // A vendor that nobody knows is not taken for a name where names have no slashes.
+            (
+                "model = 'anthropic/claude'",
+                None,
+                Some("nobody/gpt-5"),
+                (None, "nobody/gpt-5"),
+            ),
+            (
+                "model = 'mine/m'",
+                None,
+                Some("nobody/gpt-5"),
+                (Some("mine"), "nobody/gpt-5"),
+            ),
         ] {
             let table: toml::Table = format!("{config}\n{mine}").parse().expect("TOML");
             let found = choose(&table, provider, model);
@@ -140,6 +173,52 @@ mod tests {
                 model: Some(model),
             };
             assert_eq!(found, wanted, "{config} {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_spelled_means_that_model_and_no_other() {
+        let mine = "[model_providers.mine]\nbase_url = 'http://127.0.0.1:9/v1'\n";
+        for (config, provider, model, wanted) in [
+            (
+                "model = 'openai/gpt'",
+                Some("openai"),
+                "gpt",
+                Some("openai/gpt"),
+            ),
+            ("model = 'openai/gpt'", Some("mine"), "m", Some("mine/m")),
+            (
+                "model = 'mine/m'",
+                Some("mine"),
+                "openai/m",
+                Some("mine/openai/m"),
+            ),
+            (
+                "model_provider = 'openai'",
+                Some("mine"),
+                "m",
+                Some("mine/m"),
+            ),
+            (
+                "model_provider = 'openai'",
+                Some("openai"),
+                "gpt",
+                Some("openai/gpt"),
+            ),
+            // All of it would be a name of theirs.
+            ("model_provider = 'mine'", Some("mine"), "m", Some("m")),
+            (
+                "model_provider = 'mine'",
+                Some("mine"),
+                "mine/m",
+                Some("mine/m"),
+            ),
+            ("model_provider = 'mine'", Some("openai"), "gpt", None),
+            ("model = 'm'", None, "m", Some("m")),
+        ] {
+            let table: toml::Table = format!("{config}\n{mine}").parse().expect("TOML");
+            let found = spelled(&table, provider, model);
+            assert_eq!(found.as_deref(), wanted, "{config} {provider:?} {model}");
         }
     }
 }

@@ -10,7 +10,10 @@ use crate::wire_error::WireError;
 
 /// What it lets each turn, or the thread, use.
 pub(super) fn limits(config: &Said<'_>, scope: Scope) -> Result<Limits, WireError> {
-    of_table(config.table(), scope).map_err(|what| WireError::Refused(what.into()))
+    read(config.table(), scope).map_err(|Wrong { key, what }| match key {
+        Some(key) => config.refused(what, &["budget", scope.key(), key.as_str()]),
+        None => config.refused(what, &["budget", scope.key()]),
+    })
 }
 
 /// The same, if a request's own `config` says something of it.
@@ -30,19 +33,37 @@ pub(super) fn named(
 
 /// What `[budget.turn]` or `[budget.thread]` of a file says, or what is wrong with it.
 pub fn of_table(table: &toml::Table, scope: Scope) -> Result<Limits, String> {
+    read(table, scope).map_err(|it| it.what)
+}
+
+/// What is wrong with such a table.
+struct Wrong {
+    /// The key in it, if it is one.
+    key: Option<String>,
+    what: String,
+}
+
+fn read(table: &toml::Table, scope: Scope) -> Result<Limits, Wrong> {
     let place = format!("budget.{}", scope.key());
     let Some(value) = table.get("budget").and_then(|it| it.get(scope.key())) else {
         return Ok(Limits::default());
     };
-    let table = value
-        .as_table()
-        .ok_or_else(|| format!("`{place}` must be a table"))?;
+    let table = value.as_table().ok_or_else(|| Wrong {
+        key: None,
+        what: format!("`{place}` must be a table"),
+    })?;
     let mut limits = Limits::default();
     for (key, value) in table {
+        let wrong = |what| Wrong {
+            key: Some(key.clone()),
+            what,
+        };
         let measure = Measure::ALL.into_iter().find(|it| it.key() == key);
         let Some(measure) = measure else {
             let keys = Measure::ALL.map(Measure::key).join(", ");
-            return Err(format!("`{place}` has no `{key}`; write one of {keys}"));
+            return Err(wrong(format!(
+                "`{place}` has no `{key}`; write one of {keys}"
+            )));
         };
         let whole = value.as_integer().and_then(|it| u64::try_from(it).ok());
         let money = value.as_float().filter(|it| it.is_finite() && *it >= 0.0);
@@ -56,7 +77,8 @@ pub fn of_table(table: &toml::Table, scope: Scope) -> Result<Limits, String> {
             Measure::Usd => "a number of dollars",
             Measure::Tokens | Measure::Seconds | Measure::ToolCalls => "a whole number",
         };
-        let limit = limit.ok_or_else(|| format!("`{place}.{key}` must be {kind}, not below 0"))?;
+        let limit =
+            limit.ok_or_else(|| wrong(format!("`{place}.{key}` must be {kind}, not below 0")))?;
         let place = match measure {
             Measure::Tokens => &mut limits.tokens,
             Measure::Usd => &mut limits.nano_usd,

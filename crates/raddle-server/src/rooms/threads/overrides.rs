@@ -7,7 +7,7 @@ use raddle_protocol as wire;
 use serde_json::Value;
 
 use super::budget;
-use crate::rooms::config::State;
+use crate::rooms::config::{State, approval};
 use crate::wire_error::WireError;
 
 /// The settings that both may name.
@@ -73,6 +73,10 @@ impl Overrides<'_> {
             Some(mode) => Some(super::sandbox_of(Some(mode), &config)?),
             None => None,
         };
+        // Whoever says when to ask is told if what was started with says it wrongly.
+        if self.approval.is_some() || self.names("approval_policy") {
+            approval::of_config(&config)?;
+        }
         let named = |text: &Option<String>| text.clone().map(Some);
         Ok(SettingsChange {
             model: named(self.model),
@@ -94,5 +98,14 @@ impl Overrides<'_> {
             thread_budget: budget(Scope::Thread)?,
             ..SettingsChange::default()
         })
+    }
+
+    /// Whether the request's own `config` says something of a key.
+    fn names(&self, key: &str) -> bool {
+        let is_key = |it: &String| {
+            let rest = it.strip_prefix(key);
+            rest.is_some_and(|it| it.is_empty() || it.starts_with('.'))
+        };
+        self.config.iter().flat_map(BTreeMap::keys).any(is_key)
     }
 }

@@ -28,6 +28,49 @@ fn the_stronger_layer_counts_and_is_named() {
     }
 }
 
+#[test]
+fn a_setting_may_stand_after_the_command_too() {
+    let place = Place::with(LAYERS);
+    for words in [
+        &["config", "list", "--origin", "-c", "model=flag"][..],
+        &["config", "list", "-c", "model=flag", "--origin"],
+        &[
+            "-c",
+            "model=one",
+            "config",
+            "list",
+            "--origin",
+            "--config",
+            "model=flag",
+        ],
+    ] {
+        let went = place.run(words);
+        assert!(
+            went.out.contains("model = \"flag\"  # -c\n"),
+            "{words:?}: {}",
+            went.out
+        );
+    }
+    let went = place.run(&[
+        "-c",
+        "model=one",
+        "config",
+        "get",
+        "model",
+        "-c",
+        "model=two",
+    ]);
+    assert_eq!(went.out, "two\n");
+    let went = place.run(&["config", "set", "model", "mine", "-c", "model=flag"]);
+    assert!(
+        went.err.contains("-c says something else, and is stronger"),
+        "{}",
+        went.err
+    );
+    let went = place.run(&["model", "list", "--offline", "-c", "model=llamacpp/flag"]);
+    assert_eq!(went.out, "llamacpp/flag  (default)\n");
+}
+
 /// What says what an agent may do is never taken from variables, which programs set from files of a workspace.
 #[test]
 fn variables_do_not_say_what_an_agent_may_do() {
@@ -59,6 +102,71 @@ fn secrets_are_not_shown() {
         );
         assert!(went.out.contains('…'), "{}", went.out);
     }
+}
+
+/// Also where nobody here knows what a key is for.
+#[test]
+fn secrets_under_other_keys_are_not_shown() {
+    let place = Place::with(
+        "my_token = 'sekret'\n[mcp_servers.x]\ncommand = 'npx'\nargs = ['-y', '--api-key', 'sekret']\n\
+         env = { TOKEN = 'sekret' }\nheaders = { X = 'sekret' }\n",
+    );
+    for words in [
+        &["config", "list"][..],
+        &["config", "list", "--json"],
+        &["config", "get", "my_token"],
+        &["config", "get", "mcp_servers.x.env.TOKEN"],
+        &["config", "get", "mcp_servers", "--json"],
+    ] {
+        let went = place.run(words);
+        assert_eq!(went.code, Some(0), "{}", went.err);
+        let said = format!("{}{}", went.out, went.err);
+        assert!(!said.contains("sekret"), "{words:?}: {said}");
+        assert!(went.out.contains('…'), "{}", went.out);
+    }
+    assert_eq!(
+        place.run(&["config", "get", "mcp_servers.x.command"]).out,
+        "npx\n"
+    );
+    let went = place.run(&["config", "set", "my_token", "…"]);
+    assert_eq!(went.code, Some(1), "{}", went.err);
+    assert!(place.text().contains("my_token = 'sekret'"));
+}
+
+#[test]
+fn a_wrong_value_is_shown_with_what_is_wrong() {
+    let place = Place::with("approval_policy = 'on-failure'\n");
+    for (words, code, out) in [
+        (&["config", "get", "approval_policy"][..], 0, "on-failure\n"),
+        (&["config", "list"], 0, "approval_policy = \"on-failure\"\n"),
+        (&["exec", "-c", "model=llamacpp/any", "hello"], 1, ""),
+    ] {
+        let went = place.run(words);
+        assert_eq!(
+            (went.code, went.out.as_str()),
+            (Some(code), out),
+            "{}",
+            went.err
+        );
+        let what =
+            "`approval_policy` must be one of untrusted, on-request, never, or a table `granular` ";
+        assert!(went.err.contains(what), "{words:?}: {}", went.err);
+        assert!(
+            went.err.contains(", in HOME/config.toml"),
+            "{words:?}: {}",
+            went.err
+        );
+    }
+    let went = Place::new().run(&["config", "set", "approval_policy", "sometimes"]);
+    assert_eq!(went.code, Some(1), "{}", went.err);
+    let went = place.run(&[
+        "config",
+        "get",
+        "approval_policy",
+        "-c",
+        "approval_policy=never",
+    ]);
+    assert_eq!((went.out.as_str(), went.err.as_str()), ("never\n", ""));
 }
 
 #[test]

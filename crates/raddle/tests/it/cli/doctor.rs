@@ -53,6 +53,48 @@ fn what_is_wrong_with_the_configuration_or_the_model_is_said() {
             "config.toml",
         ),
         (
+            "sandbox_mode = 'open'\n".to_owned(),
+            "config",
+            "broken",
+            "cannot be",
+            "config.toml",
+        ),
+        (
+            "budget.turn.euro = 1\n".to_owned(),
+            "config",
+            "broken",
+            "cannot be",
+            "config.toml",
+        ),
+        (
+            "approval_policy = 'on-failure'\n".to_owned(),
+            "config",
+            "broken",
+            "cannot be",
+            "config.toml",
+        ),
+        (
+            "model_context_window = 'wide'\n".to_owned(),
+            "config",
+            "broken",
+            "cannot be",
+            "config.toml",
+        ),
+        (
+            "sandbox_network.alow = ['h']\n".to_owned(),
+            "config",
+            "broken",
+            "cannot be",
+            "config.toml",
+        ),
+        (
+            "model = 'nope/any'\n".to_owned(),
+            "model",
+            "broken",
+            "the model provider `nope` has no base_url",
+            "docs/models.md",
+        ),
+        (
             "model = 'openai/m'\n".to_owned(),
             "model",
             "broken",
@@ -133,6 +175,35 @@ fn what_is_wrong_with_the_configuration_or_the_model_is_said() {
         assert!(!found.to_string().contains("sekret"), "{found}");
         let is_broken = state == "broken";
         assert_eq!(code, Some(i32::from(is_broken)), "{config} {found}");
+    }
+}
+
+/// What is wrong is in the list with its file, and what a stronger layer says otherwise keeps nothing from working.
+#[test]
+fn what_keeps_threads_from_starting_is_said() {
+    let place = Place::with("budget.turn.euro = 1\nsandbox_mode = 'open'\nmodle = 'x'\n");
+    let (code, found) = place.part("config", &[]);
+    assert_eq!(code, Some(1), "{found}");
+    let said: Vec<&str> = found["more"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    for line in [
+        "`sandbox_mode` must be one of read-only, workspace-write, danger-full-access, in HOME/config.toml",
+        "`budget.turn` has no `euro`; write one of tokens, usd, seconds, tool_calls, in HOME/config.toml",
+        "`modle` is not used here (did you mean `model`?), in HOME/config.toml",
+    ] {
+        assert!(said.contains(&line), "{said:?}");
+    }
+    let place = Place::with("sandbox_mode = 'open'\n");
+    for words in [
+        &["-c", "sandbox_mode=read-only", "doctor", "--json"][..],
+        &["doctor", "--json", "-c", "sandbox_mode=read-only"],
+    ] {
+        let went = place.run(words);
+        assert_eq!(went.code, Some(0), "{}", went.out);
     }
 }
 

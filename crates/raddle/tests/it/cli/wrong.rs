@@ -84,6 +84,30 @@ fn what_was_typed_wrongly_is_said() {
     }
 }
 
+/// What files and people say goes to the terminal without what would move it.
+#[test]
+fn nothing_moves_the_terminal() {
+    let place = Place::with("\"\\u001b[2Jkey\" = 1\n");
+    for words in [
+        &["config", "list"][..],
+        &["config", "get", "'\u{9b}31m"],
+        &["mock", "--script", "/nowhere/\u{1b}]0;x\u{7}"],
+        &[
+            "app-server",
+            "--ws-auth",
+            "capability-token",
+            "--ws-token-file",
+            "/\u{1b}[2J",
+        ],
+    ] {
+        let went = place.run(words);
+        let said = format!("{}{}", went.out, went.err);
+        let moves = |it: char| it.is_control() && !matches!(it, '\n' | '\t');
+        assert!(!said.contains(moves), "{words:?}: {said:?}");
+        assert!(said.contains("\\u{"), "{words:?}: {said:?}");
+    }
+}
+
 #[test]
 fn a_file_that_is_not_toml_is_named_with_the_line() {
     let place = Place::with("model = 'x'\nkey = sekret\n");

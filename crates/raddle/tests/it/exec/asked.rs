@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use super::terminal::Terminal;
 use super::*;
+use crate::support::terminal::Terminal;
 
 /// A model that wants to run a command outside the sandbox, and then says what it heard.
 const WANTS: &str = r#"

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::terminal::Terminal;
 use super::*;
 use crate::support::server::Server;
+use crate::support::terminal::Terminal;
 
 /// A model that begins to answer, and no more.
 const HELD: &str = "[[answer]]\nsteps = [{ text = \"half\" }, { held = true }]\n";

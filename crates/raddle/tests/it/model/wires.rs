@@ -210,6 +210,9 @@ fn works_when_pasted(page: &str, count: usize) {
         let (_, turn) = client.say("hello loom");
         assert_eq!(turn["status"], "completed", "{block}: {turn}");
         let text = turn["items"][0]["text"].as_str().unwrap_or_default();
-        assert!(text.starts_with("You said: "), "{block}: {turn}");
+        assert!(
+            text.starts_with("You said: hello loom\n"),
+            "{block}: {turn}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A terminal of which the test holds the other end.
+//! A real terminal, and whoever sits at it.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,17 +8,18 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::support::eventually;
+use super::eventually;
 
 /// A terminal, and what was shown on it.
-pub(super) struct Terminal {
-    pub(super) ours: File,
+pub struct Terminal {
+    /// Where to type.
+    pub ours: File,
     name: String,
     shown: Arc<Mutex<String>>,
 }
 
 impl Terminal {
-    pub(super) fn open() -> Self {
+    pub fn open() -> Self {
         let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&ours).expect("ours");
         unlockpt(&ours).expect("unlocked");
@@ -42,15 +43,15 @@ impl Terminal {
     }
 
     /// The other side.
-    pub(super) fn theirs(&self) -> OwnedFd {
+    pub fn theirs(&self) -> OwnedFd {
         rustix::fs::open(&self.name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).expect("opened")
     }
 
-    pub(super) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         self.shown.lock().expect("no panic").clone()
     }
 
-    pub(super) fn wait_for(&self, text: &str) {
+    pub fn wait_for(&self, text: &str) {
         eventually(text, || self.shown().contains(text).then_some(()));
     }
 }
