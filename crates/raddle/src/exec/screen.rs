@@ -41,8 +41,8 @@ pub(super) struct Screen {
     is_live: bool,
     has_colours: bool,
     begun: Instant,
-    /// Whether that line is there now.
-    is_shown: bool,
+    /// That line, while it is there.
+    shown: Option<String>,
     /// The end of what the agent is saying.
     tail: String,
     /// What the agent said last. It may be the answer, which goes to stdout, so it is shown when more comes.
@@ -61,7 +61,7 @@ impl Screen {
                 Color::Never => false,
             },
             begun: Instant::now(),
-            is_shown: false,
+            shown: None,
             tail: String::new(),
             held: None,
         }
@@ -148,13 +148,16 @@ impl Screen {
             .skip(letters.saturating_sub(STATUS_LETTERS))
             .collect();
         let line = self.painted(DIM, &format!("{seconds:>4} s  {end}"));
-        put(&format!("\r\u{1b}[2K{line}"));
-        self.is_shown = true;
+        // Drawn anew at each word it would flicker.
+        if self.shown.as_ref() != Some(&line) {
+            put(&format!("\r\u{1b}[2K{line}"));
+            self.shown = Some(line);
+        }
     }
 
     /// Takes that line away.
     pub(super) fn clear(&mut self) {
-        if std::mem::take(&mut self.is_shown) {
+        if self.shown.take().is_some() {
             put("\r\u{1b}[2K");
         }
     }
