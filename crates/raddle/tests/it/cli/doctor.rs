@@ -81,7 +81,7 @@ fn what_is_wrong_with_the_configuration_or_the_model_is_said() {
             "config.toml",
         ),
         (
-            "sandbox_network.alow = ['h']\n".to_owned(),
+            "sandbox_network.allowing = ['h']\n".to_owned(),
             "config",
             "broken",
             "cannot be",
