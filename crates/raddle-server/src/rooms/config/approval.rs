@@ -8,6 +8,10 @@ use crate::wire_error::WireError;
 
 pub(super) const KEY: &str = "approval_policy";
 
+/// A word that configurations for Codex may still have. Nobody knows beforehand what will fail, so it is for the agent to
+/// ask.
+const ON_FAILURE: &str = "on-failure";
+
 /// What must be in its place, for people.
 pub(super) const WANTED: &str = "one of untrusted, on-request, never, or a table `granular` that says true or false \
     for sandbox_approval, rules and mcp_elicitations, and if wanted for request_permissions and skill_approval";
@@ -15,6 +19,9 @@ pub(super) const WANTED: &str = "one of untrusted, on-request, never, or a table
 /// What a configuration says of it; nothing if that is none that can be.
 pub(super) fn read(value: &toml::Value) -> Option<AskForApproval> {
     let said = layers::to_json(value);
+    if said == ON_FAILURE {
+        return Some(AskForApproval::OnRequest);
+    }
     let policy: AskForApproval = serde_json::from_value(said.clone()).ok()?;
     match &policy {
         AskForApproval::Unrecognized(_) => None,
@@ -81,8 +88,8 @@ mod tests {
                 format!("{{ granular = {{ {kinds}, skill_approval = true }} }}"),
                 true,
             ),
-            // No word of the contract.
-            ("'on-failure'".to_owned(), false),
+            ("'on-failure'".to_owned(), true),
+            ("'sometimes'".to_owned(), false),
             ("'granular'".to_owned(), false),
             ("'Never'".to_owned(), false),
             ("''".to_owned(), false),

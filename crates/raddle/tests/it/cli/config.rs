@@ -135,10 +135,10 @@ fn secrets_under_other_keys_are_not_shown() {
 
 #[test]
 fn a_wrong_value_is_shown_with_what_is_wrong() {
-    let place = Place::with("approval_policy = 'on-failure'\n");
+    let place = Place::with("approval_policy = 'sometimes'\n");
     for (words, code, out) in [
-        (&["config", "get", "approval_policy"][..], 0, "on-failure\n"),
-        (&["config", "list"], 0, "approval_policy = \"on-failure\"\n"),
+        (&["config", "get", "approval_policy"][..], 0, "sometimes\n"),
+        (&["config", "list"], 0, "approval_policy = \"sometimes\"\n"),
         (&["exec", "-c", "model=llamacpp/any", "hello"], 1, ""),
     ] {
         let went = place.run(words);

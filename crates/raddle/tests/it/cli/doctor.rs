@@ -67,7 +67,7 @@ fn what_is_wrong_with_the_configuration_or_the_model_is_said() {
             "config.toml",
         ),
         (
-            "approval_policy = 'on-failure'\n".to_owned(),
+            "approval_policy = 'sometimes'\n".to_owned(),
             "config",
             "broken",
             "cannot be",
