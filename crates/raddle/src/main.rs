@@ -32,10 +32,6 @@ use raddle_server::Override;
 
 use crate::cli::{AppServer, AppServerCommand, Cli, Command, ModelCommand};
 
-/// musl's takes a lock for everybody; see docs/decisions/0011.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     // Before anything else, because then this process is not the server but the fence of a command, or its keeper.
     if let Some(code) = raddle_sandbox::take_over(std::env::args_os()) {

@@ -37,7 +37,7 @@ pub struct Size {
 /// Those who take little, at one thread.
 struct Guests {
     slow: Vec<Slow>,
-    never: Vec<Never>,
+    never: Vec<(Door, Never)>,
 }
 
 impl Guests {
@@ -45,7 +45,7 @@ impl Guests {
         parent.join(thread)?;
         let doors = [Door::Tcp, Door::Unix, Door::Beside];
         let slow = doors.map(|door| Slow::join(server, door, thread));
-        let never = doors.map(|door| Never::join(server, door, thread));
+        let never = doors.map(|door| Ok((door, Never::join(server, door, thread)?)));
         Ok(Self {
             slow: slow.into_iter().collect::<Result<_>>()?,
             never: never.into_iter().collect::<Result<_>>()?,
@@ -89,9 +89,10 @@ pub fn run(server: &mut Server, size: &Size) -> Result<()> {
                 slow.hurry()?.is(&beside.fold).context("the slow one")?;
             }
             if pair == size.pairs && !size.stay.is_zero() {
-                for never in never {
-                    let (code, reason) = never.let_go()?;
-                    println!("the one who never reads was let go with {code}: {reason}");
+                for (door, never) in never {
+                    let gone = never.let_go();
+                    let (code, reason) = gone.with_context(|| format!("on {door:?}"))?;
+                    println!("{door:?}: who never reads was let go with {code}: {reason}");
                 }
             }
         }
