@@ -45,7 +45,7 @@ impl Bench {
         // At full size the model is silent for as long as it takes everyone to come back.
         let config = format!(
             "model = \"mock\"\nmodel_provider = \"mock\"\n[model_providers.mock]\nbase_url = \"{url}\"\n\
-             stream_idle_timeout_ms = 7200000\n"
+             stream_idle_timeout_ms = 7200000\ntotal_timeout_ms = 7200000\n"
         );
         std::fs::write(home.path().join("config.toml"), config)?;
         let host = url.trim_start_matches("http://").trim_end_matches("/v1");
