@@ -1,5 +1,7 @@
 //! Tools that do nothing but say something: to the user, or about the plan.
 
+use std::collections::BTreeSet;
+
 use raddle_core::ports::{Meant, ToolSpec};
 use raddle_core::{Ask, AskQuestions, Call, Choice, PlanStep, Question, StepStatus};
 use serde::Deserialize;
@@ -154,7 +156,11 @@ pub(crate) fn ask_user(call: &Call) -> Meant {
         }),
         secret: false,
     });
-    Meant::Ask(Ask::Questions(AskQuestions {
-        questions: questions.collect(),
-    }))
+    let questions: Vec<Question> = questions.collect();
+    // Answers go by it.
+    let ids: BTreeSet<&str> = questions.iter().map(|it| it.id.as_str()).collect();
+    if ids.len() < questions.len() {
+        return Meant::Refused("Give every question an id of its own.".to_owned());
+    }
+    Meant::Ask(Ask::Questions(AskQuestions { questions }))
 }

@@ -292,7 +292,8 @@ impl Open {
             let chosen = json!({ "answers": [chosen(next, line)?] });
             self.answers.insert(next.id.clone(), chosen);
         }
-        (self.answers.len() >= it.questions.len()).then(|| Reply {
+        let is_over = !it.questions.iter().any(|it| self.is_open(it));
+        is_over.then(|| Reply {
             id,
             answer: json!({ "answers": self.answers }),
             reason: None,

@@ -54,7 +54,10 @@ fn renamed(setting: Override) -> Override {
 }
 
 fn unknown(key: &str, value: &Value, known: &[&str]) -> String {
-    format!("{key} cannot be {value}; use {}", known.join(", "))
+    // That one is a table.
+    let words = known.iter().copied().filter(|it| *it != "granular");
+    let words: Vec<&str> = words.collect();
+    format!("{key} cannot be {value}; use {}", words.join(", "))
 }
 
 /// Whether what is said in one place takes back what is said in another, as before and after `resume`.

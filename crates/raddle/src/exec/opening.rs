@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::asking::Beside;
 use super::plan::{Plan, Which};
 use super::vendor;
+use crate::cli::Unattended;
 
 /// Whose threads may be gone on with: everyone's.
 const KINDS: [&str; 4] = ["cli", "vscode", "exec", "appServer"];
@@ -62,14 +63,18 @@ pub(super) async fn asking_again(
     follow: &Follow,
 ) -> Result<Option<AskForApproval>, String> {
     let is_silent = follow.thread().approval_policy == Some(AskForApproval::Never);
-    if plan.which == Which::New || plan.approval().is_some() || !is_silent {
+    let is_somebody_there = plan.how == Unattended::Ask;
+    let is_said = plan.which == Which::New || plan.approval().is_some();
+    if is_said || !is_silent || !is_somebody_there {
         return Ok(None);
     }
     let config = config(client).await?;
     let said = config.get("approval_policy").cloned().unwrap_or_default();
     // A server that is told nothing has people asked.
-    let said = serde_json::from_value(said).unwrap_or(AskForApproval::OnRequest);
-    Ok(Some(said))
+    Ok(Some(match serde_json::from_value(said) {
+        Err(_) | Ok(AskForApproval::Unrecognized(_)) => AskForApproval::OnRequest,
+        Ok(said) => said,
+    }))
 }
 
 /// Whom to ask, where only the SDK's key or address says so.

@@ -261,7 +261,11 @@ fn writable(path: &Path) -> Result<(), String> {
         Ok(_) => rustix::fs::access(path, Access::WRITE_OK).map_err(io::Error::from),
         Err(_) => {
             let made = OpenOptions::new().write(true).create_new(true).open(path);
-            made.and_then(|_| std::fs::remove_file(path))
+            match made.and_then(|_| std::fs::remove_file(path)) {
+                // A link to what is not there yet: where it leads is made when it is written to.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                tried => tried,
+            }
         }
     };
     tried.map_err(|error| {

@@ -69,6 +69,17 @@ pub(super) fn laid_out(things: &[Vec<Quote>], columns: usize, is_whole: bool) ->
     shown
 }
 
+/// The end of a line that fits into so many columns.
+pub(super) fn end(line: &str, columns: usize) -> &str {
+    let mut taken = 0;
+    let fits = line.char_indices().rev().take_while(|(_, letter)| {
+        taken += wide(*letter);
+        taken <= columns
+    });
+    let from = fits.last().map_or(line.len(), |(at, _)| at);
+    &line[from..]
+}
+
 fn columns_of(text: &str) -> usize {
     text.chars().map(wide).sum()
 }
@@ -85,6 +96,20 @@ fn wide(letter: char) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_line_fits() {
+        for (line, columns, shown) in [
+            ("warp and weft", 4, "weft"),
+            ("weft", 4, "weft"),
+            ("weft", 9, "weft"),
+            ("漢漢漢", 5, "漢漢"),
+            ("weft", 0, ""),
+            ("", 4, ""),
+        ] {
+            assert_eq!(end(line, columns), shown, "{line} {columns}");
+        }
+    }
 
     #[test]
     fn nothing_of_the_agents_begins_a_line() {

@@ -1,5 +1,6 @@
 //! What a person sees on stderr while the agent works.
 
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
@@ -12,9 +13,6 @@ use super::quote::{self, GUTTER, Quote};
 use crate::cli::Color;
 use crate::print::{harmless, one_line};
 
-/// How much of a line of progress is shown; terminals are rarely narrower.
-const STATUS_LETTERS: usize = 72;
-
 /// How much of a text that is under way is kept, to show its end.
 const TAIL_BYTES: usize = 256;
 
@@ -23,6 +21,9 @@ const LINE_LETTERS: usize = 200;
 
 /// How long a line of our own may be.
 const SAID_LETTERS: usize = 1000;
+
+/// How many lines wait for the answer to a question; of more, the last.
+const LATER_MAX: usize = 500;
 
 /// How wide a terminal is that does not say so.
 const COLUMNS: usize = 80;
@@ -47,6 +48,11 @@ pub(super) struct Screen {
     tail: String,
     /// What the agent said last. It may be the answer, which goes to stdout, so it is shown when more comes.
     held: Option<String>,
+    /// The question that is open, as it was drawn. Nothing is written behind it but its answer: whoever reads the last
+    /// line must not take another command for the one that is asked about.
+    asked: Option<String>,
+    /// What else there is to show when it is answered.
+    later: VecDeque<String>,
 }
 
 impl Screen {
@@ -64,6 +70,8 @@ impl Screen {
             shown: None,
             tail: String::new(),
             held: None,
+            asked: None,
+            later: VecDeque::new(),
         }
     }
 
@@ -110,9 +118,13 @@ impl Screen {
         }
     }
 
-    /// A line of our own, also for those who want it quiet.
+    /// A line of our own, also for those who want it quiet. A question is then drawn anew below it.
     pub(super) fn say(&mut self, text: &str) {
-        self.write(&format!("raddle: {}", one_line(text, SAID_LETTERS)));
+        let line = format!("raddle: {}", one_line(text, SAID_LETTERS));
+        match &self.asked {
+            Some(asked) => put(&format!("\n{line}\n{asked}")),
+            None => self.write(&line),
+        }
     }
 
     /// A question, and room for the answer behind it.
@@ -125,14 +137,33 @@ impl Screen {
         }
         text.push_str(shown.prompt);
         put(&text);
+        self.asked = Some(text);
+    }
+
+    /// The question that was shown has its answer, with which a line ended.
+    pub(super) fn answered(&mut self) {
+        self.asked = None;
+        for text in std::mem::take(&mut self.later) {
+            self.write(&text);
+        }
     }
 
     /// The question that was shown needs no answer any more.
     pub(super) fn settled(&mut self, is_answered: bool) {
-        self.write(match is_answered {
-            true => "\nanswered elsewhere",
-            false => "\nno longer asked",
+        put(match is_answered {
+            true => "\nanswered elsewhere\n",
+            false => "\nno longer asked\n",
         });
+        self.answered();
+    }
+
+    /// Leaves the rest to others: nothing changes below what was written, and nothing waits any more.
+    pub(super) fn leave(&mut self) {
+        self.clear();
+        if self.asked.is_some() {
+            put("\n");
+        }
+        self.answered();
     }
 
     /// The line that changes, as it is now.
@@ -141,13 +172,11 @@ impl Screen {
             return;
         }
         let seconds = self.begun.elapsed().as_secs();
+        let lead = format!("{seconds:>4} s  ");
         let words = one_line(&self.tail, usize::MAX);
-        let letters = words.chars().count();
-        let end: String = words
-            .chars()
-            .skip(letters.saturating_sub(STATUS_LETTERS))
-            .collect();
-        let line = self.painted(DIM, &format!("{seconds:>4} s  {end}"));
+        // One that the terminal wraps could not be taken away again.
+        let room = columns().saturating_sub(lead.len() + 1);
+        let line = self.painted(DIM, &format!("{lead}{}", quote::end(&words, room)));
         // Drawn anew at each word it would flicker.
         if self.shown.as_ref() != Some(&line) {
             put(&format!("\r\u{1b}[2K{line}"));
@@ -206,8 +235,8 @@ impl Screen {
             Body::CommandExecution {
                 exit_code, status, ..
             } if *status != "completed" => match exit_code {
-                Some(code) => self.line(RED, &format!("  exit status {code}")),
-                None => self.line(RED, &format!("  {status}")),
+                Some(code) => self.lines(RED, &Quote::new("  ", format!("exit status {code}"))),
+                None => self.lines(RED, &Quote::new("  ", one_line(status, LINE_LETTERS))),
             },
             Body::FileChange { changes, status } => {
                 let colour = if *status == "completed" { BOLD } else { RED };
@@ -222,7 +251,10 @@ impl Screen {
             }
             Body::McpToolCall {
                 error: Some(error), ..
-            } => self.line(RED, &format!("  failed: {}", error.message)),
+            } => {
+                let why = one_line(&error.message, LINE_LETTERS);
+                self.lines(RED, &Quote::new("  failed: ", why));
+            }
             Body::Error { message } => self.line(YELLOW, &format!("warning: {message}")),
             _ => {}
         }
@@ -256,9 +288,15 @@ impl Screen {
     }
 
     fn write(&mut self, text: &str) {
-        self.clear();
-        put(&format!("{text}\n"));
         self.tail.clear();
+        if self.asked.is_none() {
+            self.clear();
+            return put(&format!("{text}\n"));
+        }
+        if self.later.len() == LATER_MAX {
+            self.later.pop_front();
+        }
+        self.later.push_back(text.to_owned());
     }
 
     fn painted(&self, colour: &str, text: &str) -> String {

@@ -45,7 +45,7 @@ pub(super) async fn run(plan: Plan, place: Place) -> Ended {
         Ok(()) => session.hear(&plan, &mut out, &mut signals).await,
         Err(ended) => ended,
     };
-    out.screen.clear();
+    out.screen.leave();
     if session.is_hurried {
         return ended;
     }
@@ -113,7 +113,7 @@ impl Out {
                 will_retry: false,
             });
         }
-        self.screen.clear();
+        self.screen.leave();
         Ended::failed(why)
     }
 }
@@ -301,6 +301,7 @@ impl Session {
             Some(line) => {
                 if let Some(reply) = self.terminal.typed(line) {
                     self.answer(reply);
+                    out.screen.answered();
                 }
                 if let Some(next) = self.terminal.next() {
                     out.screen.ask(&next);
@@ -310,6 +311,7 @@ impl Session {
                 for reply in self.terminal.hung_up() {
                     self.answer(reply);
                 }
+                out.screen.leave();
             }
         }
     }

@@ -65,3 +65,19 @@ fn all_of_a_question_can_be_seen() {
         assert_eq!(open.shown().is_whole, is_whole, "{typed}");
     }
 }
+
+#[test]
+fn questions_of_one_id_are_answered_at_once() {
+    let two = [question(&[], false), question(&[], false)];
+    let params = json!({
+        "threadId": "019a0000-0000-7000-8000-000000000001", "turnId": "t", "itemId": "i",
+        "questions": two,
+    });
+    let params = serde_json::from_value(params).expect("a question");
+    let mut open = open(Question::Question(params));
+    let reply = open.said("red").expect("a reply");
+    assert_eq!(
+        reply.answer["answers"],
+        json!({ "q": { "answers": ["red"] } })
+    );
+}

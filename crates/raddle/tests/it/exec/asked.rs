@@ -219,3 +219,37 @@ fn a_thread_that_asked_nobody_asks_where_somebody_is() {
     assert_eq!(ran.code, Some(0), "{ran:?} {}", terminal.shown());
     assert!(bench.work.path().join("made").exists());
 }
+
+#[test]
+fn nothing_is_written_behind_a_question() {
+    let bench = Bench::new(
+        "[[answer]]\nmatch = 'touch it'\nsteps = [{ call = 'exec_command', arguments = { \
+         cmd = 'touch made', sandbox_permissions = 'require_escalated', justification = 'so' } }, \
+         { call = 'exec_command', arguments = { cmd = 'touch beside' } }]\n",
+    );
+    let mut terminal = Terminal::open();
+    let words = [
+        "--color",
+        "never",
+        "--sandbox",
+        "workspace-write",
+        "-c",
+        "approval_policy=on-request",
+        "touch it",
+    ];
+    let mut exec = bench.command(&words);
+    exec.stdin(terminal.theirs()).stderr(terminal.theirs());
+    let child = exec.spawn().expect("started");
+    terminal.wait_for("[y/a/n/…] ");
+    eventually("the other command", || {
+        bench.work.path().join("beside").exists().then_some(())
+    });
+    terminal.ours.write_all(b"y\n").expect("typed");
+    let ran = Ran::of(child.wait_with_output().expect("an end"));
+    let shown = terminal.shown();
+    assert_eq!(ran.code, Some(0), "{ran:?} {shown}");
+    assert!(bench.work.path().join("made").exists());
+    assert!(shown.contains("touch beside"), "{shown}");
+    let (before, _) = shown.split_once("[y/a/n/…] y").expect("the answer");
+    assert!(!before.contains("[y/a/n"), "{shown}");
+}
