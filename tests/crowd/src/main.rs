@@ -62,8 +62,7 @@ struct Crowd {
     /// By how much others may lengthen the time that ordinary clients wait.
     #[arg(long, default_value_t = 1.5)]
     ratio: f64,
-    /// For how many seconds the slow ones stay slow at the end: longer than anyone may read nothing, and less than the
-    /// system keeps the reason for it. With none, nobody is let go, and nobody vanishes.
+    /// For how many seconds the slow ones stay slow at the end: longer than anyone may read nothing. With none, nobody is let go, and nobody vanishes.
     #[arg(long, default_value_t = 330)]
     stay: u64,
     /// How many requests one client sends at once.
