@@ -71,7 +71,7 @@ fn questions_of_one_id_are_answered_at_once() {
     let two = [question(&[], false), question(&[], false)];
     let params = json!({
         "threadId": "019a0000-0000-7000-8000-000000000001", "turnId": "t", "itemId": "i",
-        "questions": two,
+        "questions": two, "isBlocking": true,
     });
     let params = serde_json::from_value(params).expect("a question");
     let mut open = open(Question::Question(params));
