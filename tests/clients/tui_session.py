@@ -12,6 +12,7 @@ PROMPT, ANSWER, TITLE = "what makes cloth?", "warp and weft", "Weave cloth"
 _SPARED_AFTER_RESUME = "thread/goal/get"
 #: Shown below the answer when a turn has ended.
 _WORKED = "Worked for"
+_WORKING = "esc to interrupt"
 
 
 class Session:
@@ -81,8 +82,12 @@ class Client:
         """The thread that the user had a turn in last."""
         return self._turns()[-1].params["threadId"]
 
-    def enter(self, line):
+    def enter(self, line, steers=False):
+        """Says something. Unless it is to steer a turn, the client must know before that the last one has ended."""
         self.terminal.wait_for(EMPTY_PROMPT)
+        if not steers:
+            ended = wait_until(lambda: _WORKING not in self.terminal.screen())
+            require(ended, f"the client still shows {_WORKING!r}")
         self.terminal.enter(line)
 
     def turn(self, prompt, answer):

@@ -71,7 +71,7 @@ def steer(bench):
     client = session.begin()
     client.enter("what is yarn?")
     session.model.wait_until_held()
-    client.enter("and what is wool?")
+    client.enter("and what is wool?", steers=True)
     client.call("turn/steer")
     session.model.release()
     client.terminal.wait_for("• from sheep")
@@ -101,7 +101,7 @@ def steer_too_late(bench):
     client.relay.hold()
     session.model.release()
     client.wait_for_told("turn/completed", count=3)
-    client.enter("and what is wool?")
+    client.enter("and what is wool?", steers=True)
 
     def steered():
         calls = client.record.calls()
