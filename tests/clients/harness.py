@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -141,6 +142,14 @@ class Bench:
     def afterwards(self, end):
         """Runs when the check is over, last first."""
         self._endings.append(end)
+
+    def serve(self, server):
+        """Has a server of the module `socketserver` serve until the check is over."""
+        # Closing waits for this poll.
+        serve = {"poll_interval": 0.02}
+        threading.Thread(target=server.serve_forever, kwargs=serve, daemon=True).start()
+        self.afterwards(server.server_close)
+        self.afterwards(server.shutdown)
 
     def evidence(self, title, lines):
         """Shown when the check fails: `lines()` is called only then."""

@@ -113,10 +113,7 @@ class Proxy:
         self.seen = bytearray()
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), _tunnel(self, to))
         self._server.daemon_threads = True
-        serve = {"poll_interval": 0.02}
-        threading.Thread(target=self._server.serve_forever, kwargs=serve, daemon=True).start()
-        bench.afterwards(self._server.server_close)
-        bench.afterwards(self._server.shutdown)
+        bench.serve(self._server)
 
     def address(self, password):
         escaped = password.replace(":", "%3A")

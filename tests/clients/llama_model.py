@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import threading
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -51,11 +50,7 @@ class LlamaModel:
         self.address = found.group(1)
         self.asked = []
         self._keeper = ThreadingHTTPServer(("127.0.0.1", port), _keeper(self.address, self.asked))
-        # Closing waits for this poll.
-        serve = {"poll_interval": 0.02}
-        threading.Thread(target=self._keeper.serve_forever, kwargs=serve, daemon=True).start()
-        bench.afterwards(self._keeper.server_close)
-        bench.afterwards(self._keeper.shutdown)
+        bench.serve(self._keeper)
 
     @property
     def settings(self):

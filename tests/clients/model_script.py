@@ -35,10 +35,7 @@ class ModelScript:
         if tls:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
             self._scheme = "https"
-        # Closing waits for this poll.
-        serve = {"poll_interval": 0.02}
-        threading.Thread(target=self._server.serve_forever, kwargs=serve, daemon=True).start()
-        bench.afterwards(self._close)
+        bench.serve(self._server)
         bench.evidence("what the model was asked", self._lines)
 
     @property
@@ -106,10 +103,6 @@ class ModelScript:
         with self._lock:
             oddities = list(self._oddities)
         return [f"{model}: {texts}"[:400] for model, texts in self.asked()] + oddities
-
-    def _close(self):
-        self._server.shutdown()
-        self._server.server_close()
 
 
 def _conversation(request):

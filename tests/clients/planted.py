@@ -10,7 +10,6 @@ import itertools
 import json
 import secrets
 import sqlite3
-import threading
 import urllib.parse
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -51,10 +50,7 @@ class Teller:
     def __init__(self, bench):
         self.heard = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _teller(self.heard))
-        serve = {"poll_interval": 0.02}
-        threading.Thread(target=self._server.serve_forever, kwargs=serve, daemon=True).start()
-        bench.afterwards(self._server.server_close)
-        bench.afterwards(self._server.shutdown)
+        bench.serve(self._server)
         self.port = self._server.server_port
 
 

@@ -359,14 +359,13 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
         flags.clone(),
     ]);
     let merged = layers.merged();
-    let in_force = wrong_values(&merged);
+    let in_force = odd(&merged).wrong;
     let (mut warnings, mut problems) = (Vec::new(), Vec::new());
     for layer in layers.each() {
         let said = |what: &String| format!("{what}, in {}", layer.describe());
-        let wrong = wrong_values(&layer.table);
+        let keys::Odd { wrong, unused } = odd(&layer.table);
         // What a stronger layer says otherwise harms nobody.
         problems.extend(wrong.iter().filter(|it| in_force.contains(it)).map(said));
-        let unused = keys::odd(&layer.table).unused;
         let all = wrong.iter().chain(&unused);
         warnings.extend(all.map(|what| ConfigWarningNotification {
             summary: said(what),
@@ -387,11 +386,11 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
     })
 }
 
-/// What a table says that cannot be, a sentence each.
-fn wrong_values(table: &toml::Table) -> Vec<String> {
-    let mut wrong = keys::odd(table).wrong;
-    wrong.extend(providers::problems_of_prices(table));
-    wrong
+/// What a table says that cannot be or is not used, a sentence each.
+fn odd(table: &toml::Table) -> keys::Odd {
+    let mut odd = keys::odd(table);
+    odd.wrong.extend(providers::problems_of_prices(table));
+    odd
 }
 
 fn read_layer(path: &Path, source: ConfigLayerSource) -> Result<Layer, ConfigError> {

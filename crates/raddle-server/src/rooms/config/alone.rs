@@ -165,7 +165,7 @@ impl Configuration {
         let value = layers::get(&self.config.state().merged, &path)?.clone();
         let mut alone = toml::Table::new();
         layers::set(&mut alone, &path, value);
-        let what = super::wrong_values(&alone).into_iter().next()?;
+        let what = super::odd(&alone).wrong.into_iter().next()?;
         Some(format!("{what}, in {}", self.origin(&path)))
     }
 
