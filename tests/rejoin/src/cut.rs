@@ -13,21 +13,26 @@ const LETTERS: usize = 20;
 /// How many messages the one who is cut off all the time hears before it is.
 const HEARD: [usize; 4] = [1, 7, 40, 150];
 
-/// A thread whose model is in the middle of a message, and all that was told of it.
+/// A thread whose model is in the middle of a message, and those who were there.
 pub struct Held {
-    server: Server,
+    pub story: Story,
     observer: Client,
-    thread: String,
-    told: Vec<Message>,
     stock: Client,
     stock_knows: Fold,
+}
+
+/// All that an observer who was never cut off was told of a thread.
+pub struct Story {
+    server: Server,
+    thread: String,
+    told: Vec<Message>,
 }
 
 impl Held {
     /// The model says so many pieces and stops. Meanwhile one client is cut off again and again, and a stock
     /// client comes.
     pub fn open(bench: &Bench, pieces: usize) -> Result<Self> {
-        let mut server = bench.serve()?;
+        let server = bench.serve()?;
         let mut observer = server.client(Door::Websocket, Wishes::Numbers)?;
         let mut restless = Restless::default();
         let thread = observer.start_thread()?;
@@ -44,7 +49,7 @@ impl Held {
                 letters += delta["delta"].as_str().map_or(0, str::len);
             }
             told.push(message);
-            restless.live_on(&mut server, &thread)?;
+            restless.live_on(&server, &thread)?;
             if stock.is_none() && letters > pieces * LETTERS / 2 {
                 let mut client = server.client(Door::Unix, Wishes::Nothing)?;
                 let params = json!({"threadId": thread});
@@ -58,21 +63,41 @@ impl Held {
         while stock_knows.letters() < pieces * LETTERS {
             stock_knows.hear(&stock.told(&thread)?)?;
         }
-        let cuts = restless.finish(&mut server, &thread, &told)?;
+        let cuts = restless.finish(&server, &thread, &told)?;
         println!(
             "a message of {} records; {cuts} times cut off while it came",
             told.len()
         );
-        Ok(Self {
+        let story = Story {
             server,
-            observer,
             thread,
             told,
+        };
+        Ok(Self {
+            story,
+            observer,
             stock,
             stock_knows,
         })
     }
 
+    /// The message ends. Everyone who was there knows the same as who reads the thread.
+    pub fn complete(&mut self, bench: &Bench) -> Result<Fold> {
+        bench.release(1)?;
+        let Story { thread, told, .. } = &self.story;
+        let mut knows = Fold::default();
+        for message in told {
+            knows.hear(message)?;
+        }
+        knows.hear_out(&mut self.observer, thread)?;
+        knows.is_shown(&mut self.observer, thread)?;
+        self.stock_knows.hear_out(&mut self.stock, thread)?;
+        self.stock_knows.is(&knows).context("the stock client")?;
+        Ok(knows)
+    }
+}
+
+impl Story {
     /// Where clients may be cut off: before anything, and after each number.
     fn cursors(&self) -> Vec<(u64, usize)> {
         let numbered = self.told.iter().enumerate();
@@ -81,7 +106,7 @@ impl Held {
     }
 
     /// Whoever comes back after any record is told to the letter what the observer was.
-    pub fn exact(&mut self, door: Door) -> Result<usize> {
+    pub fn exact(&self, door: Door) -> Result<usize> {
         let cursors = self.cursors();
         for (seen, at) in &cursors {
             let mut client = self.server.client(door, Wishes::Numbers)?;
@@ -104,22 +129,8 @@ impl Held {
         Ok(cursors.len())
     }
 
-    /// The message ends. Everyone who was there knows the same as who reads the thread.
-    pub fn complete(&mut self, bench: &Bench) -> Result<Fold> {
-        bench.release(1)?;
-        let mut knows = Fold::default();
-        for message in &self.told {
-            knows.hear(message)?;
-        }
-        knows.hear_out(&mut self.observer, &self.thread)?;
-        knows.is_shown(&mut self.observer, &self.thread)?;
-        self.stock_knows.hear_out(&mut self.stock, &self.thread)?;
-        self.stock_knows.is(&knows).context("the stock client")?;
-        Ok(knows)
-    }
-
     /// Whoever comes back after any record, now that the message is complete, comes to know the same.
-    pub fn folded(&mut self, door: Door, whole: &Fold) -> Result<usize> {
+    pub fn folded(&self, door: Door, whole: &Fold) -> Result<usize> {
         let cursors = self.cursors();
         let mut known = Fold::default();
         let mut heard = 0;
@@ -150,7 +161,7 @@ struct Restless {
 
 impl Restless {
     /// Hears one message more, or is cut off and comes back.
-    fn live_on(&mut self, server: &mut Server, thread: &str) -> Result<()> {
+    fn live_on(&mut self, server: &Server, thread: &str) -> Result<()> {
         if self.left == 0 {
             self.cuts += usize::from(self.client.take().is_some());
             // What has no number is told again.
@@ -171,7 +182,7 @@ impl Restless {
     }
 
     /// Hears all there is, which must be what the observer was told. Gives how often it was cut off.
-    fn finish(mut self, server: &mut Server, thread: &str, told: &[Message]) -> Result<usize> {
+    fn finish(mut self, server: &Server, thread: &str, told: &[Message]) -> Result<usize> {
         while self.told.last().and_then(|it| it.seq) != told.last().and_then(|it| it.seq) {
             self.live_on(server, thread)?;
         }

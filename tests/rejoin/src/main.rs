@@ -18,7 +18,9 @@ mod race;
 mod server;
 mod wire;
 
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -51,23 +53,9 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let bench = Bench::open(&arguments.raddle)?;
     let mut held = Held::open(&bench, arguments.cuts)?;
-    for door in [Door::Websocket, Door::Unix] {
-        let begun = Instant::now();
-        let cuts = held.exact(door).context("in the middle of a message")?;
-        println!(
-            "{door:?}: {cuts} came back in the middle, {:.1?}",
-            begun.elapsed()
-        );
-    }
+    through_sockets("in the middle", |door| held.story.exact(door))?;
     let whole = held.complete(&bench)?;
-    for door in [Door::Websocket, Door::Unix] {
-        let begun = Instant::now();
-        let cuts = held.folded(door, &whole).context("after its end")?;
-        println!(
-            "{door:?}: {cuts} came back afterwards, {:.1?}",
-            begun.elapsed()
-        );
-    }
+    through_sockets("afterwards", |door| held.story.folded(door, &whole))?;
     drop(held);
     for door in [Door::Websocket, Door::Unix, Door::Stdio] {
         let begun = Instant::now();
@@ -97,4 +85,19 @@ fn main() -> Result<()> {
     println!("{sent} requests sent again, {:.1?}", begun.elapsed());
     println!("nothing was missed, told twice or taken back");
     Ok(())
+}
+
+/// Through both kinds of sockets at once.
+fn through_sockets(when: &str, cut: impl Fn(Door) -> Result<usize> + Sync) -> Result<()> {
+    let cut = &|door| {
+        let begun = Instant::now();
+        let cuts = cut(door).with_context(|| format!("{door:?}, {when}"))?;
+        println!("{door:?}: {cuts} came back {when}, {:.1?}", begun.elapsed());
+        anyhow::Ok(())
+    };
+    thread::scope(|scope| {
+        let doors = [Door::Websocket, Door::Unix].map(|door| scope.spawn(move || cut(door)));
+        let ends = doors.map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        ends.into_iter().collect()
+    })
 }

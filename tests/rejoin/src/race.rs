@@ -78,7 +78,7 @@ fn begin(client: &mut Client) -> Result<String> {
 
 /// Two clients answer at once, so many times. Gives how often the first of them won.
 pub fn race(bench: &Bench, races: usize) -> Result<usize> {
-    let mut server = bench.serve()?;
+    let server = bench.serve()?;
     let mut one = server.client_named(Door::Websocket, NAMES[0])?;
     let mut other = server.client_named(Door::Websocket, NAMES[1])?;
     let mut wins = 0;

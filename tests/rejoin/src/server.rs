@@ -4,12 +4,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 use crate::client::{Client, Wishes};
-use crate::wire::{Pipes, unix, websocket};
+use crate::wire::{Pipes, Wire, unix, websocket};
 
 /// A way to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +87,7 @@ impl Bench {
             child,
             address: None,
             socket,
-            pipes: None,
+            pipes: Mutex::new(None),
         };
         let mut is_listening = (false, false);
         let mut said = String::new();
@@ -119,7 +120,7 @@ impl Bench {
             child,
             address: None,
             socket: PathBuf::new(),
-            pipes: Some(Pipes::of(stdin, stdout)),
+            pipes: Mutex::new(Some(Pipes::of(stdin, stdout))),
         })
     }
 
@@ -147,27 +148,30 @@ pub struct Server {
     child: Child,
     address: Option<SocketAddr>,
     socket: PathBuf,
-    pipes: Option<Pipes>,
+    /// Of stdio, until its client takes them.
+    pipes: Mutex<Option<Pipes>>,
 }
 
 impl Server {
     /// A client that has introduced itself. On stdio there is one.
-    pub fn client(&mut self, door: Door, wishes: Wishes) -> Result<Client> {
-        let wire = match door {
-            Door::Websocket => websocket(self.address.context("a websocket door")?)?,
-            Door::Unix => unix(&self.socket)?,
-            Door::Stdio => Box::new(self.pipes.take().context("one client")?),
-        };
-        Client::introduced(wire, wishes)
+    pub fn client(&self, door: Door, wishes: Wishes) -> Result<Client> {
+        Client::introduced(self.wire(door)?, wishes)
     }
 
-    /// A client with a name, on one of the sockets.
-    pub fn client_named(&mut self, door: Door, name: &str) -> Result<Client> {
-        let wire = match door {
-            Door::Unix => unix(&self.socket)?,
-            _ => websocket(self.address.context("a websocket door")?)?,
-        };
-        Client::named(wire, Wishes::Numbers, name)
+    /// A client with a name.
+    pub fn client_named(&self, door: Door, name: &str) -> Result<Client> {
+        Client::named(self.wire(door)?, Wishes::Numbers, name)
+    }
+
+    fn wire(&self, door: Door) -> Result<Box<dyn Wire>> {
+        match door {
+            Door::Websocket => websocket(self.address.context("a websocket door")?),
+            Door::Unix => unix(&self.socket),
+            Door::Stdio => {
+                let mut pipes = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(Box::new(pipes.take().context("one client")?))
+            }
+        }
     }
 
     /// Kills it at once.
