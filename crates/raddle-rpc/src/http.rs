@@ -118,7 +118,7 @@ fn let_in(
                 None
             }
         };
-        if let Some(connection) = connection {
+        if let Some((connection, writer)) = connection {
             let outgoing = connection.outgoing.clone();
             // Nobody takes it any more.
             if accepted.send(connection).await.is_err() {
@@ -127,6 +127,8 @@ fn let_in(
             // It is through the doors.
             drop(accepted);
             outgoing.when_gone().await;
+            // One that panicked holds nothing either.
+            let _ = writer.await;
         }
         drop(place);
     });

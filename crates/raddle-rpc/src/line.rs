@@ -98,8 +98,8 @@ impl Line {
         Ok(())
     }
 
-    /// Asks the system for more memory, so that a peer that has left none finds a last word behind what it has
-    /// not read. It may not be given.
+    /// Asks the system for more memory, and not to give the peer up by itself, so that one that has left no room finds
+    /// a last word behind what it has not read. It may not be given.
     pub(crate) fn make_room(&self) {
         let grow = |socket: SockRef<'_>| {
             if let Ok(bytes) = socket.send_buffer_size() {
@@ -111,10 +111,15 @@ impl Line {
             Socket::Tcp(stream) => {
                 let socket = SockRef::from(stream);
                 let _ = socket.set_tcp_notsent_lowat(u32::MAX);
+                let _ = socket.set_tcp_user_timeout(None);
                 grow(socket);
             }
             Socket::Unix(stream) => grow(SockRef::from(stream)),
         }
+    }
+
+    pub(crate) fn is_tcp(&self) -> bool {
+        matches!(&*self.io(), Socket::Tcp(_))
     }
 
     /// Says that nothing more will come, and waits for the peer to say the same. What it still sends

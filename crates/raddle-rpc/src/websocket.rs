@@ -10,6 +10,7 @@ pub(crate) use self::writer::PING;
 
 use futures_util::StreamExt;
 use hyper::upgrade::Upgraded;
+use tokio::task::JoinHandle;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
@@ -20,8 +21,13 @@ use self::writer::Writer;
 use crate::line::{Ear, Line};
 use crate::{Close, Connection, Frame, Incoming, Limits, Loss, Outgoing, Peer};
 
-/// The connection of a socket whose upgrade is done, if it is on one that we know.
-pub(crate) async fn open(upgraded: Upgraded, peer: Peer, limits: Limits) -> Option<Connection> {
+/// The connection of a socket whose upgrade is done, if it is on one that we know; and its writer, which may hold the
+/// socket for a while longer than the connection.
+pub(crate) async fn open(
+    upgraded: Upgraded,
+    peer: Peer,
+    limits: Limits,
+) -> Option<(Connection, JoinHandle<()>)> {
     let config = WebSocketConfig::default()
         .max_message_size(Some(limits.message_bytes_max))
         .max_frame_size(Some(limits.message_bytes_max))
@@ -34,8 +40,8 @@ pub(crate) async fn open(upgraded: Upgraded, peer: Peer, limits: Limits) -> Opti
     let pongs = Pongs::default();
     let loss = Loss::default();
     let writer = Writer::new(line, pongs.clone(), limits.write);
-    tokio::spawn(writer.run(outgoing.clone(), loss.clone()));
-    Some(Connection {
+    let writer = tokio::spawn(writer.run(outgoing.clone(), loss.clone()));
+    let connection = Connection {
         peer,
         incoming: Incoming::Websocket(Box::new(Reader {
             stream,
@@ -44,7 +50,8 @@ pub(crate) async fn open(upgraded: Upgraded, peer: Peer, limits: Limits) -> Opti
         })),
         outgoing,
         loss,
-    })
+    };
+    Some((connection, writer))
 }
 
 /// The reading half of a websocket.

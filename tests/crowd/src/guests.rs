@@ -85,15 +85,14 @@ impl Never {
         Ok(Self(client))
     }
 
-    /// Reads everything after all; with what it was let go, if anything is left of it. What it was told up to then must
-    /// make sense.
-    pub fn let_go(mut self) -> Result<Option<(u16, String)>> {
+    /// Reads everything after all; with what it was let go. What it was told up to then must make sense.
+    pub fn let_go(mut self) -> Result<(u16, String)> {
         let mut fold = Fold::default();
         loop {
             match self.0.wire.next()? {
                 Came::Text(text, _) => fold.hear(text, 0)?,
-                Came::Close(code, reason) => return Ok(Some((code, reason))),
-                Came::End => return Ok(None),
+                Came::Close(code, reason) => return Ok((code, reason)),
+                Came::End => bail!("it was let go without a word"),
             }
         }
     }

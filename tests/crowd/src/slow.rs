@@ -91,16 +91,8 @@ pub fn run(server: &mut Server, size: &Size) -> Result<()> {
             if pair == size.pairs && !size.stay.is_zero() {
                 for (door, never) in never {
                     let gone = never.let_go();
-                    match gone.with_context(|| format!("on {door:?}"))? {
-                        Some((code, reason)) => {
-                            println!("{door:?}: who never reads was let go with {code}: {reason}");
-                        }
-                        // Over TCP the system takes back what a peer has left no room for.
-                        None => {
-                            ensure!(door == Door::Tcp, "let go without a word on {door:?}");
-                            println!("{door:?}: who never reads was let go");
-                        }
-                    }
+                    let (code, reason) = gone.with_context(|| format!("on {door:?}"))?;
+                    println!("{door:?}: who never reads was let go with {code}: {reason}");
                 }
             }
         }

@@ -68,7 +68,7 @@ impl Writer {
         // First what frees memory.
         outgoing.gone();
         if let Stop::NotRead(rest) = stop {
-            self.last_words(&rest).await;
+            self.last_words(rest).await;
         }
     }
 
@@ -125,17 +125,25 @@ impl Writer {
     }
 
     /// Leaves the rest of what was begun and the reason for a peer that may read after all. If the system has no
-    /// room for them, it finds an end without a word.
-    async fn last_words(&mut self, rest: &[u8]) {
-        self.buffer = rest.to_vec();
+    /// room for them, it finds an end without a word. The system would reset a TCP connection that nobody holds
+    /// and whose peer takes nothing, so such a one is held for half as long again.
+    async fn last_words(mut self, rest: Bytes) {
+        self.buffer = rest.into();
         let close = farewell(&Close::NOT_READ);
         if self.add(OpCode::Control(Control::Close), &close).is_err() {
             return;
         }
         self.line.make_room();
         let taken = self.line.write_now(&self.buffer);
-        if taken.is_ok_and(|count| count == self.buffer.len()) {
-            let _ = timeout(GOODBYE, self.line.hang_up()).await;
+        let is_whole = taken.is_ok_and(|count| count == self.buffer.len());
+        // It may take minutes.
+        self.buffer = Vec::new();
+        if is_whole {
+            let held = match self.line.is_tcp() {
+                true => self.deadline / 2,
+                false => GOODBYE,
+            };
+            let _ = timeout(held, self.line.hang_up()).await;
         }
     }
 
