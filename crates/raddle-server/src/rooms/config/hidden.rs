@@ -58,8 +58,14 @@ const NAMES: &[&str] = &[
     "environment",
 ];
 
-/// Names that are too short to be looked for inside others.
-const WHOLE_NAMES: &[&str] = &["env", "auth", "key", "pwd", "pin"];
+/// Words that are too short to be looked for inside others: a name ends with one.
+const WHOLE_NAMES: &[&str] = &["env", "auth", "key", "keys", "jwt", "pwd", "pin"];
+
+/// How names end under which stands what a variable is called, and not what is in it.
+const VARIABLES: &[&str] = &["env_var", "env_vars", "env_key"];
+
+/// Under this, in tables by the names of headers.
+const VARIABLES_OF_HEADERS: &str = "env_http_headers";
 
 /// Hides what may be a secret.
 pub(super) fn hide(config: &mut Table) {
@@ -119,12 +125,13 @@ fn visit_one(
         _ if secret == Secret::No => {}
         Value::Table(inner) => each(inner, path, visit),
         Value::Boolean(_) | Value::Datetime(_) => {}
-        Value::Array(values) if secret == Secret::ByName && values.iter().any(Value::is_table) => {
-            for value in values {
+        Value::Array(values) if secret == Secret::ByName => {
+            let inner = |it: &&mut Value| it.is_table() || it.is_array();
+            for value in values.iter_mut().filter(inner) {
                 visit_one(path, value, visit);
             }
+            visit(path, value, Secret::Words);
         }
-        Value::Array(_) if secret == Secret::ByName => visit(path, value, Secret::Words),
         Value::String(text) if secret == Secret::ByName => {
             if text.contains("://") {
                 visit(path, value, Secret::Address);
@@ -150,6 +157,13 @@ fn secret(path: &[String]) -> Secret {
         Some(_) => return Secret::No,
         None => path,
     };
+    let free = match free {
+        [above @ .., _] if above.last().is_some_and(|it| it == VARIABLES_OF_HEADERS) => {
+            &above[..above.len() - 1]
+        }
+        [above @ .., last] if VARIABLES.iter().any(|end| last.ends_with(end)) => above,
+        all => all,
+    };
     match free.iter().any(|it| names_secret(it)) {
         true => Secret::All,
         false => Secret::ByName,
@@ -170,9 +184,11 @@ fn is_count(path: &[String]) -> bool {
 }
 
 fn names_secret(name: &str) -> bool {
-    let mut plain = name.to_lowercase();
-    plain.retain(|it| it.is_alphanumeric());
-    WHOLE_NAMES.contains(&plain.as_str()) || NAMES.iter().any(|it| plain.contains(it))
+    let name = name.to_lowercase();
+    let words = || name.split(|it: char| !it.is_alphanumeric());
+    let last = words().rfind(|it| !it.is_empty()).unwrap_or_default();
+    let plain: String = words().collect();
+    WHOLE_NAMES.contains(&last) || NAMES.iter().any(|it| plain.contains(it))
 }
 
 /// Hides an address's query, and all after the scheme if it may name a user.
@@ -187,13 +203,15 @@ fn hide_in_address(address: &mut String) {
     }
 }
 
-/// Hides of words what stands behind the name of a secret: in the same one after `=` or `:`, or else in the next one.
+/// Hides of words what stands behind the name of a secret: in the same one after `=` or `:`, or else in the next one;
+/// and what stands behind that of a user.
 fn hide_words(words: &mut Value) {
     let Value::Array(words) = words else {
         *words = HIDDEN.into();
         return;
     };
     let mut is_next = false;
+    let mut is_user = false;
     for word in words {
         let Value::String(text) = word else {
             continue;
@@ -206,11 +224,15 @@ fn hide_words(words: &mut Value) {
         {
             text.truncate(at + 1);
             text.push_str(HIDDEN);
+        } else if let Some(at) = text.find(':').filter(|_| is_user) {
+            text.truncate(at + 1);
+            text.push_str(HIDDEN);
         } else if text.contains("://") {
             hide_in_address(text);
         } else {
             is_next = text.starts_with('-') && names_secret(text);
         }
+        is_user = matches!(text.as_str(), "-u" | "--user");
     }
 }
 
@@ -289,6 +311,43 @@ mod tests {
                 "mcp_servers.x.url = 'https://h/mcp…'",
             ),
             ("tui.token = 'sekret'", "tui.token = '…'"),
+            ("a.OPENAI_KEY = 'sekret'", "a.OPENAI_KEY = '…'"),
+            ("a.session-jwt = 'sekret'", "a.session-jwt = '…'"),
+            (
+                "a.args = ['-u', 'me:sekret', 'a:b']",
+                "a.args = ['-u', 'me:…', 'a:b']",
+            ),
+            (
+                "a.args = [['--token', 'sekret'], 'x']",
+                "a.args = [['--token', '…'], 'x']",
+            ),
+            (
+                "a.args = ['--token', 'sekret', { b = 'c' }]",
+                "a.args = ['--token', '…', { b = 'c' }]",
+            ),
+            (
+                "a = [{ x = 1 }, [{ password = 'sekret' }]]",
+                "a = [{ x = 1 }, [{ password = '…' }]]",
+            ),
+            (
+                "a.args = ['-u', 'API_KEY=sekret:sekret']",
+                "a.args = ['-u', 'API_KEY=…']",
+            ),
+            (
+                "mcp_servers.x.env_vars.GITHUB_TOKEN = 'sekret'",
+                "mcp_servers.x.env_vars.GITHUB_TOKEN = '…'",
+            ),
+            (
+                "mcp_servers.x.env.my_env_key = 'sekret'",
+                "mcp_servers.x.env.my_env_key = '…'",
+            ),
+            (
+                "mcp_servers.dev_env_key.env.A = 'sekret'",
+                "mcp_servers.dev_env_key.env.A = '…'",
+            ),
+            stays("a = { bearer_token_env_var = 'A', env_http_headers = { Authorization = 'A' } }"),
+            stays("a.keyboard = 'qwerty'"),
+            stays("a.args = ['-u', 'me', 'a:b']"),
             stays(
                 "mcp_servers.x = { command = 'npx', args = ['-y', 'it'], url = 'https://h/mcp' }",
             ),
