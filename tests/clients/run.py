@@ -20,7 +20,7 @@ has a turn of text and leaves; then each does what its users do with turns and t
   question, and rights for a turn;
 - the TypeScript SDK, which starts `raddle exec` for each turn: a run, a streamed one with a command, a patch and
   a plan, resuming, an answer by a schema, images, a failure, and abort; and the same script played to `codex exec`
-  and to `raddle exec`, whose lines are the same;
+  and to `raddle exec`, whose lines are the same, and how long both take in an empty home;
 - the ACP adapter: turns in a session that is kept, cancel, list, close, and taking it up again; permission
   that acpx gives or denies, and each option that a client can choose;
 - someone who has just come, with the packages and README.md alone; what is called before there is anything to ask;
@@ -63,6 +63,7 @@ from pathlib import Path
 import acp
 import acp_asked
 import aimock
+import cold
 import examples
 import https
 import llama
@@ -103,6 +104,7 @@ CHECKS = {
     **python_sdk.CHECKS,
     **python_sdk_asked.CHECKS,
     **typescript_sdk.CHECKS,
+    **cold.CHECKS,
     **acp.CHECKS,
     **acp_asked.CHECKS,
     **llama.CHECKS,
