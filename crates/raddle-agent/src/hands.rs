@@ -90,7 +90,7 @@ pub(crate) struct Hands {
 
 impl Hands {
     /// What the model is told of them.
-    pub(crate) fn specs(&self, settings: &Settings) -> Vec<ToolSpec> {
+    pub(crate) fn specs(&self, settings: &Settings) -> Vec<Arc<ToolSpec>> {
         match settings.nowhere {
             true => Vec::new(),
             false => self.tools.specs(settings),
@@ -380,7 +380,7 @@ pub(crate) fn fell(item: raddle_core::ItemId, body: ItemBody) -> Command {
 pub struct NoTools;
 
 impl Tools for NoTools {
-    fn specs(&self, _: &Settings) -> Vec<ToolSpec> {
+    fn specs(&self, _: &Settings) -> Vec<Arc<ToolSpec>> {
         Vec::new()
     }
 

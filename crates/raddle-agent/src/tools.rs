@@ -1,6 +1,7 @@
 //! Tools that clients offer and run: how the model is told of them, and what its calls mean.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use raddle_core::ports::ToolSpec;
 use raddle_core::{Admission, Call, ClientTool, GoalStatus, ItemBody, Tool};
@@ -90,7 +91,7 @@ pub(crate) struct Offered {
 struct OfClient {
     namespace: Option<String>,
     tool: String,
-    spec: ToolSpec,
+    spec: Arc<ToolSpec>,
 }
 
 impl Offered {
@@ -101,12 +102,12 @@ impl Offered {
             match serde_json::from_value(kept.clone()) {
                 Ok(DynamicToolSpec::Function(it)) => tools.push(OfClient {
                     namespace: None,
-                    spec: ToolSpec {
+                    spec: Arc::new(ToolSpec {
                         name: it.name.clone(),
                         description: it.description,
                         schema: it.input_schema,
                         freeform: None,
-                    },
+                    }),
                     tool: it.name,
                 }),
                 Ok(DynamicToolSpec::Namespace(group)) => {
@@ -124,7 +125,7 @@ impl Offered {
                         tools.push(OfClient {
                             namespace: Some(group.name.clone()),
                             tool: it.name,
-                            spec,
+                            spec: Arc::new(spec),
                         });
                     }
                 }
@@ -142,12 +143,12 @@ impl Offered {
 
     /// What the model is told of them, and of our own: a client's tool that has the name of one of these stands
     /// in its place. The same tools give the same bytes, so that a vendor's cache knows them again.
-    pub(crate) fn specs(&self, own: Vec<ToolSpec>) -> Vec<ToolSpec> {
+    pub(crate) fn specs(&self, own: Vec<Arc<ToolSpec>>) -> Vec<Arc<ToolSpec>> {
         let is_taken = |name: &str| self.tools.iter().any(|it| it.spec.name == name);
         let own = own.into_iter().filter(|it| !is_taken(&it.name));
-        let specs = self.tools.iter().map(|it| it.spec.clone());
+        let specs = self.tools.iter().map(|it| Arc::clone(&it.spec));
         own.chain(specs)
-            .chain(self.goal.then(update_goal))
+            .chain(self.goal.then(|| Arc::new(update_goal())))
             .collect()
     }
 

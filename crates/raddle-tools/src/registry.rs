@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use raddle_core::policy::{PathPattern, Script};
 use raddle_core::ports::{Job, Meant, Ran, Terminal, ToolSpec, Tools, Waiting};
@@ -142,17 +142,37 @@ const TABLE: &[Entry] = &[
 ];
 
 /// What models of this family are told of.
-fn offered(family: Family) -> Vec<ToolSpec> {
-    let theirs = TABLE.iter().filter(|it| it.to.includes(family));
-    let specs = theirs.map(|it| match family {
-        Family::Gpt { grammar: true } => (it.spec)(),
-        _ => ToolSpec {
+fn offered(family: Family) -> Vec<Arc<ToolSpec>> {
+    let theirs = TABLE.iter().zip(&*SPECS);
+    let theirs = theirs.filter(|(it, _)| it.to.includes(family));
+    let specs = theirs.map(|(_, specs)| match family {
+        Family::Gpt { grammar: true } => &specs.freeform,
+        _ => &specs.plain,
+    });
+    specs.cloned().collect()
+}
+
+/// What models are told of a tool, written once.
+struct Specs {
+    plain: Arc<ToolSpec>,
+    /// With how it is called with a text, if it can be.
+    freeform: Arc<ToolSpec>,
+}
+
+/// In the order of the table.
+static SPECS: LazyLock<Vec<Specs>> = LazyLock::new(|| {
+    let specs = TABLE.iter().map(|it| {
+        let plain = ToolSpec {
             freeform: None,
             ..(it.spec)()
-        },
+        };
+        Specs {
+            plain: Arc::new(plain),
+            freeform: Arc::new((it.spec)()),
+        }
     });
     specs.collect()
-}
+});
 
 impl BuiltIn {
     /// The tools, with nothing running.
@@ -252,9 +272,9 @@ fn names(settings: &Settings, call: &Call) -> Vec<String> {
 }
 
 impl Tools for BuiltIn {
-    fn specs(&self, settings: &Settings) -> Vec<ToolSpec> {
+    fn specs(&self, settings: &Settings) -> Vec<Arc<ToolSpec>> {
         let mut specs = offered(Family::of(settings.model.as_deref()));
-        specs.extend(rights::spec(settings));
+        specs.extend(rights::spec(settings).map(Arc::new));
         specs
     }
 

@@ -28,15 +28,21 @@ mod webhook;
 use std::process::ExitCode;
 
 use clap::Parser;
+use raddle_memory::Memory;
 use raddle_server::Override;
 
 use crate::cli::{AppServer, AppServerCommand, Cli, Command, ModelCommand};
+
+#[global_allocator]
+static MEMORY: Memory = Memory;
 
 fn main() -> ExitCode {
     // Before anything else, because then this process is not the server but the fence of a command, or its keeper.
     if let Some(code) = raddle_sandbox::take_over(std::env::args_os()) {
         return code;
     }
+    // Where it cannot, it goes on as it always did.
+    let _ = raddle_memory::give_to_sqlite();
     if std::env::args_os().len() == 1 {
         return match begin::run() {
             Ok(()) => ExitCode::SUCCESS,

@@ -65,7 +65,7 @@ impl Bench {
 }
 
 impl Tools for Bench {
-    fn specs(&self, _: &Settings) -> Vec<ToolSpec> {
+    fn specs(&self, _: &Settings) -> Vec<Arc<ToolSpec>> {
         Vec::new()
     }
 

@@ -1,5 +1,7 @@
 //! The model, as an agent sees it.
 
+use std::sync::Arc;
+
 use super::Waiting;
 use crate::{
     Call, ItemBody, ItemId, ModelEnd, Part, Piece, Price, Purpose, Sealed, Settings, ThreadId,
@@ -35,7 +37,7 @@ pub struct Prompt {
     /// Which attempt at this it is, counted from 1.
     pub attempt: u32,
     /// What it may call.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Vec<Arc<ToolSpec>>,
     /// What came before.
     pub entries: Vec<Piece>,
     /// A schema that the last message must fit.

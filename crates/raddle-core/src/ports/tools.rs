@@ -1,5 +1,7 @@
 //! The agent's own tools, as it sees them.
 
+use std::sync::Arc;
+
 use super::{ToolSpec, Waiting};
 use crate::policy::{Act, ActKind, Script};
 use crate::{
@@ -10,7 +12,7 @@ use crate::{
 /// Tools of ours. None of them decides whether it may do what it is asked to.
 pub trait Tools: Send + Sync {
     /// What the model may call in a thread with these settings. The same settings give the same bytes.
-    fn specs(&self, settings: &Settings) -> Vec<ToolSpec>;
+    fn specs(&self, settings: &Settings) -> Vec<Arc<ToolSpec>>;
 
     /// What a call would do; nothing if no tool of ours has its name. It looks, and changes nothing.
     fn meant<'a>(

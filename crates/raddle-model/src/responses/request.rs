@@ -17,7 +17,7 @@ pub struct Request {
     /// is sent with every call.
     pub input: Vec<Arc<RawValue>>,
     /// What it may call, as this wire describes tools.
-    pub tools: Vec<Value>,
+    pub tools: Vec<Arc<RawValue>>,
     /// Whether it must call, or what: `auto`, `none`, `required`, or an object that names a tool.
     pub tool_choice: Option<Value>,
     /// Whether it may call several at once.
@@ -43,7 +43,7 @@ struct Body<'a> {
     model: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
-    tools: &'a [Value],
+    tools: Vec<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ impl Request {
         let body = Body {
             model: &self.model,
             instructions: &self.instructions,
-            tools: &self.tools,
+            tools: self.tools.iter().map(|it| &**it).collect(),
             tool_choice: self.tool_choice.as_ref(),
             parallel_tool_calls: self.parallel_tool_calls,
             input: self.input.iter().map(|it| &**it).collect(),

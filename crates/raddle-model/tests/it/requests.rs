@@ -55,11 +55,11 @@ async fn everything_that_can_be_said() {
             json!({"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}),
             json!({"type": "function_call_output", "call_id": "c1", "output": "a loom"}),
         ]),
-        tools: vec![
+        tools: items(&[
             json!({"type": "function", "name": "look", "strict": false,
                 "parameters": {"type": "object", "properties": {}}}),
             json!({"type": "custom", "name": "apply_patch", "description": "Changes files."}),
-        ],
+        ]),
         tool_choice: Some(json!("auto")),
         parallel_tool_calls: Some(true),
         effort: Some("high".to_owned()),

@@ -245,7 +245,7 @@ impl Config {
     /// The configuration as it is now: files that changed are read again. A file that has become
     /// unusable is an error, and what was read before stays in force. Waits for the disk.
     pub(crate) fn refresh(&self) -> Result<Arc<State>, ConfigError> {
-        if let Some(state) = self.unchanged() {
+        if let Some(state) = self.unchanged().or_else(|| self.same()) {
             return Ok(state);
         }
         let state = Arc::new(load(&self.system, &self.user, &self.flags)?);
@@ -264,6 +264,23 @@ impl Config {
         let state = self.state();
         let same = state.system == stamp(&self.system) && state.user == stamp(&self.user);
         (same && state.settled).then_some(state)
+    }
+
+    /// The configuration as it is now, if its files say the same as when it was read. Only as long as their stamps tell
+    /// nothing: they are read for it, but not understood again.
+    fn same(&self) -> Option<Arc<State>> {
+        let state = self.state();
+        if are_settled([state.system, state.user]) {
+            return None;
+        }
+        // Files come first among the layers, in this order.
+        let is_same = [&self.system, &self.user]
+            .into_iter()
+            .zip(state.layers.each())
+            .all(|(path, layer)| {
+                read_or_empty(path).is_ok_and(|text| layer.version == version_of(text.as_bytes()))
+            });
+        is_same.then_some(state)
     }
 
     /// Changes the user's file, all edits or none.
@@ -341,11 +358,7 @@ impl State {
 fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError> {
     // Stamped before reading: a change in between is seen the next time.
     let (system_stamp, user_stamp) = (stamp(system), stamp(user));
-    let now = SystemTime::now();
-    let settled = [system_stamp, user_stamp]
-        .into_iter()
-        .flatten()
-        .all(|(modified, _)| now.duration_since(modified).is_ok_and(|age| age > RESTED));
+    let settled = are_settled([system_stamp, user_stamp]);
     let system_source = SystemConfigLayerSource {
         file: system.display().to_string(),
     };
@@ -427,6 +440,13 @@ fn read_or_empty(path: &Path) -> io::Result<String> {
 fn stamp(path: &Path) -> Stamp {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
+}
+
+/// Whether files have rested, so that their stamps tell any later change.
+fn are_settled(stamps: [Stamp; 2]) -> bool {
+    let now = SystemTime::now();
+    let mut stamps = stamps.into_iter().flatten();
+    stamps.all(|(modified, _)| now.duration_since(modified).is_ok_and(|age| age > RESTED))
 }
 
 /// The version of a layer: what its file says, hashed.

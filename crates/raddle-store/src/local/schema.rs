@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use raddle_core::ports::ReadError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::{error, home};
@@ -216,6 +217,8 @@ pub(super) fn open_to_read(folder: &Path) -> Result<Connection, rusqlite::Error>
 
 /// A file that was tampered with or damaged must not be believed.
 fn guard(connection: &Connection) -> Result<(), rusqlite::Error> {
+    // A statement is planned once, and not again for each value that is bound.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "cell_size_check", true)
 }

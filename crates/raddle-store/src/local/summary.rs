@@ -124,15 +124,17 @@ fn unless_hit(
     transaction: &Connection,
     write: impl FnOnce() -> Result<(), Error>,
 ) -> Result<bool, Error> {
-    transaction.execute_batch("SAVEPOINT list")?;
+    let run = |sql| transaction.prepare_cached(sql)?.execute([]);
+    run("SAVEPOINT list")?;
     match write() {
         Err(error) if is_about_lists(&error) => {
-            transaction.execute_batch("ROLLBACK TO list; RELEASE list")?;
+            run("ROLLBACK TO list")?;
+            run("RELEASE list")?;
             Ok(false)
         }
         written => {
             written?;
-            transaction.execute_batch("RELEASE list")?;
+            run("RELEASE list")?;
             Ok(true)
         }
     }

@@ -26,7 +26,7 @@ pub(super) fn question<'a>(
         model,
         instructions,
         history: entries.filter_map(|it| told(it, vendor)).collect(),
-        tools: prompt.tools.iter().map(tool).collect(),
+        tools: prompt.tools.iter().map(|it| tool(it)).collect(),
         calls_nothing: prompt.purpose == Purpose::Compact,
         effort: settings.effort.as_deref(),
         summary: settings.summary.as_deref(),

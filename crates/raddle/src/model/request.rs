@@ -8,8 +8,9 @@ use std::sync::Arc;
 use raddle_core::ports::{Prompt, ToolSpec};
 use raddle_core::{Entry, Piece, Purpose};
 use raddle_model::{CallError, Request};
+use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 
 use self::item::{Given, Item, Parts};
 
@@ -22,13 +23,15 @@ pub(super) fn request(
     let settings = &prompt.settings;
     let developer = settings.developer_instructions.as_deref();
     let input = said(developer, &prompt.entries, vendor);
-    let tools: Vec<Value> = prompt.tools.iter().map(tool).collect();
+    let malformed = |error: serde_json::Error| CallError::Malformed(error.to_string());
+    let tools = prompt.tools.iter().map(|it| written(&Tool::of(it)));
+    let tools: Vec<Arc<RawValue>> = tools.collect::<Result<_, _>>().map_err(malformed)?;
     // Who condenses is told of the tools all the same: what is read before begins alike then.
     let condenses = prompt.purpose == Purpose::Compact && !tools.is_empty();
     Ok(Request {
         model,
         instructions: prompt.instructions.clone(),
-        input: input.map_err(|error| CallError::Malformed(error.to_string()))?,
+        input: input.map_err(malformed)?,
         tool_choice: condenses.then(|| "none".into()),
         parallel_tool_calls: (!tools.is_empty()).then_some(true),
         tools,
@@ -47,9 +50,9 @@ fn said(
     pieces: &[Piece],
     vendor: &Arc<str>,
 ) -> Result<Vec<Arc<RawValue>>, serde_json::Error> {
-    let written = |item: Item<'_>| to_raw_value(&item).map(Arc::from);
     let mut said = Vec::with_capacity(pieces.len() + 1);
-    said.extend(developer.map(Item::developer).map(written).transpose()?);
+    let developer = developer.map(|it| written(&Item::developer(it)));
+    said.extend(developer.transpose()?);
     // Calls that were made with a text are answered in a form of their own.
     let mut freeform = HashSet::new();
     for piece in pieces {
@@ -58,21 +61,64 @@ fn said(
         {
             freeform.insert(call.id.as_str());
         }
-        let item = |entry: &Entry| item(entry, vendor, &freeform).map(written).transpose();
+        let item = |entry: &Entry| {
+            let item = item(entry, vendor, &freeform);
+            item.map(|it| written(&it)).transpose()
+        };
         said.extend(piece.written(vendor, item)?);
     }
     Ok(said)
 }
 
-fn tool(it: &ToolSpec) -> Value {
-    match &it.freeform {
-        Some(text) => json!({
-            "type": "custom", "name": it.name, "description": text.description,
-            "format": { "type": "grammar", "syntax": "lark", "definition": text.grammar },
-        }),
-        None => json!({
-            "type": "function", "name": it.name, "description": it.description, "strict": false, "parameters": it.schema,
-        }),
+fn written(it: &impl Serialize) -> Result<Arc<RawValue>, serde_json::Error> {
+    to_raw_value(it).map(Arc::from)
+}
+
+/// A tool in the wire's words.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Tool<'a> {
+    Custom {
+        name: &'a str,
+        description: &'a str,
+        format: Format<'a>,
+    },
+    Function {
+        name: &'a str,
+        description: &'a str,
+        strict: bool,
+        parameters: &'a Value,
+    },
+}
+
+/// What the text for a tool may say.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format<'a> {
+    Grammar {
+        syntax: &'a str,
+        definition: &'a str,
+    },
+}
+
+impl<'a> Tool<'a> {
+    fn of(it: &'a ToolSpec) -> Self {
+        match &it.freeform {
+            Some(text) => Self::Custom {
+                name: &it.name,
+                description: &text.description,
+                format: Format::Grammar {
+                    syntax: "lark",
+                    definition: &text.grammar,
+                },
+            },
+            None => Self::Function {
+                name: &it.name,
+                description: &it.description,
+                strict: false,
+                parameters: &it.schema,
+            },
+        }
     }
 }
 
@@ -120,6 +166,7 @@ fn item<'a>(entry: &'a Entry, vendor: &str, freeform: &HashSet<&str>) -> Option<
 mod tests {
     use raddle_core::ports::Freeform;
     use raddle_core::{Call, Image, Input, Output, Sealed, Settings};
+    use serde_json::json;
 
     use super::*;
 
@@ -172,12 +219,12 @@ mod tests {
             purpose: Purpose::Answer,
             instructions: "Be brief.".to_owned(),
             attempt: 1,
-            tools: vec![ToolSpec {
+            tools: vec![Arc::new(ToolSpec {
                 name: "ns__look".to_owned(),
                 description: "Looks.".to_owned(),
                 schema,
                 freeform: None,
-            }],
+            })],
             entries: entries.into_iter().map(Into::into).collect(),
             output_schema: None,
         }
@@ -206,6 +253,11 @@ mod tests {
         }
     }
 
+    fn text(written: &[Arc<RawValue>]) -> String {
+        let values: Vec<&RawValue> = written.iter().map(|it| &**it).collect();
+        serde_json::to_string(&values).expect("JSON")
+    }
+
     #[test]
     fn tools_calls_and_what_they_gave() {
         let looks = Input::Image {
@@ -226,7 +278,7 @@ mod tests {
         ];
         let asked = request(&prompt(entries), "m".to_owned(), &"v".into()).expect("a request");
         let wanted_tools = r#"[{"type":"function","name":"ns__look","description":"Looks.","strict":false,"parameters":{"type":"object","properties":{"b":{},"a":{}}}}]"#;
-        let tools = serde_json::to_string(&asked.tools).expect("JSON");
+        let tools = text(&asked.tools);
         assert_eq!(tools, wanted_tools);
         assert_eq!(asked.parallel_tool_calls, Some(true));
         let gif = json!({"type": "input_image", "image_url": "data:image/gif;base64,AA==", "detail": "auto"});
@@ -242,15 +294,13 @@ mod tests {
             {"type": "function_call", "call_id": "c3", "name": "ns__look", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c3", "output": [gif]},
         ]);
-        let input: Vec<&RawValue> = asked.input.iter().map(|it| &**it).collect();
-        let input = serde_json::to_string(&input).expect("JSON");
-        assert_eq!(input, wanted.to_string());
+        assert_eq!(text(&asked.input), wanted.to_string());
     }
 
     #[test]
     fn a_tool_that_is_given_a_text() {
         let mut prompt = prompt(Vec::new());
-        prompt.tools[0].freeform = Some(Freeform {
+        Arc::make_mut(&mut prompt.tools[0]).freeform = Some(Freeform {
             description: "Looks at a text.".to_owned(),
             grammar: "start: /a/".to_owned(),
         });
@@ -259,7 +309,7 @@ mod tests {
             "type": "custom", "name": "ns__look", "description": "Looks at a text.",
             "format": {"type": "grammar", "syntax": "lark", "definition": "start: /a/"},
         }]);
-        assert_eq!(Value::from(asked.tools), wanted);
+        assert_eq!(text(&asked.tools), wanted.to_string());
     }
 
     #[test]

@@ -1,0 +1,74 @@
+//! SQLite, which is C, asks the C library for memory unless it is told otherwise.
+
+use std::ffi::{c_int, c_void};
+
+use libmimalloc_sys::{mi_free, mi_malloc, mi_realloc, mi_usable_size};
+use rusqlite::ffi::{
+    SQLITE_CONFIG_MALLOC, SQLITE_CONFIG_MEMSTATUS, SQLITE_OK, sqlite3_config, sqlite3_mem_methods,
+};
+
+/// Has SQLite take its memory from mimalloc, and not count it, for which it would take a lock each time. Gives whether
+/// it does: once SQLite was used it is too late.
+pub fn give_to_sqlite() -> bool {
+    let methods = sqlite3_mem_methods {
+        xMalloc: Some(allocate),
+        xFree: Some(free),
+        xRealloc: Some(change),
+        xSize: Some(size),
+        xRoundup: Some(rounded),
+        xInit: Some(begin),
+        xShutdown: Some(end),
+        pAppData: std::ptr::null_mut(),
+    };
+    // SAFETY: SQLite copies the methods, which do what its documentation asks of each; it refuses to change anything
+    // once it runs. Nothing else of this process configures it.
+    #[expect(unsafe_code, reason = "SQLite is told by a call of C")]
+    unsafe {
+        sqlite3_config(SQLITE_CONFIG_MALLOC, &raw const methods) == SQLITE_OK
+            && sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) == SQLITE_OK
+    }
+}
+
+/// A block of at least so many bytes, aligned to 8, or nothing.
+extern "C" fn allocate(bytes: c_int) -> *mut c_void {
+    let Ok(bytes) = usize::try_from(bytes) else {
+        return std::ptr::null_mut();
+    };
+    // SAFETY: It may be asked for any size at any time.
+    #[expect(unsafe_code, reason = "mimalloc is C")]
+    unsafe {
+        mi_malloc(bytes)
+    }
+}
+
+#[expect(unsafe_code, reason = "mimalloc is C")]
+unsafe extern "C" fn free(block: *mut c_void) {
+    // SAFETY: SQLite frees only what it was given by `allocate` or `change`, and that once.
+    unsafe { mi_free(block) }
+}
+
+#[expect(unsafe_code, reason = "mimalloc is C")]
+unsafe extern "C" fn change(block: *mut c_void, bytes: c_int) -> *mut c_void {
+    let Ok(bytes) = usize::try_from(bytes) else {
+        return std::ptr::null_mut();
+    };
+    // SAFETY: SQLite changes only what it was given and has not freed.
+    unsafe { mi_realloc(block, bytes) }
+}
+
+#[expect(unsafe_code, reason = "mimalloc is C")]
+unsafe extern "C" fn size(block: *mut c_void) -> c_int {
+    // SAFETY: SQLite asks only about what it was given and has not freed.
+    let bytes = unsafe { mi_usable_size(block) };
+    c_int::try_from(bytes).unwrap_or(c_int::MAX)
+}
+
+extern "C" fn rounded(bytes: c_int) -> c_int {
+    bytes.saturating_add(7) / 8 * 8
+}
+
+extern "C" fn begin(_: *mut c_void) -> c_int {
+    SQLITE_OK
+}
+
+extern "C" fn end(_: *mut c_void) {}
