@@ -126,7 +126,7 @@ def _tunnel(proxy, port):
     class Handler(socketserver.StreamRequestHandler):
         # One that reads ahead would keep what comes after the head.
         rbufsize = 0
-        timeout = 6 * DEADLINE_S
+        timeout = 2 * DEADLINE_S
 
         def handle(self):
             first, *head = iter(lambda: self.rfile.readline().decode().rstrip("\r\n"), "")

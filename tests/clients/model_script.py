@@ -14,7 +14,7 @@ ANSWER = "".join(PIECES)
 INPUT_TOKENS, OUTPUT_TOKENS = 7, 3
 
 _PATH = "/v1/responses"
-_PATIENCE_S = 5
+_PATIENCE_S = 30
 
 
 class ModelScript:

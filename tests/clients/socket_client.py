@@ -17,7 +17,7 @@ class SocketClient(Client):
 
     def __init__(self, bench, port, token):
         # A turn may take its time on a busy machine.
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=6 * DEADLINE_S)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=2 * DEADLINE_S)
         bench.afterwards(self._socket.close)
         key = base64.b64encode(os.urandom(16)).decode()
         head = [

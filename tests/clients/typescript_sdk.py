@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from harness import DEADLINE_S, require, require_equal, run_client, wait_until
+from harness import require, require_equal, run_client, wait_until
 from mock_model import MODEL, MockModel, calls, held, patches, says
 
 _PROGRAM = Path(__file__).with_name("typescript_sdk_program.mjs")
@@ -42,7 +42,7 @@ def sdk(bench):
         *(bench.parts.node, _PROGRAM, bench.parts.typescript_sdk, bench.raddle),
         *(model.address, image, bench.workspace),
     ]
-    code, out, _ = run_client(bench, command, bench.environment(), 3 * DEADLINE_S)
+    code, out, _ = run_client(bench, command, bench.environment())
     require_equal("the program's exit code", code, 0)
     seen = json.loads(out)
     _ran(seen)
@@ -85,7 +85,7 @@ def _aborted(bench, model, seen):
     require_equal("answers that were held when it was aborted", seen["heldAtAbort"], 1)
     model.wait_until_left()
     # Programs that end take a moment, and the model goes on.
-    left = wait_until(lambda: len(bench.processes()) == 1, deadline_s=15)
+    left = wait_until(lambda: len(bench.processes()) == 1, deadline_s=30)
     require(left, f"processes were left behind: {bench.processes()}")
     command = [bench.raddle, "thread", "show", seen["endless"]]
     code, out, _ = run_client(bench, command, bench.environment())

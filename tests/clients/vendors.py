@@ -8,7 +8,7 @@ from mock_model import MockModel
 
 _PROGRAM = Path(__file__).with_name("vendors_stream_program.py")
 #: Their types alone take seconds to be read in.
-_PATIENCE_S = 6 * DEADLINE_S
+_PATIENCE_S = 2 * DEADLINE_S
 _PROMPTS = {
     "whole": 'MOCK reasoning say="Let me look. 🧵" text say="I look." '
     'call name=look arguments={"at": "the sky"} call name=look arguments={"at": "the sea"} '

@@ -9,7 +9,7 @@ from mock_model import MODEL, MockModel, calls, patches, says
 from stdio_client import StdioClient
 
 _PROGRAM = Path(__file__).with_name("vendors_judge_program.py")
-_PATIENCE_S = 6 * DEADLINE_S
+_PATIENCE_S = 2 * DEADLINE_S
 _WIRES = ["responses", "chat", "messages", "gemini"]
 #: One dot.
 _IMAGE = (
