@@ -58,6 +58,9 @@ pub fn judge(text: &str, expected: &Expected<'_>) -> Seen {
 }
 
 fn start(line: &Line<'_>, inside: bool, expected: &Expected<'_>, seen: &mut Seen) {
+    if line.is_cut() && line.is_unreadable() {
+        return;
+    }
     let path = line.rest.split('"').nth(1).unwrap_or_default();
     // A name that is tried in folder after folder is there in one of them.
     let is_missing = line.rest.contains("= -1 ENOENT");
@@ -155,9 +158,23 @@ impl<'a> Line<'a> {
         Some(Self { pid, call, rest })
     }
 
+    /// Whether whoever called was killed before there was an answer.
+    fn is_cut(&self) -> bool {
+        !self.rest.contains(" = ") || self.rest.contains(" = ?")
+    }
+
+    /// Whether strace found no word to read: what had called was dead by then, so nothing came of it.
+    fn is_unreadable(&self) -> bool {
+        !self.rest.contains('"')
+    }
+
+    fn is_birth(&self) -> bool {
+        matches!(self.call, "clone" | "clone3" | "fork" | "vfork")
+    }
+
     /// The process that it made, as the host numbers it.
     fn child(&self) -> Option<&'a str> {
-        if !matches!(self.call, "clone" | "clone3" | "fork" | "vfork") {
+        if !self.is_birth() {
             return None;
         }
         let (_, answer) = self.rest.rsplit_once(" = ")?;
@@ -187,12 +204,34 @@ fn fenced<'a>(lines: &[Line<'a>]) -> HashSet<&'a str> {
         }
     }
     let mut fenced = HashSet::new();
+    spread(open, &children, &mut fenced);
+    // A process that was killed while it made another does not say whose the other is. If all of those are inside,
+    // so are the ones that are nobody's.
+    let cut: Vec<&Line<'_>> = lines
+        .iter()
+        .filter(|it| it.is_birth() && it.is_cut())
+        .collect();
+    if !cut.is_empty() && cut.iter().all(|it| fenced.contains(it.pid)) {
+        let known: HashSet<&str> = children.values().flatten().copied().collect();
+        let first = lines.first().map(|it| it.pid);
+        let nobodys = lines.iter().map(|it| it.pid);
+        let nobodys = nobodys.filter(|it| Some(*it) != first && !known.contains(it));
+        spread(nobodys.collect(), &children, &mut fenced);
+    }
+    fenced
+}
+
+/// Adds these and all that they started.
+fn spread<'a>(
+    mut open: Vec<&'a str>,
+    children: &HashMap<&str, Vec<&'a str>>,
+    fenced: &mut HashSet<&'a str>,
+) {
     while let Some(pid) = open.pop() {
         if fenced.insert(pid) {
             open.extend(children.get(pid).into_iter().flatten());
         }
     }
-    fenced
 }
 
 #[cfg(test)]
@@ -257,5 +296,24 @@ mod tests {
             ),
             0
         );
+    }
+
+    #[test]
+    fn who_is_killed_while_it_begins_is_judged_by_who_began_it() {
+        let of = |parent: &str, end: &str, start: &str| {
+            wrongs(&format!(
+                "{parent} clone(child_stack=NULL, flags=SIGCHLD{end}\n14 execve({start} <unfinished ...>"
+            ))
+        };
+        let (unread, ls) = ("0x55e9, 0x55e8, 0x55e7", "\"/usr/bin/ls\", [\"ls\"], 0x7");
+        for end in [" <unfinished ...>", ") = ?"] {
+            assert_eq!(of("13", end, unread), 0);
+            assert_eq!(of("13", end, ls), 0);
+            assert_eq!(of("13", end, "\"/usr/bin/curl\", [\"curl\"], 0x7"), 1);
+            assert_eq!(of("10", end, ls), 1);
+        }
+        // Nobody was killed, so nobody can have begun it unseen.
+        assert_eq!(wrongs(&format!("14 execve({ls}) = 0")), 1);
+        assert_eq!(wrongs("10 execve(0x55e9, 0x55e8, 0x55e7) = 0"), 1);
     }
 }
