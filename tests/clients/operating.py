@@ -67,7 +67,7 @@ def stuck(bench):
     holder.execute("BEGIN IMMEDIATE")
     # What was found before the lock was taken is good for a second.
     seen = (503, "ok", "stuck")
-    require(wait_until(lambda: _health(server) == seen), "nobody notices")
+    require(wait_until(lambda: _health(server) == seen, deadline_s=5), "nobody notices within 5 s")
     holder.execute("ROLLBACK")
     require(wait_until(lambda: _health(server) == (200, "ok", "ok")), "it stays stuck")
     server.stop()
