@@ -2,20 +2,27 @@
 
 pub mod attempt;
 mod filter;
+mod git;
+pub mod git_config;
+mod git_index;
 mod hidden;
 mod inside;
 mod landlock;
 mod measure;
 mod mounts;
+mod notice;
 mod places;
 mod plan;
 mod points;
+mod repositories;
 mod survey;
 mod system;
 mod way;
 
+pub use git::{home, is_git_dir, obeyed_paths};
 pub use inside::take_over;
-pub use measure::{Finding, Measured, Options, find_bubblewrap, measure};
+pub use measure::{Finding, Measured, Options, measure};
+pub use notice::Notice;
 pub(crate) use system::ignore_endings;
 pub use system::ignore_interrupts;
 pub(crate) use way::Way;
@@ -31,10 +38,14 @@ use mounts::{HELPER, Mounts};
 use places::Place;
 use plan::Plan;
 use points::Points;
+use repositories::RepositoryCache;
 use survey::Seen;
 
 /// How many words bubblewrap takes, its own name among them.
 const WORDS_MAX: usize = 8_999;
+
+/// How often a fence is planned anew because something went away.
+const TRIES: usize = 3;
 
 /// How strong a fence is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +91,9 @@ struct Parts {
     bubblewrap: PathBuf,
     /// A binary whose `main` calls [`take_over`] first.
     helper: PathBuf,
+    repositories: RepositoryCache,
+    /// The home of the user.
+    home: Option<PathBuf>,
 }
 
 /// A command that starts inside the fence. Keep it until the command is over, and start it from a thread that
@@ -88,6 +102,8 @@ struct Parts {
 pub struct Fenced {
     /// What to start instead.
     pub launch: Launch,
+    /// Paths that the sandbox could not protect in the folders that the command may write.
+    pub notices: Vec<Notice>,
     is_fence: bool,
     /// Removes what had to be put on the disk.
     _points: Points,
@@ -172,7 +188,12 @@ pub enum Refused {
 impl Fence {
     /// A fence of this tier, whether or not it holds on this machine; [`measure`] finds out.
     pub fn new(tier: Tier, bubblewrap: PathBuf, helper: PathBuf) -> Self {
-        let parts = Arc::new(Parts { bubblewrap, helper });
+        let parts = Arc::new(Parts {
+            bubblewrap,
+            helper,
+            repositories: RepositoryCache::default(),
+            home: git::home(),
+        });
         Self { tier, parts }
     }
 
@@ -181,12 +202,33 @@ impl Fence {
         self.tier
     }
 
+    /// The bubblewrap that makes its namespaces; nothing in the other tiers.
+    pub fn bubblewrap(&self) -> Option<&Path> {
+        (self.tier == Tier::A).then_some(&self.parts.bubblewrap)
+    }
+
+    /// Paths that could not be protected if a command were started inside `policy`.
+    pub fn notices(&self, policy: &Policy) -> Result<Vec<Notice>, Refused> {
+        match policy {
+            Policy::FullAccess => Ok(Vec::new()),
+            Policy::Fenced(rules) => Ok(self.look(rules)?.notices),
+        }
+    }
+
+    fn look(&self, rules: &Rules) -> Result<Seen, Refused> {
+        let Parts {
+            repositories, home, ..
+        } = &*self.parts;
+        Seen::look(rules, self.tier, repositories, home.as_deref())
+    }
+
     /// How this command is started inside `policy`; refuses what the tier cannot enforce.
     pub fn wrap(&self, launch: Launch, policy: &Policy) -> Result<Fenced, Refused> {
         let rules = match policy {
             Policy::FullAccess => {
                 return Ok(Fenced {
                     launch,
+                    notices: Vec::new(),
                     is_fence: false,
                     _points: Points::default(),
                 });
@@ -194,14 +236,30 @@ impl Fence {
             Policy::Fenced(rules) => rules,
         };
         match self.tier {
-            Tier::A => self.wrap_in_namespaces(launch, rules),
+            Tier::A => self.wrap_in_namespaces(&launch, rules),
             Tier::B => self.wrap_in_landlock(launch, rules),
             Tier::C => Err(Refused::NoFence),
         }
     }
 
-    fn wrap_in_namespaces(&self, launch: Launch, rules: &Rules) -> Result<Fenced, Refused> {
-        let mut seen = Seen::look(rules, self.tier)?;
+    /// A command that runs beside this one may remove what was just found, so it is looked for again.
+    fn wrap_in_namespaces(&self, launch: &Launch, rules: &Rules) -> Result<Fenced, Refused> {
+        let mut tries = 1;
+        loop {
+            match self.wrap_once(launch, rules) {
+                Err(Refused::Disk { source, .. })
+                    if source.kind() == io::ErrorKind::NotFound && tries < TRIES =>
+                {
+                    tries += 1;
+                }
+                wrapped => return wrapped,
+            }
+        }
+    }
+
+    fn wrap_once(&self, launch: &Launch, rules: &Rules) -> Result<Fenced, Refused> {
+        let mut seen = self.look(rules)?;
+        notice::log(&seen.notices);
         // What builds the fence of the next command is not this one's to change.
         let own = [&self.parts.bubblewrap, &self.parts.helper];
         let own = own
@@ -209,6 +267,7 @@ impl Fence {
             .filter_map(|it| std::fs::canonicalize(it).ok());
         seen.protected
             .extend(own.filter(|it| seen.write.iter().any(|root| it.starts_with(root))));
+        seen.drop_covered();
         let mounts = Mounts::new(rules, &seen, &self.parts.helper);
         let cwd = std::fs::canonicalize(&launch.cwd).map_err(|source| Refused::Disk {
             path: launch.cwd.clone(),
@@ -233,10 +292,10 @@ impl Fence {
             "--".into(),
             HELPER.into(),
         ]);
-        args.extend(helper_words(&plan, &launch));
+        args.extend(helper_words(&plan, launch));
         if args.len() > WORDS_MAX {
-            let why = "the repositories in it, or the words of the command, are more than bubblewrap can be told of; \
-                       work in one of the repositories";
+            let why = "the paths that the sandbox is made of and the words of the command are more than bubblewrap \
+                       takes; shorten the command, or name fewer paths";
             return Err(Refused::Root { path: cwd, why });
         }
         let launch = Launch {
@@ -247,6 +306,7 @@ impl Fence {
         };
         Ok(Fenced {
             launch,
+            notices: seen.notices,
             is_fence: true,
             _points: seen.points,
         })
@@ -256,7 +316,7 @@ impl Fence {
         if let Some(what) = needs_namespaces(rules) {
             return Err(Refused::Unenforceable { what });
         }
-        let seen = Seen::look(rules, self.tier)?;
+        let seen = self.look(rules)?;
         let helper = std::fs::canonicalize(&self.parts.helper).unwrap_or_default();
         if let Some(root) = seen.write.iter().find(|root| helper.starts_with(root)) {
             return Err(Refused::Root {
@@ -290,6 +350,7 @@ impl Fence {
         };
         Ok(Fenced {
             launch,
+            notices: seen.notices,
             is_fence: true,
             _points: seen.points,
         })

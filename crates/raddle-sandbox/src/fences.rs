@@ -5,14 +5,15 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::egress::{self, Noted, Proxy, System, WayOut};
 use crate::fence::Way;
+use crate::holds::{self, FileHolds, HoldConflict, HoldError, WriteClaim};
 use crate::{Fence, Fenced, Launch, Measured, Network, Policy, Refused, Rules, Tier};
 
 /// Finds out how strong the fence of this machine is. It may take a while.
@@ -40,6 +41,7 @@ const MEASURED: Duration = Duration::from_secs(10);
 pub struct Fences {
     /// A folder that no fenced command sees.
     folder: PathBuf,
+    holds: FileHolds,
     measured: watch::Receiver<Option<Arc<Measured>>>,
 }
 
@@ -64,6 +66,9 @@ pub enum FenceError {
     /// The fence refuses.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// It is not known which files must not change.
+    #[error(transparent)]
+    Holds(#[from] HoldError),
     /// There is no way out to the network.
     #[error("the way to the network cannot be made: {0}")]
     WayOut(#[from] io::Error),
@@ -87,7 +92,16 @@ impl Fences {
                 tracing::error!(%error, "the fence cannot be measured");
             }
         }
-        Self { folder, measured }
+        Self {
+            holds: FileHolds::of(&folder),
+            folder,
+            measured,
+        }
+    }
+
+    /// The files that must not change while commands outside the sandbox run with a user's yes.
+    pub fn holds(&self) -> &FileHolds {
+        &self.holds
     }
 
     /// What was measured, if it was.
@@ -100,8 +114,20 @@ impl Fences {
         self.measured.has_changed().is_ok() && self.measured.borrow().is_none()
     }
 
-    /// Waits until the fence is measured, and opens the way out if there is to be one.
-    pub async fn ready(&self, mut launch: Launch, held: Held) -> Result<Ready, FenceError> {
+    /// Waits until the fence is measured and no file is held that the command may write, and opens the way out
+    /// if there is to be one.
+    pub async fn ready(&self, launch: Launch, held: Held) -> Result<Ready, FenceError> {
+        self.ready_within(launch, held, holds::CLAIM_WAIT).await
+    }
+
+    /// The same for a command that waits at most so long for files that are held. A folder with files that are
+    /// held for longer it may only read: see [`Ready::conflicts`].
+    pub async fn ready_within(
+        &self,
+        mut launch: Launch,
+        held: Held,
+        wait: Duration,
+    ) -> Result<Ready, FenceError> {
         let Held {
             mut policy,
             network,
@@ -113,6 +139,8 @@ impl Fences {
                 launch,
                 policy,
                 way_out: None,
+                claim: None,
+                conflicts: Vec::new(),
             });
         };
         let mut measured = self.measured.clone();
@@ -128,10 +156,12 @@ impl Fences {
             // Only a view of the disk of its own hides anything, and clients are told what the second tier
             // does not hold.
             rules.hidden.clear();
+            rules.settings.clear();
             if accepts_second {
                 rules.protected.clear();
             }
         }
+        let (claim, conflicts) = self.claim(&launch, rules, wait).await?;
         let mut way_out = None;
         if let Some(network) = network {
             let way = WayOut::open(&self.folder, &way_name())?;
@@ -150,7 +180,38 @@ impl Fences {
             launch,
             policy,
             way_out,
+            claim,
+            conflicts,
         })
+    }
+
+    /// The claim of a command to the folders that it may write.
+    async fn claim(
+        &self,
+        launch: &Launch,
+        rules: &mut Rules,
+        wait: Duration,
+    ) -> Result<(Option<WriteClaim>, Vec<HoldConflict>), HoldError> {
+        let words = std::iter::once(&launch.program).chain(&launch.args);
+        let words: Vec<_> = words.map(|it| it.to_string_lossy()).collect();
+        let about: Arc<str> = words.join(" ").into();
+        let begun = Instant::now();
+        loop {
+            let is_last = begun.elapsed() >= wait;
+            let (holds, about, mut narrowed) = (self.holds.clone(), about.clone(), rules.clone());
+            let claimed = holds::blocking(move || {
+                let claimed = holds.claim_folders(&about, &mut narrowed, is_last)?;
+                Ok((claimed, narrowed))
+            });
+            match claimed.await {
+                Ok((claimed, narrowed)) => {
+                    *rules = narrowed;
+                    return Ok(claimed);
+                }
+                Err(HoldError::Busy(_)) if !is_last => sleep(holds::LOOK).await,
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 
@@ -161,9 +222,16 @@ pub struct Ready {
     launch: Launch,
     policy: Policy,
     way_out: Option<Serving>,
+    claim: Option<WriteClaim>,
+    conflicts: Vec<HoldConflict>,
 }
 
 impl Ready {
+    /// The held files because of which the command may only read folders that it should write.
+    pub fn conflicts(&self) -> &[HoldConflict] {
+        &self.conflicts
+    }
+
     /// How it is started. This looks at the disk, and may wait for it. Keep what it returns until the command
     /// is over.
     pub fn wrap(self) -> Result<Inside, Refused> {
@@ -177,6 +245,7 @@ impl Ready {
         Ok(Inside {
             fenced,
             _way_out: self.way_out,
+            _claim: self.claim,
         })
     }
 }
@@ -187,6 +256,7 @@ pub struct Inside {
     /// How it is started.
     pub fenced: Fenced,
     _way_out: Option<Serving>,
+    _claim: Option<WriteClaim>,
 }
 
 /// The proxy for one command.

@@ -17,20 +17,30 @@ pub mod egress;
 pub mod environment;
 mod fence;
 mod fences;
+mod holds;
 mod launch;
 mod policy;
 mod process;
+mod programs;
+mod rights;
+mod search_path;
 
 pub use descriptors::keep_to_ourselves;
 pub use fence::attempt;
 pub use fence::{
-    Fence, Fenced, Finding, Measured, Options, Refused, Tier, find_bubblewrap, ignore_interrupts,
-    measure, take_over,
+    Fence, Fenced, Finding, Measured, Notice, Options, Refused, Tier, git_config, home,
+    ignore_interrupts, is_git_dir, measure, obeyed_paths, take_over,
 };
 pub use fences::{FenceError, Fences, Held, Inside, Measure, Ready};
+pub use holds::{FileHold, FileHolds, HoldConflict, HoldError, WriteClaim};
 pub use launch::Launch;
 pub use policy::{Network, PROTECTED, Policy, Read, Rules, Scratch, Tmp};
 pub use process::{
     Ended, Engine, Full, Input, KEEP, Keeper, Leash, Life, Output, Over, Process, Size, Start,
     StartError, Stdio, keep,
 };
+pub use programs::{
+    NamedProgram, ProgramError, USUAL_PATH, find_bubblewrap, is_roots, named_program,
+};
+pub use rights::LoweredRights;
+pub use search_path::{LoginPath, SearchPath, login_path, outside, own_path};

@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 
 /// What a command may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each command, and nearly all have rules"
+)]
 pub enum Policy {
     /// Whatever the user may: there is no fence.
     FullAccess,
@@ -29,6 +33,9 @@ pub struct Rules {
     /// Absolute paths that cannot be read although a folder around them can. What is missing of them is made, as
     /// an empty folder, if a command could make it.
     pub hidden: Vec<PathBuf>,
+    /// Those of them that the server reads its settings from, where they are files. A file can be exchanged while it is
+    /// hidden, so its folder is hidden with it where commands may write there, and none that works in it is started.
+    pub settings: Vec<PathBuf>,
     /// What `/tmp` is.
     pub tmp: Tmp,
     /// Whom the command can talk to.
@@ -100,10 +107,17 @@ impl Rules {
             scratch: Vec::new(),
             protected: PROTECTED.iter().map(OsString::from).collect(),
             hidden: Vec::new(),
+            settings: Vec::new(),
             tmp: Tmp::Plain,
             network: Network::None,
             processes_max: Some(PROCESSES_MAX),
         }
+    }
+
+    /// Hides what is the server's own: folders, and files that it reads its settings from.
+    pub fn hide_own(&mut self, own: &[PathBuf]) {
+        self.hidden.extend(own.iter().cloned());
+        self.settings.extend(own.iter().cloned());
     }
 
     /// The same for a folder that is worked in, others beside it, and what everybody uses for scratch. Nothing if

@@ -122,6 +122,33 @@ impl Engine {
         Ok(process)
     }
 
+    /// Runs a program that is given nothing to read, and returns what it wrote to stdout: all of it, or the first
+    /// bytes and at least one more than `bytes_max`. What it writes to stderr may be a secret, and is not looked at.
+    /// Whoever stops waiting ends it.
+    pub async fn output(&self, launch: Launch, bytes_max: usize) -> Result<Vec<u8>, String> {
+        let started = self.start(launch, Stdio::Pipes { input: false });
+        let Process {
+            stdout,
+            stderr,
+            mut life,
+            ..
+        } = started.map_err(|error| error.to_string())?;
+        life.started().await.map_err(|error| error.to_string())?;
+        let drained = async {
+            match &stderr {
+                Some(stderr) => stderr.read_within(0).await.map(drop),
+                None => Ok(()),
+            }
+        };
+        let (written, _, ended) =
+            tokio::join!(stdout.read_within(bytes_max), drained, life.ended());
+        match ended.over {
+            Some(Over::Exit(0)) => written.map_err(|error| error.to_string()),
+            Some(over) => Err(format!("it ended with {}", over.code())),
+            None => Err("it was killed".to_owned()),
+        }
+    }
+
     /// The parts of a program of which it is not known yet how it will be started. They can be used already,
     /// also to end it.
     pub fn open(&self, stdio: Stdio) -> io::Result<(Process, Start)> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use raddle_sandbox::{Fence, Launch, Options, Policy, Rules, Tier, find_bubblewrap, measure};
 
@@ -23,9 +23,7 @@ const NOTHING: &str = "/bin/true";
 
 impl Cost {
     pub fn run(&self) -> Result<bool> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let bubblewrap =
-            find_bubblewrap(&path).context("no program `bwrap` on PATH; install bubblewrap")?;
+        let bubblewrap = find_bubblewrap(None, None)?;
         let helper = match &self.helper {
             Some(helper) => helper.clone(),
             None => std::env::current_exe()?,
@@ -75,27 +73,27 @@ impl Cost {
         let [plain, bare, first, second] = took.map(median);
         let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
         println!(
-            "plain spawn of true:       {plain:>8.2?} (median of {})",
+            "figure: plain spawn of true:       {plain:>8.2?} (median of {})",
             self.runs
         );
         println!(
-            "bare bubblewrap, all:      {bare:>8.2?}  {:.2} of plain",
+            "figure: bare bubblewrap, all:      {bare:>8.2?}  {:.2} of plain",
             ratio(bare, plain)
         );
         println!(
-            "fenced, first tier:        {first:>8.2?}  {:.2} of plain, {:.2} of bare bubblewrap",
+            "figure: sandboxed, first tier:        {first:>8.2?}  {:.2} of plain, {:.2} of bare bubblewrap",
             ratio(first, plain),
             ratio(first, bare)
         );
         println!(
-            "fenced, second tier:       {second:>8.2?}  {:.2} of plain",
+            "figure: sandboxed, second tier:       {second:>8.2?}  {:.2} of plain",
             ratio(second, plain)
         );
 
         let scratch = tempfile::tempdir()?;
         let options = Options {
             helper,
-            bubblewrap: Some(bubblewrap),
+            bubblewrap: Ok(bubblewrap),
             scratch: scratch.path().to_owned(),
             cache: Some(scratch.path().join("cache")),
         };
@@ -110,7 +108,7 @@ impl Cost {
             "the second self-test was not read from the cache"
         );
         println!(
-            "self-test:                 {tried:>8.2?}  tier {}",
+            "figure: self-test:                 {tried:>8.2?}  tier {}",
             found.fence.tier().letter()
         );
         println!("self-test, from the cache: {read:>8.2?}");

@@ -1,12 +1,12 @@
 //! Where one attempt is made: folders with something to lose, a host that listens, and what it saw.
 
 use std::ffi::CString;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _};
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -190,6 +190,8 @@ impl Ground {
 
 impl Drop for Ground {
     fn drop(&mut self) {
+        // So that it can be removed.
+        let _ = fs::set_permissions(closed(&self.stage), Permissions::from_mode(0o755));
         let _ = raw::call(
             libc::SYS_msgctl,
             &[self.queue as usize, libc::IPC_RMID as usize, 0],
@@ -222,7 +224,17 @@ fn fill(stage: &Stage) -> Result<()> {
         (stage.folder.join("readable/hidden-file"), "secret"),
         (stage.folder.join("tree/.git"), &link),
         (workspace.join("around/hidden/secret"), "secret"),
-        (workspace.join(".git/config"), "[core]\n"),
+        (workspace.join(".git/HEAD"), "ref: refs/heads/main\n"),
+        (workspace.join(".git/config"), CONFIG),
+        (workspace.join("hooks/sample"), ""),
+        (workspace.join("team.config"), ""),
+        (workspace.join("tools/show"), ""),
+        (
+            workspace.join("vendor/lib/.git"),
+            "gitdir: ../../.git/modules/lib\n",
+        ),
+        (workspace.join("closed/deep/.git/config"), ""),
+        (workspace.join("linked/store/config"), ""),
         (workspace.join(".git/hooks/sample"), ""),
         (workspace.join("nested/.git/hooks/sample"), ""),
         (store.join("hooks/sample"), ""),
@@ -231,7 +243,37 @@ fn fill(stage: &Stage) -> Result<()> {
         fs::create_dir_all(file.parent().context("it has a folder")?)?;
         fs::write(file, text)?;
     }
+    fs::create_dir(workspace.join("pending"))?;
+    fs::write(workspace.join(".git/index"), index(&["absent", "pending"]))?;
+    symlink("store", workspace.join("linked/.git"))?;
+    fs::set_permissions(closed(stage), Permissions::from_mode(0o000))?;
     Ok(())
+}
+
+/// Settings of the repository that name what is in its work tree.
+const CONFIG: &str = "[core]\n\thooksPath = hooks\n[include]\n\tpath = ../team.config\n\tpath = ../missing.config\n\
+    [diff \"x\"]\n\ttextconv = tools/show --plain\n";
+
+/// A folder that cannot be entered as it is.
+fn closed(stage: &Stage) -> PathBuf {
+    stage.workspace().join("closed")
+}
+
+/// An index of git that names these submodules and nothing else.
+fn index(paths: &[&str]) -> Vec<u8> {
+    let mut bytes = b"DIRC\0\0\0\x02".to_vec();
+    bytes.extend((paths.len() as u32).to_be_bytes());
+    for path in paths {
+        let begin = bytes.len();
+        bytes.extend([0; 24]);
+        bytes.extend(0o160_000_u32.to_be_bytes());
+        bytes.extend([0; 32]);
+        bytes.extend((path.len() as u16).to_be_bytes());
+        bytes.extend(path.as_bytes());
+        bytes.resize(bytes.len() + 8 - (bytes.len() - begin) % 8, 0);
+    }
+    bytes.extend([0; 20]);
+    bytes
 }
 
 #[derive(PartialEq)]
@@ -251,6 +293,11 @@ fn look(stage: &Stage) -> Result<Vec<Seen>> {
         stage.folder.join("tree/.git"),
         workspace.join("nested/.git"),
         workspace.join("store"),
+        workspace.join("hooks"),
+        workspace.join("team.config"),
+        workspace.join("tools"),
+        workspace.join("vendor/lib/.git"),
+        workspace.join("linked"),
     ];
     paths.extend(PROTECTED.map(|it| workspace.join(it)));
     let mut seen = Vec::new();

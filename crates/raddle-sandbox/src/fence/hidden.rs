@@ -57,6 +57,32 @@ impl Seen {
         Ok(())
     }
 
+    /// Takes the folders of settings out of sight where a command may write around the file: whoever writes the settings
+    /// anew may put another file in its place, and what was mounted over the first is gone with it.
+    pub(super) fn hide_around(&mut self, settings: &[PathBuf]) -> Result<(), Refused> {
+        for path in settings {
+            let Ok(Way { real, exists, .. }) = Way::of(path) else {
+                continue;
+            };
+            let Some(folder) = real.parent().filter(|_| exists && !is_folder(&real)) else {
+                continue;
+            };
+            let is_writable = self.write.iter().any(|root| folder.starts_with(root));
+            if !is_writable || self.is_hidden(folder) {
+                continue;
+            }
+            if self.write.iter().any(|root| root == folder) {
+                let why = "the server reads its settings from it, and commands may write the folder that it is in; move \
+                           it to another folder, or work in one below";
+                return Err(Refused::Root { path: real, why });
+            }
+            let folder = folder.to_owned();
+            self.hidden.retain(|(path, _)| !path.starts_with(&folder));
+            self.hidden.push((folder, Hidden::Folder));
+        }
+        Ok(())
+    }
+
     /// Whether a command could put something at this real path.
     fn can_be_put(&self, path: &Path) -> bool {
         let around = path.parent().unwrap_or(path);
@@ -100,16 +126,18 @@ mod tests {
         let at = |name: &str| home.join(name);
         fs::create_dir_all(at("there/work")).expect("folders");
         fs::create_dir(at("store")).expect("a folder");
+        fs::create_dir(at("other")).expect("a folder");
         fs::write(at("store/rules.toml"), "").expect("a file");
         symlink(at("store/rules.toml"), at("there/rules.toml")).expect("a link");
         symlink(at("store/none.toml"), at("there/none.toml")).expect("a link");
         symlink("there", at("way")).expect("a link");
         let hiding = |write: &[&str], hidden: &[&str]| {
-            let rules = Rules {
-                hidden: hidden.iter().map(|it| at(it)).collect(),
+            let mut rules = Rules {
                 protected: Vec::new(),
                 ..Rules::workspace_write(write.iter().map(|it| at(it)).collect())
             };
+            let own: Vec<PathBuf> = hidden.iter().map(|it| at(it)).collect();
+            rules.hide_own(&own);
             let fence = Fence::new(Tier::A, "/usr/bin/bwrap".into(), "/opt/raddle".into());
             let launch = Launch {
                 program: "true".into(),
@@ -125,6 +153,9 @@ mod tests {
             said.map_err(|it| it.to_string())
         };
         let shut = |name: &str| format!("--ro-bind /dev/null {}", at(name).display());
+        fs::create_dir_all(at("deep/store")).expect("folders");
+        fs::write(at("deep/store/rules.toml"), "").expect("a file");
+        symlink(at("deep/store/rules.toml"), at("there/deep.toml")).expect("a link");
         let empty = |name: &str| format!("--tmpfs {}", at(name).display());
         for (write, hidden, expected) in [
             // It is made if it is missing, and nobody else makes it.
@@ -132,12 +163,31 @@ mod tests {
             (&["store"], &["there"], Ok(empty("there"))),
             (&["there/work"], &["there"], Ok(empty("there"))),
             (&["", "there/work"], &["there"], Ok(empty("there"))),
-            // A file in it may be a link to elsewhere.
+            // A file in it may be a link to elsewhere. Where that can be written, the whole folder is out of sight.
             (
-                &[""],
+                &["other"],
                 &["there", "there/rules.toml"],
                 Ok(shut("store/rules.toml")),
             ),
+            (&[""], &["there", "there/rules.toml"], Ok(empty("store"))),
+            (
+                &[""],
+                &["there", "there/deep.toml"],
+                Ok(empty("deep/store")),
+            ),
+            (
+                &["deep"],
+                &["there", "there/deep.toml"],
+                Ok(empty("deep/store")),
+            ),
+            (
+                &["store"],
+                &["there", "there/rules.toml"],
+                Err("store/rules.toml"),
+            ),
+            // One that is named, and no link.
+            (&["store"], &["store/rules.toml"], Err("store/rules.toml")),
+            (&[""], &["store/rules.toml"], Ok(empty("store"))),
             (&[""], &["there", "there/none.toml"], Err("store/none.toml")),
             (
                 &["there/work"],

@@ -14,14 +14,15 @@ use super::{Fence, Tier, inside, system};
 use crate::launch::Launch;
 use crate::policy::{Policy, Read, Rules};
 use crate::process::{self, Keeper};
+use crate::programs::ProgramError;
 
 /// What is needed to measure.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// A binary whose `main` calls [`take_over`](super::take_over) first: our own.
     pub helper: PathBuf,
-    /// Where bubblewrap is, if anywhere.
-    pub bubblewrap: Option<PathBuf>,
+    /// The bubblewrap to start, or why there is none.
+    pub bubblewrap: Result<PathBuf, ProgramError>,
     /// A folder for the stage of the attempts, which is removed again; by the next who measures, if need be.
     pub scratch: PathBuf,
     /// A file that keeps what was found until the machine, bubblewrap or our binary is another. What may be
@@ -75,15 +76,6 @@ pub fn measure(options: &Options) -> Measured {
         let _ = cache::write(file, key, &measured);
     }
     measured
-}
-
-/// Looks for bubblewrap along a `PATH`. Relative folders are passed over: what they mean depends on where we
-/// happen to be, which may be a workspace.
-pub fn find_bubblewrap(path: &std::ffi::OsStr) -> Option<PathBuf> {
-    std::env::split_paths(path)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join("bwrap"))
-        .find(|file| file.is_file())
 }
 
 /// What was found, and whether it would be found again.
@@ -141,12 +133,9 @@ fn try_tier(fence: &Fence, options: &Options, landlock: i64) -> Result<Vec<Findi
         why,
         is_passing: false,
     };
-    match fence.tier {
-        Tier::A if options.bubblewrap.is_none() => {
-            let why = "bubblewrap is not installed: no program `bwrap` on PATH";
-            return Err(verdict(why.to_owned()));
-        }
-        Tier::B if landlock < 4 => {
+    match (fence.tier, &options.bubblewrap) {
+        (Tier::A, Err(why)) => return Err(verdict(why.to_string())),
+        (Tier::B, _) if landlock < 4 => {
             return Err(verdict(format!(
                 "the kernel has Landlock version {landlock}, and 4 is needed (Linux 6.7, enabled at boot)"
             )));

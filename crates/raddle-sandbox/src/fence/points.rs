@@ -18,6 +18,7 @@ use super::Refused;
 
 /// The sticky bit means nothing on a folder that only its owner can write, so nobody else sets it.
 const MODE: u32 = 0o1755;
+const FILE_MODE: u32 = 0o1444;
 
 /// How often a folder is made anew that someone removes at the same moment.
 const TRIES: usize = 100;
@@ -41,7 +42,7 @@ impl Points {
                 Err(error) if is_closed(&error) => return Ok(false),
                 Err(error) => return Err(disk(error)),
             };
-            if let Some(folder) = hold(path).map_err(disk)? {
+            if let Some(folder) = hold(path, libc::O_DIRECTORY).map_err(disk)? {
                 if made {
                     folder
                         .set_permissions(Permissions::from_mode(MODE))
@@ -55,24 +56,70 @@ impl Points {
     }
 }
 
+impl Points {
+    /// The same for an empty file, where a folder would be an error to whoever reads it.
+    pub fn take_file(&mut self, path: &Path) -> Result<bool, Refused> {
+        let disk = |source| Refused::Disk {
+            path: path.to_owned(),
+            source,
+        };
+        for _ in 0..TRIES {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(FILE_MODE);
+            let made = match options.open(path) {
+                Ok(file) => Some(file),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+                Err(error) if is_closed(&error) => return Ok(false),
+                Err(error) => return Err(disk(error)),
+            };
+            if let Some(file) = &made {
+                file.set_permissions(Permissions::from_mode(FILE_MODE))
+                    .map_err(disk)?;
+            }
+            if let Some(file) = hold(path, libc::O_NONBLOCK).map_err(disk)? {
+                self.0.push((path.to_owned(), file));
+                return Ok(true);
+            }
+        }
+        Err(disk(io::Error::other("someone removes it again and again")))
+    }
+}
+
 impl Drop for Points {
     fn drop(&mut self) {
         for (path, folder) in self.0.drain(..) {
-            let ours = folder.metadata().is_ok_and(|it| it.mode() & 0o7777 == MODE);
-            if ours && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                // Stays if something is in it: then someone else uses it by now.
-                let _ = fs::remove_dir(path);
+            let Ok(found) = folder.metadata() else {
+                continue;
+            };
+            // Another file may have its name by now.
+            let same = |it: fs::Metadata| (it.dev(), it.ino()) == (found.dev(), found.ino());
+            if is_placeholder(&found)
+                && fs::symlink_metadata(&path).is_ok_and(same)
+                && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
+            {
+                // A folder stays if something is in it: then someone else uses it by now.
+                let _ = match found.is_dir() {
+                    true => fs::remove_dir(path),
+                    false => fs::remove_file(path),
+                };
             }
         }
     }
 }
 
+/// Whether it was made here, by this process or another.
+pub(super) fn is_placeholder(found: &fs::Metadata) -> bool {
+    let mode = found.mode() & 0o7777;
+    match found.is_dir() {
+        true => mode == MODE,
+        false => found.is_file() && mode == FILE_MODE && found.len() == 0,
+    }
+}
+
 /// Locks the folder, unless it has gone meanwhile.
-fn hold(path: &Path) -> io::Result<Option<File>> {
+fn hold(path: &Path, flags: i32) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
+    options.read(true).custom_flags(flags | libc::O_NOFOLLOW);
     let folder = match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -127,6 +174,19 @@ mod tests {
         fs::write(used.join("file"), "").expect("it is written");
         drop(points);
         assert!(used.exists() && own.exists());
+    }
+
+    #[test]
+    fn a_file_goes_while_it_is_empty() {
+        let root = tempfile::tempdir().expect("a folder");
+        let (empty, used) = (root.path().join("empty"), root.path().join("used"));
+        let mut points = Points::default();
+        assert!(points.take_file(&empty).expect("it is made"));
+        assert!(points.take_file(&used).expect("it is made"));
+        fs::remove_file(&used).expect("it is removed");
+        fs::write(&used, "by the user").expect("it is written");
+        drop(points);
+        assert!(!empty.exists() && used.exists());
     }
 
     #[test]

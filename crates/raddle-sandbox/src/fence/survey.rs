@@ -2,11 +2,13 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Read as _};
-use std::os::unix::ffi::OsStrExt;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use super::git::{MountBudget, named_in};
+use super::notice::Notice;
 use super::points::Points;
+use super::repositories::RepositoryCache;
 use super::{Refused, Tier};
 use crate::policy::{Read, Rules, Tmp};
 
@@ -30,10 +32,8 @@ const SECRETS: [&str; 8] = [
 /// What of a new `/proc` is not the fence's own but the kernel's, and as root could be written by its owner.
 const KERNEL: [&str; 4] = ["/proc/bus", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-/// How many entries of a root are looked at for repositories.
-const ENTRIES_MAX: usize = 100_000;
-/// What is read of a file that says where a repository is.
-const GITDIR_BYTES_MAX: u64 = 4_096;
+/// How many entries of the user's home may be written.
+const VISIBLE_MAX: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hidden {
@@ -58,16 +58,31 @@ pub(super) struct Seen {
     pub resolver: Option<PathBuf>,
     /// Places that had to be made on the disk to be kept empty.
     pub points: Points,
+    /// Roots with more repositories than can be protected, which are only read.
+    pub whole_roots: Vec<PathBuf>,
+    /// What could not be protected, or only with more around it.
+    pub notices: Vec<Notice>,
+    pub budget: MountBudget,
+    /// The user's home.
+    pub home: Option<PathBuf>,
 }
 
 impl Seen {
-    pub fn look(rules: &Rules, tier: Tier) -> Result<Self, Refused> {
+    /// Looks at the disk. `home` is the user's home, from whose dotfiles shells and other programs take orders.
+    pub fn look(
+        rules: &Rules,
+        tier: Tier,
+        cache: &RepositoryCache,
+        home: Option<&Path>,
+    ) -> Result<Self, Refused> {
         let mut seen = Self {
+            home: home.and_then(|it| fs::canonicalize(it).ok()),
             run: existing(&["/run", "/var/run"], is_folder),
             kernel: existing(&KERNEL, Path::exists),
             write: roots(&[&rules.write[..], &rules.scratch[..]].concat())?,
             ..Self::default()
         };
+        let own = seen.open_home(tier)?;
         if let Read::Listed(paths) = &rules.read {
             seen.read = real(paths)?;
             seen.system = SYSTEM
@@ -86,6 +101,7 @@ impl Seen {
         }
         absolute(&rules.hidden)?;
         seen.hide(rules.hidden.iter().map(PathBuf::as_path))?;
+        seen.hide_around(&rules.settings)?;
         seen.resolver = fs::canonicalize("/etc/resolv.conf")
             .ok()
             .filter(|it| it.starts_with("/run"));
@@ -97,24 +113,79 @@ impl Seen {
                 let below = named
                     .iter()
                     .filter_map(|outer| root.strip_prefix(outer).ok());
-                let firsts = below.filter_map(|rest| rest.components().next());
-                let mut firsts = firsts.map(|it| it.as_os_str());
-                firsts.any(|first| rules.protected.iter().any(|name| name == first))
+                let is_protected = |name: &OsStr| rules.protected.iter().any(|it| it == name);
+                // A repository is protected at any depth, other names at the top.
+                let is_kept = |(at, name): (usize, &OsStr)| {
+                    is_protected(name) && (at == 0 || name == OsStr::new(".git"))
+                };
+                below
+                    .into_iter()
+                    .any(|rest| rest.iter().enumerate().any(is_kept))
             };
             for root in named.iter().filter(|root| !is_inside(root)) {
-                seen.protect(root, rules)?;
+                if own.is_some() && own == seen.home && seen.home.as_ref() == Some(root) {
+                    // Its protected names are dotfiles.
+                    for folder in seen.write.clone().iter().filter(|it| it.starts_with(root)) {
+                        seen.protect_git(folder, cache);
+                    }
+                } else {
+                    seen.protect(root, rules, cache)?;
+                }
             }
             // What a rule lets be written by its own name was meant.
             seen.protected.retain(|it| !named.contains(it));
+            let whole = std::mem::take(&mut seen.whole_roots);
+            seen.write.retain(|it| !whole.contains(it));
+            seen.protected.extend(whole.iter().cloned());
+            seen.protected.extend(own.clone());
             let nested = named
                 .into_iter()
+                .filter(|it| !whole.contains(it) && own.as_ref() != Some(it))
                 .filter(|it| seen.protected.iter().any(|kept| it.starts_with(kept)));
             seen.write.extend(nested);
         }
         Ok(seen)
     }
 
-    fn protect(&mut self, root: &Path, rules: &Rules) -> Result<(), Refused> {
+    /// The user's home, if it lies in what may be written. Then only what is visible in it may: neither its dotfiles
+    /// nor its top, where a command could make one that is missing.
+    fn open_home(&mut self, tier: Tier) -> Result<Option<PathBuf>, Refused> {
+        let Some(home) = self.home.clone() else {
+            return Ok(None);
+        };
+        let Some(root) = self.write.iter().find(|root| home.starts_with(root)) else {
+            return Ok(None);
+        };
+        if *root != home && tier != Tier::A {
+            return Err(Refused::Root {
+                path: root.clone(),
+                why: "your home is in it, and this machine cannot protect its dotfiles; name a folder in your home",
+            });
+        }
+        let entries = fs::read_dir(&home).map_err(|source| Refused::Disk {
+            path: home.clone(),
+            source,
+        })?;
+        let is_visible = |it: &fs::DirEntry| {
+            let is_link = it.file_type().is_ok_and(|it| it.is_symlink());
+            !is_link && !it.file_name().as_encoded_bytes().starts_with(b".")
+        };
+        let visible = entries.flatten().filter(is_visible);
+        let mut visible: Vec<PathBuf> = visible.map(|it| it.path()).collect();
+        visible.sort();
+        visible.truncate(VISIBLE_MAX);
+        self.write.retain(|it| *it != home);
+        self.write.extend(visible);
+        self.notices.push(Notice::Home(home.clone()));
+        Ok(Some(home))
+    }
+
+    fn protect(
+        &mut self,
+        root: &Path,
+        rules: &Rules,
+        cache: &RepositoryCache,
+    ) -> Result<(), Refused> {
         if !is_folder(root) {
             return Ok(());
         }
@@ -140,9 +211,30 @@ impl Seen {
             .iter()
             .any(|name| name == OsStr::new(".git"))
         {
-            self.protect_nested(root)?;
+            self.protect_git(root, cache);
         }
         Ok(())
+    }
+
+    /// Leaves out what is protected as a part of a folder that is: a mount in one that cannot be entered would fail.
+    pub fn drop_covered(&mut self) {
+        let mut protected = std::mem::take(&mut self.protected);
+        protected.sort();
+        protected.dedup();
+        // Whatever is below a path follows it.
+        let mut around: Vec<PathBuf> = Vec::new();
+        for path in protected {
+            while around.pop_if(|it| !path.starts_with(it)).is_some() {}
+            // A root between the two opens what is around it.
+            let covers = |outer: &PathBuf| {
+                let opens = |root: &PathBuf| root.starts_with(outer) && path.starts_with(root);
+                !self.write.iter().any(opens)
+            };
+            if !around.iter().any(covers) {
+                around.push(path.clone());
+                self.protected.push(path);
+            }
+        }
     }
 
     /// The `.git` of a worktree is a file that says where the repository is, and that may say where its
@@ -166,41 +258,6 @@ impl Seen {
         }
         Ok(())
     }
-
-    /// Repositories one level down: packages of a workspace, submodules.
-    fn protect_nested(&mut self, root: &Path) -> Result<(), Refused> {
-        let entries = fs::read_dir(root).map_err(|source| Refused::Disk {
-            path: root.to_owned(),
-            source,
-        })?;
-        for (count, entry) in entries.flatten().enumerate() {
-            if count == ENTRIES_MAX {
-                let why = "it has too many entries to look for the repositories among them";
-                return Err(Refused::Root {
-                    path: root.to_owned(),
-                    why,
-                });
-            }
-            if !entry.file_type().is_ok_and(|it| it.is_dir()) {
-                continue;
-            }
-            let path = entry.path().join(".git");
-            match kind(&path)? {
-                Kind::Missing => {}
-                Kind::Link => return Err(Refused::Link { path }),
-                Kind::EmptyFolder => self.protected.push(path),
-                Kind::Other => {
-                    match self.protect_elsewhere(&entry.path(), &path) {
-                        // Whoever can make what it names could also have made this.
-                        Ok(()) | Err(Refused::Lost { .. }) => {}
-                        Err(refused) => return Err(refused),
-                    }
-                    self.protected.push(path);
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 enum Kind {
@@ -220,7 +277,8 @@ fn kind(path: &Path) -> Result<Kind, Refused> {
         Err(error) => Err(disk(error)),
         Ok(found) if found.is_symlink() => Ok(Kind::Link),
         Ok(found) if found.is_dir() => {
-            let is_empty = fs::read_dir(path).map_err(disk)?.next().is_none();
+            // One that cannot be read is not ours, which are empty.
+            let is_empty = fs::read_dir(path).is_ok_and(|mut it| it.next().is_none());
             Ok(if is_empty {
                 Kind::EmptyFolder
             } else {
@@ -247,6 +305,12 @@ fn roots(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Refused> {
                 });
             }
         }
+    }
+    if let Some((path, _)) = found.iter().find(|(_, real)| real.parent().is_none()) {
+        return Err(Refused::Root {
+            path: (*path).clone(),
+            why: "it is the whole disk; name the folders that commands may write, or give full access",
+        });
     }
     for (path, real) in &found {
         let moved = found.iter().any(|(outer, outer_real)| {
@@ -305,22 +369,6 @@ fn system(path: &Path) -> Option<(PathBuf, Option<PathBuf>)> {
         None
     };
     Some((path.to_owned(), target))
-}
-
-/// The path that the first line of a small file names, after a word; relative to a folder.
-fn named_in(file: &Path, word: &str, folder: &Path) -> Option<PathBuf> {
-    if !fs::symlink_metadata(file).ok()?.is_file() {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    fs::File::open(file)
-        .ok()?
-        .take(GITDIR_BYTES_MAX)
-        .read_to_end(&mut bytes)
-        .ok()?;
-    let line = bytes.split(|it| *it == b'\n').next()?;
-    let path = line.strip_prefix(word.as_bytes())?.trim_ascii();
-    (!path.is_empty()).then(|| folder.join(OsStr::from_bytes(path)))
 }
 
 /// The real path of what there is on the way to a path.

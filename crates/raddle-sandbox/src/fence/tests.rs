@@ -1,7 +1,7 @@
 //! What the fence refuses, and what it hands on.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
 
@@ -162,15 +162,183 @@ fn a_command_starts_where_it_can_see() {
     assert!(matches!(hidden, Err(Refused::Cwd { .. })), "{hidden:?}");
 }
 
-#[test]
-fn more_repositories_than_can_be_named_are_refused() {
+/// The paths that a command can only read although the folder around them can be written.
+fn read_only(rules: Rules) -> Vec<PathBuf> {
+    let fenced = wrap(Tier::A, rules).expect("it is wrapped");
+    let words: Vec<&OsString> = fenced.launch.args.iter().collect();
+    let mounts = words.windows(3);
+    let mounts = mounts.filter(|it| it[0] == "--ro-bind" && it[1] == it[2]);
+    mounts.map(|it| PathBuf::from(it[2])).collect()
+}
+
+/// A workspace with this in it.
+fn workspace(make: impl FnOnce(&Path) -> io::Result<()>) -> (tempfile::TempDir, PathBuf, Rules) {
     let folder = tempfile::tempdir().expect("a folder");
-    for number in 0..1_200 {
-        fs::create_dir_all(folder.path().join(format!("{number}/.git"))).expect("it is made");
+    let root = fs::canonicalize(folder.path()).expect("it is there");
+    make(&root).expect("it is made");
+    let rules = Rules::workspace_write(vec![root.clone()]);
+    (folder, root, rules)
+}
+
+#[test]
+fn repositories_at_any_depth_are_protected() {
+    let (_folder, root, rules) = workspace(|w| {
+        fs::create_dir_all(w.join("vendor/lib/store"))?;
+        fs::create_dir_all(w.join("a/b/c/d/e/.git/hooks"))?;
+        fs::write(
+            w.join("vendor/lib/.git"),
+            "gitdir: ../../.git/modules/lib\n",
+        )
+    });
+    let kept = read_only(rules);
+    for path in ["vendor/lib/.git", "a/b/c/d/e/.git"] {
+        assert!(kept.contains(&root.join(path)), "{path}: {kept:?}");
     }
-    let rules = Rules::workspace_write(vec![folder.path().to_owned()]);
-    let said = refusal(Tier::A, rules);
-    assert!(said.contains("work in one of the repositories"), "{said}");
+}
+
+/// A submodule counts before it is checked out: git looks into its folder from the repository around it.
+#[test]
+fn submodules_that_the_index_names_are_protected_whether_or_not_they_are_there() {
+    let (_folder, root, rules) = workspace(|w| {
+        for folder in [".git", "empty", "full", "file", "gone", "out/.git"] {
+            fs::create_dir_all(w.join(folder))?;
+        }
+        fs::remove_dir(w.join("file"))?;
+        fs::write(w.join("file"), "")?;
+        fs::write(w.join("full/file"), "")?;
+        fs::write(w.join(".git/HEAD"), "ref: refs/heads/main\n")?;
+        let paths = ["empty", "file/lib", "full", "gone/deep/lib", "out"];
+        fs::write(w.join(".git/index"), git_index::tests::index(2, 20, &paths))
+    });
+    let fenced = wrap(Tier::A, rules.clone()).expect("it is wrapped");
+    assert!(root.join("full/.git").is_dir() && root.join("gone/deep").is_dir());
+    // A second command finds what was made for the first.
+    let kept = read_only(rules);
+    drop(fenced);
+    for path in ["empty", "file", "full/.git", "gone/deep", "out/.git"] {
+        assert!(kept.contains(&root.join(path)), "{path}: {kept:?}");
+    }
+    assert!(!root.join("full/.git").exists() && !root.join("gone/deep").exists());
+}
+
+/// The work tree may reach further up than what can be written.
+#[test]
+fn the_repository_around_a_root_counts() {
+    let (_folder, root, _) = workspace(|w| {
+        fs::create_dir_all(w.join(".git"))?;
+        fs::create_dir_all(w.join("sub/lib"))?;
+        fs::write(w.join(".git/HEAD"), "ref: refs/heads/main\n")?;
+        let index = git_index::tests::index(2, 20, &["other", "sub/lib"]);
+        fs::write(w.join(".git/index"), index)
+    });
+    let kept = read_only(Rules::workspace_write(vec![root.join("sub")]));
+    assert!(kept.contains(&root.join("sub/lib")), "{kept:?}");
+    assert!(!kept.contains(&root.join("other")), "{kept:?}");
+}
+
+/// What a configuration names is protected where it is, and taken where it is missing.
+#[test]
+fn what_a_configuration_names_is_protected() {
+    let (_folder, root, rules) = workspace(|w| {
+        for folder in [".git", "tools", "lib/.git"] {
+            fs::create_dir_all(w.join(folder))?;
+        }
+        fs::write(w.join("tools/show"), "")?;
+        fs::write(w.join("team"), "[include]\n path = more\n")?;
+        for repository in ["", "lib"] {
+            fs::write(w.join(repository).join(".git/HEAD"), "")?;
+        }
+        fs::write(
+            w.join("lib/.git/config"),
+            "[core]\n hooksPath = .git/none\n",
+        )?;
+        let config = "[core]\n hooksPath = new/hooks\n[include]\n path = ../team\n path = none\n\
+            [diff \"x\"]\n textconv = sh tools/show missing/word\n[core]\n hooksPath = .\n";
+        fs::write(w.join(".git/config"), config)
+    });
+    let fenced = wrap(Tier::A, rules.clone()).expect("it is wrapped");
+    let open = fenced.notices.iter().map(ToString::to_string);
+    let open: Vec<String> = open.collect();
+    assert!(
+        open.len() == 1 && open[0].contains("`core.hookspath`"),
+        "{open:?}"
+    );
+    // An empty file in place of one that would be read.
+    assert!(root.join("more").is_file() && root.join("new").is_dir());
+    let kept = read_only(rules);
+    for path in ["new", "team", "more", "tools/show"] {
+        assert!(kept.contains(&root.join(path)), "{path}: {kept:?}");
+    }
+    drop(fenced);
+    assert!(!root.join("more").exists() && !root.join("new").exists());
+    let entries = |path: &str| fs::read_dir(root.join(path)).expect("it is there").count();
+    assert_eq!(
+        (entries(".git"), entries("lib/.git"), entries("tools")),
+        (2, 2, 1)
+    );
+}
+
+/// Shells obey what is in a home, also what a command would put there first.
+#[test]
+fn of_a_home_only_what_is_visible_in_it_can_be_written() {
+    let (_folder, root, _) = workspace(|w| {
+        fs::create_dir_all(w.join("me/project/lib/.git"))?;
+        fs::create_dir_all(w.join("me/.config"))?;
+        fs::write(w.join("me/notes"), "")?;
+        symlink("/etc", w.join("me/link"))?;
+        fs::write(w.join("me/.profile"), "")
+    });
+    let home = root.join("me");
+    for write in [vec![home.clone()], vec![root.clone()]] {
+        let is_around = write[0] == root;
+        let rules = Rules::workspace_write(write);
+        let seen = Seen::look(&rules, Tier::A, &RepositoryCache::default(), Some(&home));
+        let mut seen = seen.expect("it is there");
+        let expected: Vec<PathBuf> = ["", "me/notes", "me/project"]
+            .iter()
+            .filter(|it| is_around || !it.is_empty())
+            .map(|it| root.join(it).components().collect())
+            .collect();
+        seen.write.sort();
+        assert_eq!(seen.write, expected);
+        assert!(seen.protected.contains(&home), "{seen:?}");
+        let nested = root.join("me/project/lib/.git");
+        assert!(seen.protected.contains(&nested), "{seen:?}");
+        assert!(seen.notices.contains(&Notice::Home(home.clone())));
+        assert!(fs::read_dir(&home).expect("it is there").count() == 5);
+    }
+    let inside = Rules::workspace_write(vec![home.join("project")]);
+    let seen = Seen::look(&inside, Tier::A, &RepositoryCache::default(), Some(&home));
+    assert_eq!(seen.expect("it is there").notices, []);
+    let disk = refusal(Tier::A, Rules::workspace_write(vec!["/".into()]));
+    assert!(disk.contains("whole disk"), "{disk}");
+}
+
+/// What one command made must not stop the next.
+#[test]
+fn more_repositories_than_can_be_named_make_their_folder_read_only() {
+    let (_folder, root, rules) = workspace(|w| {
+        fs::create_dir_all(w.join("lib/.git"))?;
+        (0..1_500).try_for_each(|it| fs::create_dir_all(w.join(format!("many/{it}/.git"))))
+    });
+    let kept = read_only(rules);
+    assert!(kept.contains(&root.join("lib/.git")), "{}", kept.len());
+    assert!(kept.contains(&root.join("many")), "{}", kept.len());
+}
+
+#[test]
+fn a_folder_that_cannot_be_entered_or_holds_a_link_is_read_only_as_a_whole() {
+    let (_folder, root, rules) = workspace(|w| {
+        fs::create_dir_all(w.join("closed/deep/.git"))?;
+        fs::create_dir_all(w.join("x/store"))?;
+        symlink("store", w.join("x/.git"))?;
+        fs::set_permissions(w.join("closed"), fs::Permissions::from_mode(0o000))
+    });
+    let kept = read_only(rules);
+    fs::set_permissions(root.join("closed"), fs::Permissions::from_mode(0o755)).expect("opened");
+    for path in ["closed", "x"] {
+        assert!(kept.contains(&root.join(path)), "{path}: {kept:?}");
+    }
 }
 
 /// A workspace with what is said of it on the disk, and what then is protected or why it is refused.
@@ -224,6 +392,10 @@ fn what_is_on_the_disk_decides_what_is_protected() {
             name: "a nested worktree, and one of nothing",
             make: |w| {
                 fs::create_dir_all(w.join("store/worktrees/tree"))?;
+                fs::create_dir_all(w.join("store/objects"))?;
+                fs::create_dir_all(w.join("store/refs"))?;
+                fs::write(w.join("store/HEAD"), "")?;
+                fs::write(w.join("store/worktrees/tree/HEAD"), "")?;
                 fs::write(w.join("store/worktrees/tree/commondir"), "../..\n")?;
                 fs::create_dir(w.join("tree"))?;
                 fs::write(w.join("tree/.git"), "gitdir: ../store/worktrees/tree\n")?;
@@ -245,7 +417,7 @@ fn what_is_on_the_disk_decides_what_is_protected() {
                 fs::create_dir_all(w.join("a/store"))?;
                 symlink("store", w.join("a/.git"))
             },
-            expected: Err("symbolic link"),
+            expected: Ok(&[".git", ".codex", "a", "a/store"]),
         },
         Case {
             name: "a link",
@@ -266,7 +438,10 @@ fn what_is_on_the_disk_decides_what_is_protected() {
             protected: vec![".git".into(), ".codex".into()],
             ..Rules::workspace_write(vec![root.clone()])
         };
-        match (Seen::look(&rules, Tier::A), expected) {
+        match (
+            Seen::look(&rules, Tier::A, &RepositoryCache::default(), None),
+            expected,
+        ) {
             (Ok(mut seen), Ok(expected)) => {
                 let mut expected: Vec<PathBuf> = expected.iter().map(|it| root.join(it)).collect();
                 expected.sort();
@@ -292,7 +467,7 @@ fn roots_are_real_and_none_lies_in_another() {
     symlink("inner", base.join("w/in")).expect("it is made");
     let look = |of: &[&str]| {
         let rules = Rules::workspace_write(of.iter().map(|it| base.join(it)).collect());
-        Seen::look(&rules, Tier::B).map(|seen| seen.write)
+        Seen::look(&rules, Tier::B, &RepositoryCache::default(), None).map(|seen| seen.write)
     };
     for (given, real) in [
         (&["w", "w/inner"][..], &["w"][..]),
@@ -326,7 +501,8 @@ fn a_path_inside_a_protected_one_can_be_granted() {
     let look = |inner: &str| {
         let mut rules = Rules::workspace_write(vec![root.clone(), root.join(inner)]);
         rules.protected = vec![".git".into()];
-        let seen = Seen::look(&rules, Tier::A).expect("it is there");
+        let seen =
+            Seen::look(&rules, Tier::A, &RepositoryCache::default(), None).expect("it is there");
         (seen.write, seen.protected)
     };
     assert_eq!(look(".git"), (vec![root.clone()], vec![]));

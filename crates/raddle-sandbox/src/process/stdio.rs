@@ -171,6 +171,19 @@ impl Output {
             }
         }
     }
+
+    /// Reads to the end, and keeps no more than shows that it is more than `bytes_max`.
+    pub(super) async fn read_within(&self, bytes_max: usize) -> io::Result<Vec<u8>> {
+        let mut read = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            match self.read(&mut buffer).await? {
+                0 => return Ok(read),
+                some if read.len() <= bytes_max => read.extend_from_slice(&buffer[..some]),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// What a command reads. Dropping all of it ends the command's input.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use raddle_sandbox::attempt::Attempt;
@@ -72,7 +72,6 @@ pub const ATTEMPTS: &[Attempt] = &[
         shows: "nor change its modes",
         second_tier: Open,
         run: |stage| {
-            use std::os::unix::fs::PermissionsExt;
             let hooks = stage.workspace().join(".git/hooks");
             fs::set_permissions(hooks, fs::Permissions::from_mode(0o777))
         },
@@ -112,6 +111,90 @@ pub const ATTEMPTS: &[Attempt] = &[
                 "x",
             )
         },
+    },
+    Attempt {
+        name: "deep-git-file",
+        shows: "so are those further down, and submodules",
+        second_tier: Open,
+        run: |stage| {
+            let file = stage.workspace().join("vendor/lib/.git");
+            fs::write(file, "gitdir: ../../evil")
+        },
+    },
+    Attempt {
+        name: "deep-git-move",
+        shows: "no folder on the way to them can be moved away",
+        second_tier: Open,
+        run: |stage| {
+            let workspace = stage.workspace();
+            fs::rename(workspace.join("vendor"), workspace.join("away"))
+        },
+    },
+    Attempt {
+        name: "submodule-not-checked-out",
+        shows: "a submodule that is not checked out cannot be given a repository",
+        second_tier: Open,
+        run: |stage| fs::write(stage.workspace().join("pending/.git"), "gitdir: ../evil"),
+    },
+    Attempt {
+        name: "submodule-not-there",
+        shows: "nor one whose folder is missing",
+        second_tier: Open,
+        run: |stage| {
+            let folder = stage.workspace().join("absent");
+            fs::create_dir_all(&folder)?;
+            fs::write(folder.join(".git"), "gitdir: ../evil")
+        },
+    },
+    Attempt {
+        name: "closed-git",
+        shows: "a repository stays as it is in a folder that was closed before",
+        second_tier: Open,
+        run: |stage| {
+            let folder = stage.workspace().join("closed");
+            fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+            fs::write(folder.join("deep/.git/config"), "x")
+        },
+    },
+    Attempt {
+        name: "linked-git",
+        shows: "a link to a repository cannot be exchanged for another",
+        second_tier: Open,
+        run: |stage| {
+            let link = stage.workspace().join("linked/.git");
+            fs::remove_file(&link)?;
+            symlink("../evil", link)
+        },
+    },
+    Attempt {
+        name: "linked-git-target",
+        shows: "nor can what it leads to be changed",
+        second_tier: Open,
+        run: |stage| fs::write(stage.workspace().join("linked/store/config"), "x"),
+    },
+    Attempt {
+        name: "hooks-elsewhere",
+        shows: "hooks are protected where the settings of the repository say they are",
+        second_tier: Open,
+        run: |stage| fs::write(stage.workspace().join("hooks/pre-commit"), "x"),
+    },
+    Attempt {
+        name: "settings-included",
+        shows: "so are settings that it includes",
+        second_tier: Open,
+        run: |stage| fs::write(stage.workspace().join("team.config"), "x"),
+    },
+    Attempt {
+        name: "settings-included-missing",
+        shows: "settings that it would include cannot be made",
+        second_tier: Open,
+        run: |stage| fs::write(stage.workspace().join("missing.config"), "x"),
+    },
+    Attempt {
+        name: "settings-program",
+        shows: "programs that they name stay as they are",
+        second_tier: Open,
+        run: |stage| fs::write(stage.workspace().join("tools/show"), "x"),
     },
     Attempt {
         name: "worktree-file-replace",

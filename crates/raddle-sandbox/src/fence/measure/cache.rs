@@ -15,8 +15,9 @@ const FIRST: &str = "raddle fence 1";
 pub(super) fn key(options: &Options) -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let bubblewrap = match &options.bubblewrap {
-        Some(file) => identity(file)?,
-        None => "none".to_owned(),
+        Ok(file) => identity(file)?,
+        // Why there is none is among what is kept.
+        Err(why) => format!("none ({why})").replace('\n', " "),
     };
     // May be switched while the machine runs.
     let switches = [
@@ -112,11 +113,12 @@ fn parse(text: &str, key: &str, options: &Options) -> Option<Measured> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::programs::ProgramError;
 
     fn options() -> Options {
         Options {
             helper: "/bin/sh".into(),
-            bubblewrap: None,
+            bubblewrap: Err(ProgramError::NoBubblewrap { ignored: None }),
             scratch: "/tmp".into(),
             cache: None,
         }

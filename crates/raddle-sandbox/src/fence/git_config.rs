@@ -1,0 +1,442 @@
+//! A reader of git's configuration files, for the paths that git takes orders from.
+//!
+//! It accepts what git accepts and stops where git stops with an error; what was read before that is returned.
+//! Work is bounded by the length of the text.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// How many settings are taken from one file.
+pub const SETTINGS_MAX: usize = 10_000;
+/// How many words of a command are looked at.
+const WORDS_MAX: usize = 64;
+
+/// One setting of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// As git prints it: section, perhaps a subsection, and name, with dots between them.
+    pub key: Vec<u8>,
+    /// None for a name without `=`.
+    pub value: Option<Vec<u8>>,
+}
+
+/// What git does with a path that a setting names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// It runs the programs in this folder.
+    Folder,
+    /// It reads this file as configuration.
+    Include,
+    /// It runs this program, or hands this file to one.
+    Program,
+}
+
+/// A path that git takes orders from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPath {
+    /// As the setting has it, relative to the folder that its use says.
+    pub path: PathBuf,
+    /// What git does with it.
+    pub use_: Use,
+    /// The setting.
+    pub key: String,
+}
+
+/// Reads a file.
+pub fn parse(text: &[u8]) -> Vec<Setting> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let mut reader = Reader { text, at: 0 };
+    let mut settings = Vec::new();
+    let _ = reader.settings(&mut settings);
+    settings
+}
+
+/// The paths that settings name.
+pub fn named_paths(settings: &[Setting]) -> Vec<NamedPath> {
+    let mut named = Vec::new();
+    for setting in settings {
+        let (Some(use_), Some(value)) = (setting.use_of(), &setting.value) else {
+            continue;
+        };
+        // Git hands it on as a string that ends at a zero.
+        let value = value.split(|it| *it == 0).next().unwrap_or_default();
+        let key = String::from_utf8_lossy(&setting.key).into_owned();
+        let mut add = |path: &[u8]| {
+            let path = OsStr::from_bytes(path).into();
+            let key = key.clone();
+            named.push(NamedPath { path, use_, key });
+        };
+        match use_ {
+            _ if value.is_empty() => {}
+            Use::Folder | Use::Include => {
+                add(value.strip_prefix(b":(optional)").unwrap_or(value));
+            }
+            Use::Program => words(value).for_each(add),
+        }
+    }
+    named
+}
+
+impl Setting {
+    /// Whether its section, without a subsection, and its name are these.
+    pub fn is(&self, section: &str, name: &str) -> bool {
+        let (found, subsection, variable) = self.parts();
+        found == section.as_bytes() && subsection.is_none() && variable == name.as_bytes()
+    }
+
+    /// The section, the subsection and the name.
+    fn parts(&self) -> (&[u8], Option<&[u8]>, &[u8]) {
+        let is_dot = |it: &u8| *it == b'.';
+        let first = self.key.iter().position(is_dot).unwrap_or(0);
+        let last = self.key.iter().rposition(is_dot).unwrap_or(0);
+        let name = self.key.get(last + 1..).unwrap_or_default();
+        let subsection = (first < last).then(|| &self.key[first + 1..last]);
+        (&self.key[..first], subsection, name)
+    }
+
+    fn use_of(&self) -> Option<Use> {
+        let (section, subsection, name) = self.parts();
+        let is_sub = subsection.is_some();
+        Some(match (section, is_sub, name) {
+            (b"core", false, b"hookspath") | (b"init", false, b"templatedir") => Use::Folder,
+            (b"include", false, b"path") | (b"includeif", true, b"path") => Use::Include,
+            (
+                b"core",
+                false,
+                b"fsmonitor"
+                | b"sshcommand"
+                | b"editor"
+                | b"pager"
+                | b"askpass"
+                | b"gitproxy"
+                | b"alternaterefscommand",
+            )
+            | (b"sequence", false, b"editor")
+            | (b"pager", _, _)
+            | (b"gpg", _, b"program" | b"defaultkeycommand")
+            | (b"diff", _, b"external" | b"command" | b"textconv")
+            | (b"merge", true, b"driver")
+            | (b"filter", true, b"clean" | b"smudge" | b"process")
+            | (b"credential", _, b"helper")
+            | (b"interactive", false, b"difffilter")
+            | (b"trailer", true, b"command" | b"cmd")
+            | (b"hook", true, b"command")
+            | (b"uploadpack", false, b"packobjectshook")
+            | (b"remote", true, b"uploadpack" | b"receivepack" | b"vcs")
+            | (b"submodule", true, b"update")
+            | (b"tar", true, b"command")
+            | (b"difftool" | b"mergetool", true, b"cmd" | b"path")
+            | (b"lfs", true, b"path") => Use::Program,
+            _ => return None,
+        })
+    }
+}
+
+/// The words of a command that may be paths: a first one without a slash is looked for on `PATH` instead.
+fn words(command: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = |it: &u8| it.is_ascii_whitespace() || b"\"'`;|&()<>$=!\\".contains(it);
+    let words = command.split(ends).filter(|it| !it.is_empty());
+    let words = words.take(WORDS_MAX).enumerate();
+    words.filter_map(|(at, word)| (at > 0 || word.contains(&b'/')).then_some(word))
+}
+
+/// A path with a leading `~/` as git reads it. Nothing for one that begins with another user's home or with git's own
+/// folder.
+pub fn expand(path: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let bytes = path.as_os_str().as_bytes();
+    if let Some(rest) = bytes.strip_prefix(b"~/") {
+        return Some(home?.join(OsStr::from_bytes(rest)));
+    }
+    let is_other = bytes.starts_with(b"~") || bytes.starts_with(b"%(prefix)/");
+    (!is_other).then(|| path.to_owned())
+}
+
+/// What ends the reading.
+struct Odd;
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    /// The end of the text reads as one more end of a line.
+    fn next(&mut self) -> u8 {
+        let byte = self.text.get(self.at).copied().unwrap_or(b'\n');
+        self.at += 1;
+        if byte == b'\r' && self.text.get(self.at) == Some(&b'\n') {
+            self.at += 1;
+            return b'\n';
+        }
+        byte
+    }
+
+    fn is_over(&self) -> bool {
+        self.at > self.text.len()
+    }
+
+    fn settings(&mut self, settings: &mut Vec<Setting>) -> Result<(), Odd> {
+        let mut section = Vec::new();
+        loop {
+            match self.next() {
+                b'\n' if self.is_over() => return Ok(()),
+                it if is_space(it) => {}
+                b'#' | b';' => while self.next() != b'\n' {},
+                b'[' => {
+                    section = self.section()?;
+                    section.push(b'.');
+                }
+                it if it.is_ascii_alphabetic() => {
+                    let mut key = section.clone();
+                    key.push(it.to_ascii_lowercase());
+                    let value = self.setting(&mut key)?;
+                    if settings.len() == SETTINGS_MAX {
+                        return Err(Odd);
+                    }
+                    settings.push(Setting { key, value });
+                }
+                _ => return Err(Odd),
+            }
+            if self.is_over() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn section(&mut self) -> Result<Vec<u8>, Odd> {
+        let mut name = Vec::new();
+        loop {
+            let byte = self.next();
+            match byte {
+                _ if self.is_over() => return Err(Odd),
+                b']' if name.is_empty() => return Err(Odd),
+                b']' => return Ok(name),
+                _ if is_space(byte) => break self.subsection(byte, &mut name)?,
+                _ if is_key(byte) || byte == b'.' => name.push(byte.to_ascii_lowercase()),
+                _ => return Err(Odd),
+            }
+        }
+        Ok(name)
+    }
+
+    fn subsection(&mut self, mut byte: u8, name: &mut Vec<u8>) -> Result<(), Odd> {
+        while is_space(byte) {
+            if byte == b'\n' {
+                return Err(Odd);
+            }
+            byte = self.next();
+        }
+        if byte != b'"' {
+            return Err(Odd);
+        }
+        name.push(b'.');
+        loop {
+            let mut byte = self.next();
+            match byte {
+                b'"' => break,
+                b'\\' => byte = self.next(),
+                _ => {}
+            }
+            if byte == b'\n' {
+                return Err(Odd);
+            }
+            name.push(byte);
+        }
+        match self.next() {
+            b']' => Ok(()),
+            _ => Err(Odd),
+        }
+    }
+
+    fn setting(&mut self, key: &mut Vec<u8>) -> Result<Option<Vec<u8>>, Odd> {
+        let mut byte = self.next();
+        while is_key(byte) {
+            key.push(byte.to_ascii_lowercase());
+            byte = self.next();
+        }
+        while byte == b' ' || byte == b'\t' {
+            byte = self.next();
+        }
+        match byte {
+            b'\n' => Ok(None),
+            b'=' => self.value().map(Some),
+            _ => Err(Odd),
+        }
+    }
+
+    fn value(&mut self) -> Result<Vec<u8>, Odd> {
+        let mut value = Vec::new();
+        let (mut is_quoted, mut is_comment) = (false, false);
+        // Where spaces at the end begin.
+        let mut end = None;
+        loop {
+            let byte = self.next();
+            match byte {
+                b'\n' if is_quoted => return Err(Odd),
+                b'\n' => {
+                    value.truncate(end.unwrap_or(value.len()));
+                    return Ok(value);
+                }
+                _ if is_comment => {}
+                _ if is_space(byte) && !is_quoted => {
+                    end = end.or(Some(value.len()));
+                    if !value.is_empty() {
+                        value.push(byte);
+                    }
+                }
+                b'#' | b';' if !is_quoted => is_comment = true,
+                b'\\' => {
+                    end = None;
+                    value.push(match self.next() {
+                        b'\n' => continue,
+                        b't' => b'\t',
+                        b'b' => 8,
+                        b'n' => b'\n',
+                        it @ (b'\\' | b'"') => it,
+                        _ => return Err(Odd),
+                    });
+                }
+                b'"' => {
+                    end = None;
+                    is_quoted = !is_quoted;
+                }
+                _ => {
+                    end = None;
+                    value.push(byte);
+                }
+            }
+        }
+    }
+}
+
+/// As git has it: neither form feeds nor vertical tabs.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+fn is_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// What git prints for a file: each key, a line end, its value, a zero.
+    fn as_git_reads(text: &[u8]) -> Option<Vec<u8>> {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), text).expect("it is written");
+        let mut git = Command::new("git");
+        git.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        let git = git.args(["config", "--no-includes", "-z", "--list", "-f"]);
+        let said = git.arg(file.path()).output().expect("git runs");
+        said.status.success().then_some(said.stdout)
+    }
+
+    fn as_we_read(text: &[u8]) -> Vec<u8> {
+        let mut said = Vec::new();
+        for Setting { key, value } in parse(text) {
+            said.extend(key);
+            if let Some(value) = value {
+                said.push(b'\n');
+                said.extend(value);
+            }
+            said.push(0);
+        }
+        said
+    }
+
+    #[test]
+    fn files_are_read_as_git_reads_them() {
+        let texts: [&[u8]; 21] = [
+            b"",
+            b"\xef\xbb\xbf[core]\n\thooksPath = .husky\n",
+            b"[core]hooksPath=.husky ; and more\n",
+            b"[Core]\r\n  HooksPath = \"a b\" # c\r\n",
+            b"[core \"Sub\"] x = 1\n[core.Sub] y\n",
+            b"[include]\n\tpath = ../a\\\n b\\tc\n",
+            b"[includeIf \"gitdir:~/w/\"]\n path = x\n",
+            b"[a \"b\\\"c\\\\d\"] e = f",
+            b"[a] b = \"c;d\" e  #f\n",
+            b"[a] b = c  \"  \"\n",
+            b"[a]\nb\nc=\nd =  \n",
+            b"[a] b-2 = 1\n",
+            b"; only\n# this\n",
+            b"[a]\n b = \\\n\n c = 1\n",
+            b"[a]\n b = x\\\\ \n",
+            b"[a]\rb=1\r",
+            b"[a] b = c \\\n  d \n",
+            b"[a]b=c[d]e=f\n[g]h=i",
+            b"[a \"\"] b = c\n",
+            b"[a..b] c = d\n",
+            b"[a] b = \" x \" \n",
+        ];
+        for text in texts {
+            let git = as_git_reads(text);
+            let about = String::from_utf8_lossy(text);
+            let git = git.unwrap_or_else(|| panic!("git refuses {about:?}"));
+            assert_eq!(
+                String::from_utf8_lossy(&as_we_read(text)),
+                String::from_utf8_lossy(&git),
+                "{about:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_git_refuses_ends_the_reading() {
+        let texts: [&[u8]; 10] = [
+            b"[a] b = 1\n[c",
+            b"[a] b = 1\n[c \"d]\n",
+            b"[a] b = 1\n[c \"d\n\"] e = 1\n",
+            b"[a] b = 1\n=\n",
+            b"[a] b = 1\n c = \"d\n",
+            b"[a] b = 1\n c = \\q\n",
+            b"[a] b = 1\n c d\n",
+            b"[a] b = 1\n[]\n",
+            b"[a] b = 1\n[c d]\n",
+            b"[a] b = 1\n1 = 2\n",
+        ];
+        for text in texts {
+            let about = String::from_utf8_lossy(text);
+            assert_eq!(as_git_reads(text), None, "{about:?}");
+            assert_eq!(as_we_read(text), b"a.b\n1\0", "{about:?}");
+        }
+    }
+
+    #[test]
+    fn paths_are_those_that_git_obeys() {
+        let text = b"[core]\n hooksPath = .husky\n excludesFile = x\n fsmonitor = true\n\
+            [include] path = ../team\n[includeIf \"onbranch:x\"] path = ~/y\n\
+            [filter \"lfs\"] process = git-lfs filter-process\n\
+            [diff \"d\"] textconv = scripts/show.sh -x\n[merge \"m\"] driver = python3 'tools/m.py' %A\n\
+            [alias] t = !./t.sh\n[user] name = a/b\n";
+        let found = named_paths(&parse(text));
+        let found: Vec<String> = found
+            .iter()
+            .map(|it| format!("{} {:?} {}", it.key, it.use_, it.path.display()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "core.hookspath Folder .husky",
+                "include.path Include ../team",
+                "includeif.onbranch:x.path Include ~/y",
+                "filter.lfs.process Program filter-process",
+                "diff.d.textconv Program scripts/show.sh",
+                "diff.d.textconv Program -x",
+                "merge.m.driver Program tools/m.py",
+                "merge.m.driver Program %A",
+            ]
+        );
+        let home = Path::new("/home/me");
+        let expand = |it: &str| expand(Path::new(it), Some(home));
+        assert_eq!(expand("~/y"), Some(home.join("y")));
+        assert_eq!(expand("y"), Some("y".into()));
+        assert_eq!(expand("~other/y"), None);
+        assert_eq!(expand("%(prefix)/y"), None);
+    }
+}

@@ -1,0 +1,481 @@
+//! File holds: a readers-writer lock on paths, for every process on one Raddle home.
+//!
+//! A user approves a command outside the sandbox together with the content of the files that it names. While
+//! it runs it keeps a [`FileHold`] on them. A sandboxed command keeps a [`WriteClaim`] on the folders that it
+//! may write, and a file tool one on the files that it writes. A claim and a hold on the same path exclude
+//! each other; claims do not exclude claims, nor holds holds.
+//!
+//! Each of them is a file in a folder that no sandboxed command can write, locked by the process that keeps
+//! it. Each side adds its own entry first and then looks for entries of the other side, so at least one of
+//! two that meet sees the other. A claim that meets a hold is withdrawn; a hold waits for claims to go.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
+use tokio::time::sleep;
+
+use crate::fence::Way;
+use crate::{Read as MayRead, Rules};
+
+/// The folder of the entries, below the home.
+const FOLDER: &str = "holds";
+
+/// How long a hold waits for the claims that it meets.
+const HOLD_WAIT: Duration = Duration::from_secs(30);
+
+/// How long a claim waits for the holds that it meets. It is longer than [`HOLD_WAIT`]: a hold that waits in
+/// vain costs no claim anything.
+pub(crate) const CLAIM_WAIT: Duration = Duration::from_secs(45);
+
+/// The time between two looks.
+pub(crate) const LOOK: Duration = Duration::from_millis(10);
+
+/// How long an entry counts after its process has died. Keepers end the commands of a dead server sooner.
+const AFTER_DEATH: Duration = Duration::from_secs(5);
+
+/// The end of the name of an entry whose process has died.
+const DEAD: &str = ".dead";
+
+/// The longest text that says what keeps an entry.
+const ABOUT_BYTES_MAX: usize = 200;
+
+/// The holds and claims of one Raddle home.
+#[derive(Clone, Debug)]
+pub struct FileHolds {
+    folder: PathBuf,
+}
+
+/// A hold on files. Dropping it releases them.
+#[derive(Debug)]
+pub struct FileHold {
+    /// The paths that are held, and every link on the way to them.
+    paths: Vec<PathBuf>,
+    _entry: Entry,
+}
+
+/// A claim to write below folders, or to write files. Dropping it ends it.
+#[derive(Debug)]
+pub struct WriteClaim {
+    _entry: Entry,
+}
+
+/// Why there is no hold or no claim.
+#[derive(Debug, thiserror::Error)]
+pub enum HoldError {
+    /// Another command keeps a path.
+    #[error("{} is held by another command: {}", .0.path.display(), .0.about)]
+    Busy(HoldConflict),
+    /// The entry cannot be written or the others not be read.
+    #[error("the file holds of this Raddle home cannot be used: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// A path on which a hold and a claim meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldConflict {
+    /// The held path.
+    pub path: PathBuf,
+    /// What keeps the other entry: mostly a command line.
+    pub about: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Files that must not change.
+    Hold,
+    /// Folders in which a sandboxed command writes.
+    Folders,
+    /// Files that a file tool writes.
+    Files,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Hold, Self::Folders, Self::Files];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Hold => "hold",
+            Self::Folders => "folders",
+            Self::Files => "files",
+        }
+    }
+
+    fn of(name: &str) -> Option<Self> {
+        let (kind, _) = name.split_once('-')?;
+        Self::ALL.into_iter().find(|it| it.name() == kind)
+    }
+
+    /// Whether a claim of this kind on `claimed` lets its owner change what is found at `held`. The folder that
+    /// may be written itself stays where it is.
+    fn reaches(self, claimed: &Path, held: &Path) -> bool {
+        match self {
+            Self::Hold => false,
+            Self::Folders => held != claimed && held.starts_with(claimed),
+            Self::Files => held == claimed,
+        }
+    }
+}
+
+/// An entry of this process, which goes when this is dropped.
+#[derive(Debug)]
+struct Entry {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        // One that cannot be removed is no longer locked, and removed by the next look.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// An entry of any process.
+struct Listed {
+    kind: Kind,
+    about: String,
+    paths: Vec<PathBuf>,
+}
+
+impl FileHolds {
+    /// Those of the home in this folder.
+    pub fn of(home: &Path) -> Self {
+        let folder = home.join(FOLDER);
+        Self { folder }
+    }
+
+    /// Holds these files, once nobody claims to write them. It waits for that at most half a minute.
+    pub async fn hold(&self, about: String, paths: Vec<PathBuf>) -> Result<FileHold, HoldError> {
+        let this = self.clone();
+        let added = blocking(move || {
+            let paths = spread(&paths);
+            let _entry = this.add(Kind::Hold, &about, &paths)?;
+            Ok(FileHold { paths, _entry })
+        });
+        let mut hold = added.await?;
+        let begun = Instant::now();
+        loop {
+            let this = self.clone();
+            let looked = blocking(move || {
+                let claims = this.list()?;
+                let met = claims.iter().find_map(|it| it.meets(&hold.paths));
+                Ok((hold, met))
+            });
+            let met;
+            (hold, met) = looked.await?;
+            match met {
+                None => return Ok(hold),
+                Some(met) if begun.elapsed() > HOLD_WAIT => return Err(HoldError::Busy(met)),
+                Some(_) => sleep(LOOK).await,
+            }
+        }
+    }
+
+    /// Claims to write these files, once they are not held. It blocks while it waits, for so long.
+    pub fn claim_files(
+        &self,
+        about: &str,
+        files: &[PathBuf],
+        wait: Duration,
+    ) -> Result<WriteClaim, HoldError> {
+        let begun = Instant::now();
+        loop {
+            match self.try_claim(Kind::Files, about, files)? {
+                Ok(claim) => return Ok(claim),
+                Err(met) if begun.elapsed() >= wait => return Err(HoldError::Busy(met)),
+                Err(_) => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    /// Claims the folders that these rules let be written, unless one is held. The last try narrows the rules
+    /// instead: what is held may only be read. It tells why.
+    pub fn claim_folders(
+        &self,
+        about: &str,
+        rules: &mut Rules,
+        is_last: bool,
+    ) -> Result<(Option<WriteClaim>, Vec<HoldConflict>), HoldError> {
+        let mut conflicts = Vec::new();
+        loop {
+            let roots: Vec<PathBuf> = rules.write.iter().chain(&rules.scratch).cloned().collect();
+            if roots.is_empty() {
+                return Ok((None, conflicts));
+            }
+            let met = match self.try_claim(Kind::Folders, about, &spread(&roots))? {
+                Ok(claim) => return Ok((Some(claim), conflicts)),
+                Err(met) if is_last => met,
+                Err(met) => return Err(HoldError::Busy(met)),
+            };
+            let is_free = |root: &PathBuf| {
+                let roots = spread(std::slice::from_ref(root));
+                !roots.iter().any(|it| Kind::Folders.reaches(it, &met.path))
+            };
+            if let MayRead::Listed(read) = &mut rules.read {
+                read.extend(roots.into_iter().filter(|it| !is_free(it)));
+            }
+            rules.write.retain(is_free);
+            rules.scratch.retain(is_free);
+            conflicts.push(met);
+        }
+    }
+
+    fn try_claim(
+        &self,
+        kind: Kind,
+        about: &str,
+        paths: &[PathBuf],
+    ) -> Result<Result<WriteClaim, HoldConflict>, HoldError> {
+        let _entry = self.add(kind, about, paths)?;
+        let claim = Listed {
+            kind,
+            about: String::new(),
+            paths: paths.to_vec(),
+        };
+        let holds = self.list()?.into_iter().filter(|it| it.kind == Kind::Hold);
+        let met = holds.into_iter().find_map(|hold| {
+            let met = claim.meets(&hold.paths)?;
+            let about = hold.about;
+            Some(HoldConflict { about, ..met })
+        });
+        Ok(match met {
+            Some(met) => Err(met),
+            None => Ok(WriteClaim { _entry }),
+        })
+    }
+
+    fn add(&self, kind: Kind, about: &str, paths: &[PathBuf]) -> io::Result<Entry> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_nanos();
+        let process = std::process::id();
+        let name = format!("{}-{process}-{number}-{now}", kind.name());
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder)?;
+        // Nobody looks at it before it is locked and whole.
+        let unfinished = self.folder.join(format!(".{name}"));
+        let mut options = File::options();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&unfinished)?;
+        let entry = Entry {
+            path: self.folder.join(name),
+            _locked: file.try_clone()?,
+        };
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let about = &about[..about.floor_char_boundary(ABOUT_BYTES_MAX)];
+        let mut bytes = about.replace('\0', " ").into_bytes();
+        for path in paths {
+            bytes.push(0);
+            bytes.extend(path.as_os_str().as_bytes());
+        }
+        let finished = file
+            .write_all(&bytes)
+            .and_then(|()| fs::rename(&unfinished, &entry.path));
+        if let Err(error) = finished {
+            let _ = fs::remove_file(&unfinished);
+            return Err(error);
+        }
+        Ok(entry)
+    }
+
+    /// Every entry that counts now.
+    fn list(&self) -> io::Result<Vec<Listed>> {
+        let mut listed = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(OsStr::to_str);
+            let Some((name, kind)) = name.and_then(|it| Some((it, Kind::of(it)?))) else {
+                continue;
+            };
+            match look(&path, name, kind) {
+                Ok(found) => listed.extend(found),
+                // It has ended meanwhile, or another process has looked; or it is another user's, whom this one
+                // cannot be kept apart from.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(listed)
+    }
+}
+
+impl FileHold {
+    /// Whether all of these files are held.
+    pub fn covers(&self, paths: &[PathBuf]) -> bool {
+        spread(paths).iter().all(|it| self.paths.contains(it))
+    }
+}
+
+impl Listed {
+    /// Where this claim meets a hold on these paths.
+    fn meets(&self, held: &[PathBuf]) -> Option<HoldConflict> {
+        let reaches = |held: &&PathBuf| {
+            let mut claimed = self.paths.iter();
+            claimed.any(|it| self.kind.reaches(it, held))
+        };
+        let path = held.iter().find(reaches)?.clone();
+        let about = self.about.clone();
+        Some(HoldConflict { path, about })
+    }
+}
+
+/// An entry, unless its process has been dead for a while.
+fn look(path: &Path, name: &str, kind: Kind) -> io::Result<Option<Listed>> {
+    let mut file = File::open(path)?;
+    let is_dead = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+    match (is_dead, name.ends_with(DEAD)) {
+        // Renaming it sets the time from which it is dead.
+        (true, false) => fs::rename(path, path.with_file_name(format!("{name}{DEAD}")))?,
+        (true, true) => {
+            let seconds = Duration::from_secs(file.metadata()?.ctime().unsigned_abs());
+            let since = SystemTime::now().duration_since(UNIX_EPOCH + seconds);
+            if since.is_err() || since.is_ok_and(|it| it > AFTER_DEATH) {
+                fs::remove_file(path)?;
+                return Ok(None);
+            }
+        }
+        (false, _) => {}
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let mut parts = bytes.split(|it| *it == 0);
+    let about = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
+    let paths = parts.map(|it| PathBuf::from(OsStr::from_bytes(it)));
+    Ok(Some(Listed {
+        kind,
+        about,
+        paths: paths.collect(),
+    }))
+}
+
+/// Does what may wait for a disk.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, HoldError> + Send + 'static,
+) -> Result<T, HoldError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(io::Error::other(error).into()))
+}
+
+/// These paths by where they really are, and every link on the way there.
+fn spread(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for path in paths {
+        match Way::of(path) {
+            Ok(way) => {
+                all.extend(way.links);
+                all.push(way.real);
+            }
+            Err(_) => all.push(path.clone()),
+        }
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn world() -> (tempfile::TempDir, FileHolds, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its name");
+        fs::create_dir_all(top.join("work/sub")).expect("folders");
+        fs::write(top.join("work/run.sh"), "").expect("a file");
+        (folder, FileHolds::of(&top.join("home")), top)
+    }
+
+    fn rules(top: &Path, roots: &[&str]) -> Rules {
+        Rules::workspace_write(roots.iter().map(|it| top.join(it)).collect())
+    }
+
+    #[tokio::test]
+    async fn a_folder_with_a_held_file_is_only_read() {
+        let (_folder, holds, top) = world();
+        symlink(top.join("work"), top.join("way")).expect("a link");
+        let held = vec![top.join("way/run.sh")];
+        let hold = holds.hold("bash run.sh".to_owned(), held).await;
+        let hold = hold.expect("a hold");
+        assert!(hold.covers(&[top.join("work/run.sh"), top.join("way/run.sh")]));
+        assert!(!hold.covers(&[top.join("work/other")]));
+        for (roots, free) in [
+            (&["work"][..], &[][..]),
+            (&["work/sub"], &["work/sub"]),
+            (&["work", "work/sub"], &["work/sub"]),
+            // The link on the way to it counts too.
+            (&["."], &[]),
+            (&["way"], &[]),
+        ] {
+            let mut rules = rules(&top, roots);
+            let claimed = holds.claim_folders("ls", &mut rules, true);
+            let (claim, conflicts) = claimed.expect("a claim");
+            let free: Vec<PathBuf> = free.iter().map(|it| top.join(it)).collect();
+            assert_eq!(rules.write, free, "{roots:?}");
+            assert_eq!(claim.is_some(), !free.is_empty(), "{roots:?}");
+            assert_eq!(conflicts.is_empty(), free.len() == roots.len(), "{roots:?}");
+            assert!(conflicts.iter().all(|it| it.about == "bash run.sh"));
+        }
+        let edit = |name: &str| holds.claim_files("edit", &[top.join(name)], Duration::ZERO);
+        assert!(matches!(edit("work/run.sh"), Err(HoldError::Busy(_))));
+        edit("work/other").expect("it is not held");
+        drop(hold);
+        edit("work/run.sh").expect("it is held no longer");
+        let entries = fs::read_dir(top.join("home/holds")).expect("a folder");
+        assert_eq!(entries.count(), 0, "everything is released");
+    }
+
+    #[tokio::test]
+    async fn a_hold_waits_for_those_that_write() {
+        let (_folder, holds, top) = world();
+        let mut rules = rules(&top, &["work"]);
+        let claimed = holds.claim_folders("make", &mut rules, false);
+        let (claim, _) = claimed.expect("a claim");
+        let held = vec![top.join("work/run.sh")];
+        let edit = || holds.claim_files("edit", &held, Duration::ZERO);
+        let waiting = {
+            let (holds, held) = (holds.clone(), held.clone());
+            tokio::spawn(async move { holds.hold("bash run.sh".to_owned(), held).await })
+        };
+        // It is written down at once, and a second claim sees it.
+        while edit().is_ok() {
+            tokio::task::yield_now().await;
+        }
+        assert!(!waiting.is_finished());
+        drop(claim);
+        waiting.await.expect("no panic").expect("a hold");
+    }
+
+    #[tokio::test]
+    async fn an_entry_counts_for_a_while_after_its_process() {
+        let (_folder, holds, top) = world();
+        let held = vec![top.join("work/run.sh")];
+        let hold = holds.hold("bash run.sh".to_owned(), held.clone()).await;
+        let hold = hold.expect("a hold");
+        // As if its process had died: what it locked is no longer locked.
+        flock(&hold._entry._locked, FlockOperation::Unlock).expect("unlocked");
+        let edit = || holds.claim_files("edit", &held, Duration::ZERO);
+        assert!(matches!(edit(), Err(HoldError::Busy(_))));
+        assert!(matches!(edit(), Err(HoldError::Busy(_))));
+        let dead = fs::read_dir(top.join("home/holds")).expect("a folder");
+        let names = dead.flatten().map(|it| it.file_name());
+        let names: Vec<String> = names.filter_map(|it| it.into_string().ok()).collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+        assert!(names[0].ends_with(DEAD), "{names:?}");
+    }
+}

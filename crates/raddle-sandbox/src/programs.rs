@@ -1,0 +1,321 @@
+//! Which file a program's name stands for, where the server itself starts the program outside every sandbox.
+//!
+//! There are two classes. The server's own helpers come from the system, or from a path that the operator
+//! configured; `PATH` is not asked, because an activated environment puts folders of a workspace first in it.
+//! Programs that the operator names are found on `PATH`, but never in a folder that a sandboxed command may write.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::search_path::outside;
+
+/// Folders in which a system keeps its programs, in the order in which they are searched.
+const SYSTEM: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
+
+/// Where programs are searched without a `PATH`, as a shell does.
+pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Why a program is not started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramError {
+    /// The system has no such program.
+    #[error(
+        "bubblewrap is not installed: there is no `bwrap` in /usr/bin, /bin or /usr/local/bin{}; if it is elsewhere, \
+         write its absolute path into config.toml as `sandbox_bwrap_path`",
+        ignored.as_ref().map(|it| format!(" ({} on PATH is ignored)", it.display())).unwrap_or_default()
+    )]
+    NoBubblewrap {
+        /// The one that `PATH` names.
+        ignored: Option<PathBuf>,
+    },
+    /// Other users than root could have written it.
+    #[error(
+        "{} is ignored: it, or a folder around it, is not owned by root or can be written by others; mend that, or \
+         write its absolute path into config.toml as `sandbox_bwrap_path`",
+        path.display()
+    )]
+    NotRoots {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The path that the configuration names cannot be used.
+    #[error("`{}`, which the configuration names, cannot be used: {why}", path.display())]
+    Configured {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// It is not known whether one is configured.
+    #[error("it is not known which bubblewrap is to be used: {0}")]
+    NotKnown(String),
+    /// No folder of `PATH` has it that may be used.
+    #[error("there is no program `{name}` on PATH, or only in folders that commands may write")]
+    NotFound {
+        /// The name.
+        name: String,
+    },
+    /// A sandboxed command could exchange it.
+    #[error("{} lies in a folder that commands may write; move it to another one", path.display())]
+    Writable {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// The bubblewrap to start: the one that the operator configured, else the system's. `path` is the `PATH`, on which
+/// a bubblewrap is only named in the error.
+pub fn find_bubblewrap(
+    configured: Option<&Path>,
+    path: Option<&OsStr>,
+) -> Result<PathBuf, ProgramError> {
+    match configured {
+        Some(named) => configured_program(named),
+        None => system_program("bwrap", path),
+    }
+}
+
+/// A program of the system: a file of root's in folders that nobody else can write.
+fn system_program(name: &str, path: Option<&OsStr>) -> Result<PathBuf, ProgramError> {
+    let mut refused = None;
+    for folder in SYSTEM {
+        let file = Path::new(folder).join(name);
+        if !is_program(&file) {
+            continue;
+        }
+        match fs::canonicalize(&file) {
+            Ok(real) if is_roots(&file) => return Ok(real),
+            _ => refused = refused.or(Some(file)),
+        }
+    }
+    if let Some(path) = refused {
+        return Err(ProgramError::NotRoots { path });
+    }
+    let on_path = path.into_iter().flat_map(std::env::split_paths);
+    let mut on_path = on_path.map(|it| it.join(name));
+    Err(ProgramError::NoBubblewrap {
+        ignored: on_path.find(|it| it.is_absolute() && is_program(it)),
+    })
+}
+
+/// A program by the path that the operator configured. It may be the user's own.
+fn configured_program(named: &Path) -> Result<PathBuf, ProgramError> {
+    let wrong = |why| ProgramError::Configured {
+        path: named.to_owned(),
+        why,
+    };
+    if !named.is_absolute() {
+        return Err(wrong("it must be an absolute path"));
+    }
+    if !is_program(named) {
+        return Err(wrong("there is no program"));
+    }
+    let real = fs::canonicalize(named).map_err(|_| wrong("it cannot be read"))?;
+    // A link could be exchanged although what it leads to is protected. Root's links stay as they are.
+    if real != named && !is_roots(named) {
+        return Err(wrong(
+            "there is a link on the way to it; name the file itself",
+        ));
+    }
+    Ok(real)
+}
+
+/// Whether nobody but root can have written a file, nor put it where it is.
+pub fn is_roots(path: &Path) -> bool {
+    let is_roots = |it: &Path| {
+        let about = fs::symlink_metadata(it);
+        about.is_ok_and(|it| it.uid() == 0 && it.mode() & 0o022 == 0)
+    };
+    let real = fs::canonicalize(path);
+    // A link on the way is as good as the folder it stands in.
+    let named = path.parent().and_then(|it| fs::canonicalize(it).ok());
+    real.is_ok_and(|it| it.ancestors().all(is_roots))
+        && named.is_some_and(|it| it.ancestors().all(is_roots))
+}
+
+/// What a program that the operator names is started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedProgram {
+    /// The file.
+    pub file: PathBuf,
+    /// The `PATH` for it, in which there is no folder that commands may write either.
+    pub path: OsString,
+}
+
+/// A program that the operator names, by its name or its absolute path. `path` is the `PATH`; `writable` are the
+/// workspaces and whatever else sandboxed commands may write.
+pub fn named_program(
+    name: &str,
+    path: &OsStr,
+    writable: &[PathBuf],
+) -> Result<NamedProgram, ProgramError> {
+    let closed = Closed::of(writable);
+    let path = outside(path, writable);
+    let file = if name.contains('/') {
+        let file = PathBuf::from(name);
+        if file.exists() && !closed.is_open(&file) {
+            return Err(ProgramError::Writable { path: file });
+        }
+        file
+    } else {
+        let mut files = std::env::split_paths(&path).map(|it| it.join(name));
+        let found = files.find(|it| is_program(it) && closed.is_open(it));
+        found.ok_or_else(|| ProgramError::NotFound {
+            name: name.to_owned(),
+        })?
+    };
+    Ok(NamedProgram { file, path })
+}
+
+/// Folders from which nothing is started, by their names and by where they really are.
+pub(crate) struct Closed(Vec<PathBuf>);
+
+impl Closed {
+    pub(crate) fn of(folders: &[PathBuf]) -> Self {
+        let real = folders.iter().filter_map(|it| fs::canonicalize(it).ok());
+        Self(real.chain(folders.to_vec()).collect())
+    }
+
+    /// Whether a path is there, and neither it nor what it leads to lies in one of them.
+    pub(crate) fn is_open(&self, path: &Path) -> bool {
+        let real = fs::canonicalize(path);
+        real.is_ok_and(|real| {
+            let mut names = [path, real.as_path()].into_iter();
+            names.all(|it| !self.0.iter().any(|folder| it.starts_with(folder)))
+        })
+    }
+}
+
+/// Whether there is a file that may be executed.
+pub(crate) fn is_program(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn put(file: &Path) {
+        fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
+        fs::write(file, "#!/bin/sh\n").expect("it is written");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("it is marked");
+    }
+
+    #[test]
+    fn the_systems_bubblewrap_is_found_without_a_path() {
+        let folder = tempfile::tempdir().expect("a folder");
+        put(&folder.path().join("bwrap"));
+        let found = find_bubblewrap(None, Some(folder.path().as_os_str())).expect("bubblewrap");
+        assert!(is_roots(&found), "{}", found.display());
+        assert!(!found.starts_with(folder.path()), "{}", found.display());
+    }
+
+    #[test]
+    fn a_program_that_the_system_lacks_is_named_and_not_taken() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().join("no-such-program");
+        put(&own);
+        let error = system_program("no-such-program", Some(folder.path().as_os_str()));
+        let ignored = Some(own);
+        assert_eq!(error, Err(ProgramError::NoBubblewrap { ignored }));
+        let relative = system_program("no-such-program", Some(OsStr::new(".:bin")));
+        assert_eq!(relative, Err(ProgramError::NoBubblewrap { ignored: None }));
+    }
+
+    #[test]
+    fn a_configured_path_is_the_users_to_choose() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().canonicalize().expect("its plain path");
+        let own = folder.join("bwrap");
+        put(&own);
+        symlink(&own, folder.join("link")).expect("a link");
+        fs::write(folder.join("text"), "").expect("a file");
+        let found = |named: &Path| find_bubblewrap(Some(named), None);
+        assert_eq!(found(&own), Ok(own.clone()));
+        // Root's own links are followed: NixOS has nothing else.
+        let systems = fs::canonicalize("/bin/sh").expect("a shell");
+        assert_eq!(found(Path::new("/bin/sh")), Ok(systems));
+        for (named, why) in [
+            (Path::new("bwrap"), "it must be an absolute path"),
+            (&folder.join("none"), "there is no program"),
+            (&folder.join("text"), "there is no program"),
+            (&folder, "there is no program"),
+            (
+                &folder.join("link"),
+                "there is a link on the way to it; name the file itself",
+            ),
+        ] {
+            let path = named.to_owned();
+            assert_eq!(found(named), Err(ProgramError::Configured { path, why }));
+        }
+    }
+
+    #[test]
+    fn what_others_can_write_is_not_roots() {
+        assert!(is_roots(Path::new("/usr/bin/env")));
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("bwrap");
+        put(&file);
+        // `/tmp` is everyone's.
+        assert!(!is_roots(&file));
+        // Root's file by a link that is not.
+        symlink("/usr/bin/env", folder.path().join("env")).expect("a link");
+        assert!(!is_roots(&folder.path().join("env")));
+        assert!(!is_roots(Path::new("/usr/bin/no-such-program")));
+    }
+
+    #[test]
+    fn a_named_program_is_never_one_that_commands_may_write() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().canonicalize().expect("its plain path");
+        let at = |name: &str| folder.join(name);
+        for name in ["work/bin/a", "work/bin/b", "own/a", "own/c/d", "more/a"] {
+            put(&at(name));
+        }
+        symlink(at("work"), at("link")).expect("a link");
+        symlink(at("own"), at("work/own")).expect("a link");
+        symlink(at("work/bin/b"), at("own/b")).expect("a link");
+        let path = |names: &[&str]| {
+            let folders = names.iter().map(|it| match it.starts_with('=') {
+                true => PathBuf::from(&it[1..]),
+                false => at(it),
+            });
+            std::env::join_paths(folders).expect("a path")
+        };
+        let long = path(&[
+            "=bin", "=", "work/bin", "link/bin", "work/own", "own", "more",
+        ]);
+        let found = |name: &str| named_program(name, &long, &[at("work")]);
+        let short = path(&["own", "more"]);
+        let a = NamedProgram {
+            file: at("own/a"),
+            path: short.clone(),
+        };
+        assert_eq!(found("a"), Ok(a));
+        // In an allowed folder, but led into the workspace.
+        let name = "b".to_owned();
+        assert_eq!(found("b"), Err(ProgramError::NotFound { name }));
+        for (named, is_refused) in [
+            ("own/a", false),
+            ("own/none", false),
+            ("work/bin/a", true),
+            ("link/bin/a", true),
+            ("own/b", true),
+            ("work/own/a", true),
+        ] {
+            let file = at(named);
+            let expected = match is_refused {
+                true => Err(ProgramError::Writable { path: file.clone() }),
+                false => Ok(NamedProgram {
+                    file: file.clone(),
+                    path: short.clone(),
+                }),
+            };
+            assert_eq!(found(file.to_str().expect("text")), expected, "{named}");
+        }
+    }
+}
