@@ -2,6 +2,7 @@
 
 mod fence;
 mod listen;
+mod notices;
 mod run;
 mod running;
 mod spec;
@@ -10,6 +11,8 @@ pub(crate) mod users;
 mod wish;
 
 pub(crate) use self::fence::policy;
+pub use self::fence::workspaces;
+pub(crate) use self::notices::SentNotices;
 pub(crate) use self::running::Terminals;
 pub(crate) use self::spec::{exec_command, write_stdin};
 pub(crate) use self::typed::{Typed, meant_typed, typed};

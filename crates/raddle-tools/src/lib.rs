@@ -18,4 +18,5 @@ mod rights;
 pub mod shell;
 mod words;
 
+pub use command::workspaces;
 pub use registry::{BuiltIn, Operator, Options};

@@ -1,10 +1,12 @@
 //! Calls that read or change files: what they would do, judged by what they lead to, and how it is done.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use raddle_core::policy::{Act, ActKind};
 use raddle_core::ports::{Job, Meant, Ran};
 use raddle_core::{Call, ImageView, ItemBody, ItemStatus, Output, Patch, Settings, Tool};
+use raddle_sandbox::{HoldConflict, HoldError, LoweredRights};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -18,6 +20,10 @@ use crate::files::{
 use crate::hex::hex;
 use crate::patch;
 use crate::registry::Inner;
+use crate::shell;
+
+/// How long a change waits for files that an approved command holds: long enough for one that is about to end.
+const HELD_WAIT: Duration = Duration::from_secs(2);
 
 /// The longest diff of a turn that is told.
 const DIFF_BYTES_MAX: usize = 1 << 20;
@@ -88,14 +94,15 @@ impl OnFiles {
             Err(why) => return (shown, Meant::Refused(why)),
         };
         if let Some(path) = self.reads() {
-            let meant = match read(&roots, path, settings) {
+            let act = lowered(&roots).and_then(|_rights| read(&roots, path, settings));
+            let meant = match act {
                 Ok((act, _)) => Meant::Act(act),
                 Err(why) => Meant::Refused(why),
             };
             return (shown, meant);
         }
-        match self.plan(&roots) {
-            Ok(planned) => {
+        match self.planned(&roots) {
+            Ok((planned, _)) => {
                 let changes = planned.changes();
                 let act = write(&planned, settings);
                 (ItemBody::Patch(Patch { changes }), Meant::Act(act))
@@ -140,13 +147,34 @@ impl OnFiles {
         }
     }
 
+    /// What it would write, planned with the rights of a command in the sandbox, which come along. What goes beyond the
+    /// sandbox is asked about, and like a command that does it has those of the server.
+    fn planned(&self, roots: &Roots) -> Result<(Planned, Option<LoweredRights>), String> {
+        let rights = lowered(roots)?;
+        let planned = self.plan(roots);
+        if rights.is_none() || planned.as_ref().is_ok_and(|it| !it.is_beyond()) {
+            return Ok((planned?, rights));
+        }
+        drop(rights);
+        match self.plan(roots) {
+            Ok(anew) if anew.is_beyond() => Ok((anew, None)),
+            // It does not go beyond it, so what stood against it holds.
+            anew => Err(planned.and(anew).err().unwrap_or_else(|| {
+                "The files changed while they were looked at. Call again.".to_owned()
+            })),
+        }
+    }
+
     /// Does it, if it is what was allowed. It may wait for the disk.
     pub(crate) fn run(&self, inner: &Inner, job: Job) -> Ran {
         let body = job.item.body.clone();
         match self.reads() {
             Some(path) => {
                 let roots = self.roots(&job.settings, &inner.own);
-                let act = roots.and_then(|it| Ok((read(&it, path, &job.settings)?, it)));
+                let act = roots.and_then(|it| {
+                    let _rights = lowered(&it)?;
+                    Ok((read(&it, path, &job.settings)?, it))
+                });
                 match act {
                     Ok(((act, spot), roots)) if job.may(&act.kind, || act.digest.clone()) => {
                         let closed = match &act.kind {
@@ -168,6 +196,10 @@ impl OnFiles {
 
     /// Reads there, and does not ask again where the path leads: that may have changed since it was judged.
     fn read(&self, roots: &Roots, spot: &Spot, body: ItemBody) -> Ran {
+        let _rights = match lowered(roots) {
+            Ok(rights) => rights,
+            Err(why) => return failed(body, &why),
+        };
         let said = match &self.what {
             What::Read(it) => it.run_at(roots, spot),
             What::List(it) => it.run_at(roots, spot),
@@ -197,7 +229,7 @@ impl OnFiles {
             Ok(roots) => roots,
             Err(why) => return failed(body, &why),
         };
-        let planned = match self.plan(&roots) {
+        let (planned, _rights) = match self.planned(&roots) {
             Ok(planned) => planned,
             Err(why) => return failed(body, &why),
         };
@@ -208,6 +240,22 @@ impl OnFiles {
                 "Nothing was written: what would change is no longer what was allowed. Look again, and call again.",
             );
         }
+        // Files that an approved command outside the sandbox names stay as they were approved while it runs.
+        let paths: Vec<PathBuf> = planned.paths().iter().map(PathBuf::from).collect();
+        let holds = inner.fences.holds();
+        let _claim = match holds.claim_files("a change of files", &paths, HELD_WAIT) {
+            Ok(claim) => claim,
+            Err(HoldError::Busy(HoldConflict { path, about })) => {
+                let why = format!(
+                    "Nothing was written: {} is held. A command that the user approved runs outside the sandbox, and its \
+                     files must not change until it has ended: {}. End it or wait for it, and call again.",
+                    path.display(),
+                    shell::shown(&about)
+                );
+                return failed(body, &why);
+            }
+            Err(error) => return failed(body, &format!("Nothing was written: {error}.")),
+        };
         match planned.apply(&roots) {
             Ok(applied) => {
                 let changes = applied.changes;
@@ -221,6 +269,12 @@ impl OnFiles {
             Err(error) => failed(body, &error.to_string()),
         }
     }
+}
+
+/// The rights of a command in the sandbox, while this is held.
+fn lowered(roots: &Roots) -> Result<Option<LoweredRights>, String> {
+    let rights = roots.rights();
+    rights.map_err(|error| format!("The rights of the sandbox cannot be taken on: {error}."))
 }
 
 /// The act of reading what a path leads to: rules are about that, whatever it is called.
@@ -366,6 +420,110 @@ mod tests {
             );
             std::fs::remove_file(top.join("way")).expect("no link");
             symlink("open", top.join("way")).expect("the link");
+        }
+    }
+
+    /// A file with this mode; as root it is another user's.
+    fn closed_file(path: &Path, mode: u32) {
+        use std::os::unix::fs::{PermissionsExt as _, chown};
+        std::fs::write(path, "secret\n").expect("a file");
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, mode).expect("a mode");
+        // Only root can, and only for root it matters.
+        let _ = chown(path, Some(65534), Some(65534));
+    }
+
+    fn on_files(settings: &Settings, tool: &str, arguments: serde_json::Value) -> OnFiles {
+        let call = Call {
+            id: "c1".to_owned(),
+            tool: tool.to_owned(),
+            arguments: arguments.to_string(),
+            freeform: false,
+            alone: false,
+        };
+        let it = OnFiles::of(settings, &call).expect("a tool of ours");
+        it.expect("arguments")
+    }
+
+    /// As root the server may read everything; a command in the sandbox may not, and neither may the tools.
+    #[test]
+    fn files_are_read_with_the_rights_of_the_sandbox() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        closed_file(&top.join("it"), 0);
+        std::fs::create_dir(top.join("below")).expect("a folder");
+        let settings = Settings {
+            cwd: top.display().to_string(),
+            sandbox: raddle_core::Sandbox::WorkspaceWrite {
+                roots: Vec::new(),
+                network: false,
+                without_tmp: true,
+                without_tmpdir: true,
+            },
+            ..Settings::default()
+        };
+        for (tool, arguments, path) in [
+            ("read_file", json!({ "path": "it" }), "it"),
+            ("view_image", json!({ "path": "it" }), "it"),
+            (
+                "search_files",
+                json!({ "path": ".", "pattern": "secret" }),
+                ".",
+            ),
+        ] {
+            let it = on_files(&settings, tool, arguments);
+            let roots = it.roots(&settings, &[]).expect("roots");
+            let (_, spot) = read(&roots, path, &settings).expect("an act");
+            let name = tool.to_owned();
+            let ran = it.read(&roots, &spot, ItemBody::Tool(Tool { name }));
+            let said = format!("{:?}", ran.output);
+            assert!(
+                !said.contains("secret\\n") && !said.contains("it:1"),
+                "{tool}: {said}"
+            );
+            assert!(
+                tool == "search_files" || said.contains("ermission denied"),
+                "{tool}: {said}"
+            );
+        }
+        let edit = json!({ "path": "it", "old": "secret", "new": "open" });
+        let (_, meant) = on_files(&settings, "edit_file", edit).meant(&settings, &[], "edit_file");
+        let said = format!("{meant:?}");
+        assert!(
+            matches!(meant, Meant::Refused(_)) && said.contains("ermission denied"),
+            "{said}"
+        );
+    }
+
+    /// What goes beyond the sandbox is asked about, and then done with the rights of a command outside.
+    #[test]
+    fn what_goes_beyond_the_sandbox_has_the_rights_of_the_server() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        let work = top.join("work");
+        std::fs::create_dir(&work).expect("a folder");
+        closed_file(&top.join("beyond"), 0o600);
+        let settings = Settings {
+            cwd: work.display().to_string(),
+            sandbox: raddle_core::Sandbox::default(),
+            ..Settings::default()
+        };
+        let path = top.join("beyond").display().to_string();
+        let it = on_files(
+            &settings,
+            "write_file",
+            json!({ "path": path, "content": "open" }),
+        );
+        let roots = it.roots(&settings, &[]).expect("roots");
+        // Whoever may not read it outside may not do so here either.
+        match (std::fs::read(&path), it.planned(&roots)) {
+            (Ok(_), Ok((planned, rights))) => {
+                assert!(planned.is_beyond() && rights.is_none());
+                planned.apply(&roots).expect("written");
+                assert_eq!(std::fs::read(&path).expect("a file"), b"open");
+            }
+            (Err(_), Err(_)) => {}
+            (read, planned) => panic!("{read:?} and {:?}", planned.err()),
         }
     }
 }

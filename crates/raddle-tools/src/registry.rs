@@ -9,9 +9,9 @@ use raddle_core::ports::{Job, Meant, Ran, Terminal, ToolSpec, Tools, Waiting};
 use raddle_core::{
     Call, CommandRun, Family, ItemBody, ItemStatus, Output, Settings, ThreadId, Tool, TurnId,
 };
-use raddle_sandbox::{Engine, Fences, egress};
+use raddle_sandbox::{Engine, Fences, SearchPath, egress};
 
-use crate::command::{self, Terminals};
+use crate::command::{self, SentNotices, Terminals};
 use crate::diffs::Diffs;
 use crate::files::{EditFile, ListFiles, ReadFile, SearchFiles, ViewImage, WriteFile};
 use crate::on_files::OnFiles;
@@ -24,6 +24,11 @@ pub trait Operator: Send + Sync {
 
     /// Whether they may write folders in a fence of the second tier, which protects no names there.
     fn accepts_second(&self) -> bool;
+
+    /// Whether a call may ask for a login shell in its sandbox. This one does not wait.
+    fn allows_login_shell(&self) -> bool {
+        false
+    }
 
     /// What whoever may read this folder may not read below it.
     fn closed_below(&self, folder: &str) -> Vec<PathPattern>;
@@ -39,6 +44,8 @@ pub struct Options {
     pub operator: Arc<dyn Operator>,
     /// What is the server's own, and hidden from them.
     pub own: Vec<PathBuf>,
+    /// Where they look for programs.
+    pub path: SearchPath,
 }
 
 /// The tools that come with the agent. Cheap to clone.
@@ -52,8 +59,10 @@ pub(crate) struct Inner {
     pub(crate) fences: Fences,
     pub(crate) operator: Arc<dyn Operator>,
     pub(crate) own: Vec<PathBuf>,
+    pub(crate) path: SearchPath,
     pub(crate) terminals: Terminals,
     pub(crate) diffs: Diffs,
+    pub(crate) notices: SentNotices,
 }
 
 impl fmt::Debug for BuiltIn {
@@ -182,14 +191,17 @@ impl BuiltIn {
             fences,
             operator,
             own,
+            path,
         } = options;
         let inner = Inner {
             engine,
             fences,
             operator,
             own,
+            path,
             terminals: Terminals::default(),
             diffs: Diffs::default(),
+            notices: SentNotices::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -237,11 +249,12 @@ impl Asked {
         settings: &Settings,
         call: &Call,
     ) -> Option<Result<Self, String>> {
-        if let Some(wish) = command::wish(settings, call) {
+        let allows_login = inner.operator.allows_login_shell();
+        if let Some(wish) = command::wish(settings, call, allows_login) {
             // Models hand patches to a shell too.
-            return Some(wish.map(|wish| match wish.patch() {
-                Some((text, cwd)) => Self::OnFiles(OnFiles::patch(text, cwd)),
-                None => Self::Command(wish),
+            return Some(wish.and_then(|wish| match wish.patch() {
+                Some((text, cwd)) => Ok(Self::OnFiles(OnFiles::patch(text, cwd))),
+                None => wish.that_can_be_shown().map(Self::Command),
             }));
         }
         if let Some(it) = OnFiles::of(settings, call) {
@@ -260,7 +273,7 @@ impl Asked {
 /// The names of the tools that a call comes to, however it is called: a patch in a shell's words is a patch.
 fn names(settings: &Settings, call: &Call) -> Vec<String> {
     let mut names = vec![call.tool.as_str()];
-    if let Some(wish) = command::wish(settings, call) {
+    if let Some(wish) = command::wish(settings, call, false) {
         names.push("exec_command");
         let is_patch = wish.is_ok_and(|it| it.patch().is_some());
         names.extend(is_patch.then_some("apply_patch"));
@@ -273,6 +286,8 @@ fn names(settings: &Settings, call: &Call) -> Vec<String> {
 
 impl Tools for BuiltIn {
     fn specs(&self, settings: &Settings) -> Vec<Arc<ToolSpec>> {
+        // While the model thinks of a command, the login shell says where programs are.
+        self.inner.path.begin();
         let mut specs = offered(Family::of(settings.model.as_deref()));
         specs.extend(rights::spec(settings).map(Arc::new));
         specs

@@ -5,17 +5,19 @@
 
 mod actions;
 mod digest;
+mod git;
 mod meaning;
 mod parse;
 mod quote;
 mod shown;
 mod tree;
 mod word;
+mod work;
 
 pub use actions::actions;
-pub use digest::{Digested, digest};
+pub use digest::{Digested, digest, paths};
 pub use quote::quoted;
-pub use shown::shown;
+pub use shown::{is_shown_whole, shown};
 
 use raddle_core::policy::Script;
 
@@ -28,11 +30,21 @@ pub const COMMANDS_MAX: usize = 1_000;
 /// How deep scripts may stand in the words of scripts.
 pub const LEVELS_MAX: usize = 10;
 
+/// The most work that is spent on one line, in bytes that are read and steps that are taken. It is counted, so
+/// that a line always gets the same verdict; what is left out could be any command.
+pub const WORK_MAX: usize = 2_000_000;
+
 /// Takes apart a line that a shell is given.
 pub fn take_apart(line: &str) -> Script {
+    take_apart_counted(line).0
+}
+
+/// Takes apart a line that a shell is given, and returns the work that it cost.
+pub fn take_apart_counted(line: &str) -> (Script, usize) {
     let mut found = parse::Found::new();
     found.script(line);
-    found.done(line.to_owned())
+    let spent = found.spent();
+    (found.done(line.to_owned()), spent)
 }
 
 /// Takes apart a command that is run by its words, and sees through those that only run another.

@@ -50,8 +50,25 @@ pub(crate) fn policy(settings: &Settings, own: &[PathBuf]) -> Result<Policy, Str
         }
     };
     // What is the server's own (keys, threads, rules) is nobody else's; a folder in it may be worked on by name.
-    rules.hidden = own.to_vec();
+    rules.hide_own(own);
     Ok(Policy::Fenced(rules))
+}
+
+/// The folders of a thread, and whatever else its sandboxed commands may write. No program that the server starts by
+/// itself may come from there.
+pub fn workspaces(settings: &Settings) -> Vec<PathBuf> {
+    let written = match policy(settings, &[]) {
+        Ok(Policy::Fenced(rules)) => [rules.write, rules.scratch].concat(),
+        Ok(Policy::FullAccess) | Err(_) => Vec::new(),
+    };
+    // To look around in the user's folder makes no workspace of it.
+    let home = std::env::home_dir();
+    let is_wide = |it: &PathBuf| home.as_ref().is_some_and(|home| home.starts_with(it));
+    let named = std::iter::once(&settings.cwd).chain(&settings.roots);
+    let named = named.map(PathBuf::from).filter(|it| !is_wide(it));
+    let all = named.chain(written);
+    all.filter(|it| it.is_absolute() && it != Path::new("/"))
+        .collect()
 }
 
 /// Whether a command sees the folder it starts in: in one that is hidden it would find nothing, and not know why.
@@ -76,6 +93,39 @@ pub(super) fn sees(held: &Held, cwd: &Path) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_commands_may_write_is_no_place_for_programs() {
+        let home = std::env::home_dir().expect("a home");
+        let home = home.to_str().expect("text");
+        let read = Sandbox::ReadOnly {
+            roots: Vec::new(),
+            network: false,
+        };
+        let write = Sandbox::WorkspaceWrite {
+            roots: vec!["/more".to_owned()],
+            network: false,
+            without_tmp: false,
+            without_tmpdir: true,
+        };
+        for (sandbox, cwd, expected) in [
+            (&read, "/w", &["/w", "/r"][..]),
+            (&read, home, &["/r"]),
+            (&read, "/", &["/r"]),
+            (&write, "/w", &["/w", "/r", "/w", "/r", "/more", "/tmp"]),
+            (&write, home, &["/r", home, "/r", "/more", "/tmp"]),
+            (&Sandbox::FullAccess, "/w", &["/w", "/r"]),
+        ] {
+            let settings = Settings {
+                cwd: cwd.to_owned(),
+                roots: vec!["/r".to_owned()],
+                sandbox: sandbox.clone(),
+                ..Settings::default()
+            };
+            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(workspaces(&settings), expected, "{cwd} with {sandbox:?}");
+        }
+    }
 
     #[test]
     fn a_folder_of_the_server_is_seen_only_where_it_is_worked_on() {

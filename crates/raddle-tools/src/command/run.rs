@@ -1,18 +1,29 @@
 //! One command from its start until its call is over.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use raddle_core::ports::{Job, Ran};
-use raddle_core::{CommandRun, CommandSource, ItemBody, ItemStatus, Output, Settings};
-use raddle_sandbox::{Fences, Inside, Launch, Size, Stdio, environment};
+use raddle_core::ports::{Job, Leave, Ran};
+use raddle_core::{Command, CommandRun, CommandSource, ItemBody, ItemStatus, Output, Settings};
+use raddle_sandbox::{
+    Fences, FileHold, HoldConflict, HoldError, Inside, Launch, Notice, Size, Stdio, environment,
+    outside, own_path,
+};
 
-use super::fence::{held, sees};
+use super::fence::{held, sees, workspaces};
 use super::listen::{Left, Listener, Then};
 use super::running::{Running, Whose};
-use super::wish::{Time, Wish};
+use super::wish::{Time, Wish, is_fenced};
 use crate::cut::Cut;
 use crate::registry::Inner;
+use crate::shell::{self, Digested};
+
+/// How long a sandboxed command waits for files that an approved command of another thread holds. It is
+/// longer than that one waits for sandboxed commands.
+const HELD_WAIT: Duration = Duration::from_secs(45);
 
 /// What commands find in their environment besides what they inherit: no pager waits for a key, and nothing
 /// is coloured that a model reads.
@@ -26,16 +37,33 @@ const VARIABLES: [(&str, &str); 4] = [
 impl Wish {
     /// Runs it, if it is what was allowed.
     pub(crate) async fn run(self, inner: Arc<Inner>, job: Job) -> Ran {
-        let item = self.item();
+        // Reading a hostile line takes a while: not on a thread that others wait for.
+        let read = tokio::task::spawn_blocking(move || (self.item(), self));
+        let Ok((item, wish)) = read.await else {
+            let why = "This was not run: what it is made of cannot be read.";
+            return refused(CommandRun::default(), why);
+        };
         // First this: whatever runs beside it could change what the digest is of.
-        if let Some(why) = inner.terminals.in_the_way(&self.whose(&job, &item)) {
+        if let Some(why) = inner.terminals.in_the_way(&wish.whose(&job, &item)) {
             return refused(item, &format!("This was not run: {why}"));
         }
+        // A yes is for the files as they were then. Without a sandbox around the command, nothing in one may
+        // write them from the last look until the command is over.
+        let is_unfenced = wish.beyond || !is_fenced(&job.settings);
+        let is_exact = matches!(job.leave, Some(Leave::Exactly(_)));
+        let hold = match is_unfenced && is_exact {
+            true => match hold(&inner.fences, &item.command, wish.paths()).await {
+                Ok(hold) => Some(hold),
+                Err(why) => return refused(item, &format!("This was not run: {why}")),
+            },
+            false => None,
+        };
         let looked = tokio::task::spawn_blocking(move || {
-            let may = job.may(&self.kind(), || self.digest(&job.settings));
-            (may, self, job)
+            let is_held = hold.as_ref().is_none_or(|it| it.covers(&wish.paths()));
+            let may = is_held && job.may(&wish.kind(), || wish.digest(&job.settings));
+            (may, wish, job, hold)
         });
-        let Ok((may, wish, job)) = looked.await else {
+        let Ok((may, wish, job, hold)) = looked.await else {
             return refused(item, "This was not run: what it is made of cannot be read.");
         };
         if !may {
@@ -44,17 +72,57 @@ impl Wish {
                 "This was not run: what it would do, or where, is no longer what was allowed. Call it again.",
             );
         }
-        wish.go(inner, job, item).await
+        wish.go_with(inner, job, item, hold).await
+    }
+
+    /// Itself, unless it is longer than what is shown to a user who is asked.
+    pub(crate) fn that_can_be_shown(self) -> Result<Self, String> {
+        let line = shell::quoted(&self.words);
+        match shell::is_shown_whole(&line) {
+            true => Ok(self),
+            false => Err(format!(
+                "The command was not run: its {} bytes are too long to be shown whole to whoever is asked about it. Write \
+                 them to a script file, and run that.",
+                line.len()
+            )),
+        }
+    }
+
+    /// The files that a yes to it is about.
+    fn paths(&self) -> Vec<PathBuf> {
+        shell::paths(Digested {
+            words: &self.words,
+            commands: &shell::of_words(&self.words).commands,
+            cwd: &self.cwd.display().to_string(),
+            environment: &BTreeMap::new(),
+            sandbox: "",
+            call: "",
+        })
     }
 
     /// Runs it, whatever anyone says of it.
     pub(super) async fn go(self, inner: Arc<Inner>, job: Job, item: CommandRun) -> Ran {
+        self.go_with(inner, job, item, None).await
+    }
+
+    async fn go_with(
+        self,
+        inner: Arc<Inner>,
+        job: Job,
+        item: CommandRun,
+        hold: Option<FileHold>,
+    ) -> Ran {
         let began = Instant::now();
         let whose = self.whose(&job, &item);
-        let running = match self.start(&inner, job.settings.clone(), whose).await {
-            Ok(running) => running,
+        let is_users = job.item.is_users_command();
+        let starting = self.start(&inner, job.settings.clone(), whose, is_users, hold);
+        let (running, notices) = match starting.await {
+            Ok(started) => started,
             Err(why) => return refused(item, &format!("The command was not run. {why}")),
         };
+        for warning in inner.notices.new_ones(job.thread, notices) {
+            job.reports.report(Command::Warn(warning)).await;
+        }
         let (time, then) = match self.time {
             Time::Yields(time) => (time, Then::Leave),
             Time::Ends(time) => (time, Then::End),
@@ -86,38 +154,51 @@ impl Wish {
         }
     }
 
-    /// Starts it in its fence.
+    /// Starts it in its fence, which may have something to say.
     async fn start(
         &self,
         inner: &Inner,
         settings: Settings,
         whose: Whose,
-    ) -> Result<Arc<Running>, String> {
+        is_users: bool,
+        hold: Option<FileHold>,
+    ) -> Result<(Arc<Running>, Vec<Notice>), String> {
+        let path = inner.path.get().await;
+        let (own, operator) = (inner.own.clone(), inner.operator.clone());
+        let beyond = self.beyond;
+        let planned = tokio::task::spawn_blocking(move || {
+            // A yes to a program's name is none to a program that commands in the sandbox can write.
+            let closed = match beyond && is_fenced(&settings) && !is_users {
+                true => Some(workspaces(&settings)),
+                false => None,
+            };
+            let env = variables(path, closed);
+            if beyond {
+                let held = raddle_sandbox::Held {
+                    policy: raddle_sandbox::Policy::FullAccess,
+                    network: None,
+                    accepts_second: false,
+                };
+                return Ok((held, env));
+            }
+            held(&settings, &own, &*operator).map(|it| (it, env))
+        });
+        let (held, env) = planned.await.map_err(|error| error.to_string())??;
         let mut words = self.words.iter().map(Into::into);
         let launch = Launch {
             program: words.next().unwrap_or_default(),
             args: words.collect(),
             cwd: self.cwd.clone(),
-            env: {
-                let set = VARIABLES.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
-                environment::of(std::env::vars_os(), &set.into())
-            },
+            env,
         };
-        let (own, operator) = (inner.own.clone(), inner.operator.clone());
-        let beyond = self.beyond;
-        let held = tokio::task::spawn_blocking(move || {
-            if beyond {
-                return Ok(raddle_sandbox::Held {
-                    policy: raddle_sandbox::Policy::FullAccess,
-                    network: None,
-                    accepts_second: false,
-                });
-            }
-            held(&settings, &own, &*operator)
-        });
-        let held = held.await.map_err(|error| error.to_string())??;
         sees(&held, &self.cwd)?;
-        let inside = fenced(&inner.fences, launch, held).await?;
+        // A hold of this thread's own goes only when the thread ends its command.
+        let wait = match inner.terminals.has_hold(whose.thread) {
+            true => Duration::ZERO,
+            false => HELD_WAIT,
+        };
+        let (mut inside, conflicts) = fenced(&inner.fences, launch, held, wait).await?;
+        let notices = std::mem::take(&mut inside.fenced.notices);
         let stdio = match self.tty {
             true => Stdio::Terminal(Size::default()),
             // A model has nothing more to say to it.
@@ -133,7 +214,11 @@ impl Wish {
             life.started().await.map_err(|error| error.to_string())
         };
         match started.await {
-            Ok(pid) => running.is_process(pid),
+            Ok(pid) => {
+                running.is_process(pid);
+                running.keep(hold);
+                running.note(narrowed(&conflicts));
+            }
             Err(why) => {
                 inner.terminals.remove(running.id);
                 return Err(why);
@@ -143,20 +228,73 @@ impl Wish {
             .clone()
             .watch(life, process.stdout, process.stderr, inside);
         tokio::spawn(watching);
-        Ok(running)
+        Ok((running, notices))
     }
+}
+
+/// The environment of a command whose `PATH` is this one, if not the server's own. Nothing that lies in the closed
+/// folders is found by its name. It may wait for the disk.
+fn variables(path: Option<OsString>, closed: Option<Vec<PathBuf>>) -> Vec<(OsString, OsString)> {
+    let set = VARIABLES.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
+    let mut env = environment::of(std::env::vars_os(), &set.into());
+    let path = match closed {
+        Some(closed) => Some(outside(&path.unwrap_or_else(own_path), &closed)),
+        None => path,
+    };
+    if let Some(path) = path {
+        env.retain(|(name, _)| name != "PATH");
+        env.push(("PATH".into(), path));
+    }
+    env
+}
+
+/// A hold on the files that a yes is about.
+pub(super) async fn hold(
+    fences: &Fences,
+    command: &str,
+    paths: Vec<PathBuf>,
+) -> Result<FileHold, String> {
+    let held = fences.holds().hold(command.to_owned(), paths).await;
+    held.map_err(|error| match error {
+        HoldError::Busy(HoldConflict { path, about }) => {
+            tracing::info!(path = %path.display(), about, "an approved command waited in vain for a sandboxed one");
+            format!(
+                "a command in the sandbox, of another thread or client, still runs and may write {}, which the yes to \
+                 this one is about: {}. Wait until it is over, or ask the user to end it, and call again.",
+                path.display(),
+                shell::shown(&about)
+            )
+        }
+        HoldError::Io(_) => format!("{error}."),
+    })
+}
+
+/// What the model is told of a command that could only read where it should write.
+fn narrowed(conflicts: &[HoldConflict]) -> Option<String> {
+    let it = conflicts.first()?;
+    tracing::info!(path = %it.path.display(), about = it.about, "a sandboxed command may only read where files are held");
+    Some(format!(
+        "The folder around {} was read-only for this command: a command that the user approved runs outside the sandbox \
+         and its files must not change until it has ended: {}. End it first if you must write there; files that it does \
+         not name can be written with the tools for files.\n",
+        it.path.display(),
+        shell::shown(&it.about)
+    ))
 }
 
 async fn fenced(
     fences: &Fences,
     launch: Launch,
     held: raddle_sandbox::Held,
-) -> Result<Inside, String> {
-    let ready = fences.ready(launch, held).await;
+    wait: Duration,
+) -> Result<(Inside, Vec<HoldConflict>), String> {
+    let ready = fences.ready_within(launch, held, wait).await;
     let ready = ready.map_err(|error| error.to_string())?;
+    let conflicts = ready.conflicts().to_vec();
     let inside = tokio::task::spawn_blocking(move || ready.wrap()).await;
     let inside = inside.map_err(|error| error.to_string())?;
-    inside.map_err(|error| error.to_string())
+    let inside = inside.map_err(|error| error.to_string())?;
+    Ok((inside, conflicts))
 }
 
 /// What came of a call that started a command, or listened to one.
@@ -205,8 +343,9 @@ pub(super) fn ended(
     let tokens = cut.tokens();
     let (text, full) = cut.finish();
     let text = format!(
-        "Wall time: {:.4} seconds\n{how}\nOriginal token count: {tokens}\nOutput:\n{}",
+        "Wall time: {:.4} seconds\n{how}\n{}Original token count: {tokens}\nOutput:\n{}",
         took.as_secs_f64(),
+        running.noted().unwrap_or_default(),
         text
     );
     let failed = status != ItemStatus::Completed;

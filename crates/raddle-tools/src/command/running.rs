@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use raddle_core::ports::Terminal;
 use raddle_core::{ItemId, ThreadId, TurnId};
-use raddle_sandbox::{Input, Inside, Leash, Life, Output};
+use raddle_sandbox::{FileHold, Input, Inside, Leash, Life, Output};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
@@ -59,6 +59,10 @@ pub(super) struct Running {
     heard: Mutex<Heard>,
     /// What was typed and is no whole line yet.
     begun: Mutex<String>,
+    /// Holds on the files that approvals of it, and of what was typed into it, are about.
+    holds: Mutex<Vec<FileHold>>,
+    /// What the model is told of how it was started.
+    note: Mutex<Option<String>>,
     /// Something was heard, or it is over.
     pub(super) news: Notify,
     /// There is room to hear more.
@@ -106,6 +110,8 @@ impl Terminals {
             pid: Mutex::default(),
             heard: Mutex::default(),
             begun: Mutex::default(),
+            holds: Mutex::default(),
+            note: Mutex::default(),
             news: Notify::new(),
             room: Notify::new(),
             is_over: watch::Sender::new(false),
@@ -131,6 +137,13 @@ impl Terminals {
                 ids.join(", ")
             )
         })
+    }
+
+    /// Whether a command of this thread holds files.
+    pub(super) fn has_hold(&self, thread: ThreadId) -> bool {
+        let all = self.all();
+        let mut theirs = all.values().filter(|it| it.whose.thread == thread);
+        theirs.any(|it| !it.holds().is_empty())
     }
 
     /// One that a call of this thread may listen to.
@@ -212,6 +225,29 @@ impl Running {
         *self.pid.lock().unwrap_or_else(PoisonError::into_inner) = Some(pid);
     }
 
+    fn holds(&self) -> MutexGuard<'_, Vec<FileHold>> {
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a hold until nothing of the command is left.
+    pub(super) fn keep(&self, hold: Option<FileHold>) {
+        let mut holds = self.holds();
+        // A command that is over needs none.
+        if !*self.is_over.borrow() {
+            holds.extend(hold);
+        }
+    }
+
+    /// From now on this is what the model is told of how it was started.
+    pub(super) fn note(&self, note: Option<String>) {
+        *self.note.lock().unwrap_or_else(PoisonError::into_inner) = note;
+    }
+
+    pub(super) fn noted(&self) -> Option<String> {
+        let note = self.note.lock();
+        note.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What was typed and is no whole line yet.
     pub(super) fn begun(&self) -> String {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
@@ -277,6 +313,7 @@ impl Running {
         drop(inside);
         self.heard().over = Some(code);
         self.is_over.send_replace(true);
+        self.holds().clear();
         self.news.notify_one();
     }
 

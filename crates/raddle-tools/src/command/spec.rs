@@ -17,7 +17,7 @@ pub(crate) fn exec_command() -> ToolSpec {
                 "cmd": { "type": "string", "description": "The command line." },
                 "workdir": { "type": "string", "description": "The folder it starts in; the thread's own, if absent." },
                 "shell": { "type": "string", "description": "The shell that reads it; bash, if absent." },
-                "login": { "type": "boolean", "description": "Whether it is a login shell; true, if absent." },
+                "login": { "type": "boolean", "description": "Whether it is a login shell, where the operator allows one in the sandbox; false, if absent." },
                 "tty": { "type": "boolean", "description": "Whether it gets a terminal, and can be typed into." },
                 "yield_time_ms": { "type": "integer", "description": "How long to wait for it; 10000, if absent." },
                 "max_output_tokens": { "type": "integer", "description": "How much of its output to read." },

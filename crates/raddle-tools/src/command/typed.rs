@@ -1,19 +1,20 @@
 //! Typing into a command that runs, and reading on.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use raddle_core::policy::{Act, ActKind, Script, UNKNOWN};
-use raddle_core::ports::{Job, Meant, Ran};
+use raddle_core::ports::{Job, Leave, Meant, Ran};
 use raddle_core::{Call, CommandRun, CommandSource, ItemBody, ThreadId};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::listen::{Listener, Then};
-use super::run::{ended, refused};
+use super::run::{ended, hold, refused};
 use super::running::{Running, Terminals};
-use super::wish::{TOKENS, TOKENS_MAX};
+use super::wish::{TOKENS, TOKENS_MAX, is_fenced};
 use crate::arguments;
 use crate::cut::Cut;
 use crate::registry::Inner;
@@ -66,6 +67,13 @@ pub(crate) fn typed(terminals: &Terminals, thread: ThreadId, call: &Call) -> Res
         return Err(
             "The command has no terminal, so nothing can be typed into it but \\u0003, which ends it. Start it again \
              with tty true."
+                .to_owned(),
+        );
+    }
+    if !shell::is_shown_whole(&format!("{}{}", running.begun(), it.chars)) {
+        return Err(
+            "Nothing was typed: it is too long to be shown whole to whoever is asked about it. Write it to a file, and \
+             type less."
                 .to_owned(),
         );
     }
@@ -179,6 +187,18 @@ impl Typed {
         })
     }
 
+    /// The files that a yes to it is about.
+    fn paths(&self) -> Vec<PathBuf> {
+        shell::paths(Digested {
+            words: std::slice::from_ref(&self.chars),
+            commands: &script(&self.begun, &self.chars).commands,
+            cwd: &self.running.whose.cwd,
+            environment: &BTreeMap::new(),
+            sandbox: "",
+            call: "",
+        })
+    }
+
     /// Types it, if it is what was allowed, and listens.
     pub(crate) async fn run(self, inner: Arc<Inner>, job: Job) -> Ran {
         let began = Instant::now();
@@ -189,16 +209,28 @@ impl Typed {
         {
             return refused(item, &format!("Nothing was typed: {why}"));
         }
+        let is_unfenced = self.running.whose.beyond || !is_fenced(&job.settings);
+        let is_exact = matches!(job.leave, Some(Leave::Exactly(_)));
+        let held = match is_unfenced && is_exact && !is_harmless {
+            true => match hold(&inner.fences, &self.chars, self.paths()).await {
+                Ok(held) => Some(held),
+                Err(why) => return refused(item, &format!("Nothing was typed: {why}")),
+            },
+            false => None,
+        };
         let looked = tokio::task::spawn_blocking(move || {
-            let may = is_harmless || job.may(&self.kind(), || self.digest());
-            (may, self, job)
+            let is_held = held.as_ref().is_none_or(|it| it.covers(&self.paths()));
+            let may = is_harmless || is_held && job.may(&self.kind(), || self.digest());
+            (may, self, job, held)
         });
-        let Ok((true, typed, job)) = looked.await else {
+        let Ok((true, typed, job, held)) = looked.await else {
             return refused(
                 item,
                 "Nothing was typed: this is not what was allowed. Call it again.",
             );
         };
+        // What is typed may be read at any time until the command is over.
+        typed.running.keep(held);
         typed.go(inner, job, item, began).await
     }
 

@@ -22,7 +22,8 @@ fn words(line: &str) -> Vec<String> {
     let own = std::env::var("SHELL").ok();
     let own = own.filter(|shell| shell.starts_with('/'));
     let shell = own.unwrap_or_else(|| SHELL.to_owned());
-    vec![shell, "-lc".to_owned(), line.to_owned()]
+    // No login shell outside a sandbox: the model reads what comes of it, and a profile exports keys.
+    vec![shell, "-c".to_owned(), line.to_owned()]
 }
 
 /// How a line of the user's is shown.

@@ -29,6 +29,9 @@ pub(super) const TOKENS_MAX: usize = 50_000;
 /// The shell that reads a command line.
 const SHELL: &str = "/bin/bash";
 
+/// Shells of which `-l` makes a login shell.
+const SHELLS: [&str; 7] = ["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
+
 /// A command that a call wants to run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Wish {
@@ -88,12 +91,28 @@ enum Line {
 }
 
 /// What a call wants to run; nothing if it is no call of such a tool.
-pub(crate) fn wish(settings: &Settings, call: &Call) -> Option<Result<Wish, String>> {
-    Some(match call.tool.as_str() {
+///
+/// `allows_login`: whether the operator lets a call ask for a login shell. One reads the user's profile, and what is
+/// exported there may be a key.
+pub(crate) fn wish(
+    settings: &Settings,
+    call: &Call,
+    allows_login: bool,
+) -> Option<Result<Wish, String>> {
+    let wish = match call.tool.as_str() {
         "exec_command" => exec_command(settings, call),
         "shell" | "shell_command" | "local_shell" | "container.exec" => shell(settings, call),
         _ => return None,
-    })
+    };
+    // Outside a sandbox there is never one.
+    let may_log_in = |it: &Wish| allows_login && !it.beyond && is_fenced(settings);
+    Some(wish.map(|it| match may_log_in(&it) {
+        true => it,
+        false => Wish {
+            words: without_login(it.words),
+            ..it
+        },
+    }))
 }
 
 fn exec_command(settings: &Settings, call: &Call) -> Result<Wish, String> {
@@ -139,8 +158,40 @@ fn shell(settings: &Settings, call: &Call) -> Result<Wish, String> {
 }
 
 fn in_shell(shell: String, login: Option<bool>, line: &str) -> Vec<String> {
-    let flag = if login.unwrap_or(true) { "-lc" } else { "-c" };
+    let flag = if login.unwrap_or_default() {
+        "-lc"
+    } else {
+        "-c"
+    };
     vec![shell, flag.to_owned(), line.to_owned()]
+}
+
+/// The words without those that make a shell a login shell. Models write `bash -lc` where they name the words
+/// themselves.
+fn without_login(words: Vec<String>) -> Vec<String> {
+    let is_shell = words
+        .first()
+        .is_some_and(|it| SHELLS.contains(&it.rsplit('/').next().unwrap_or_default()));
+    if !is_shell {
+        return words;
+    }
+    let mut is_option = true;
+    let mut kept = Vec::with_capacity(words.len());
+    for (at, word) in words.into_iter().enumerate() {
+        is_option &= at == 0 || word.starts_with('-');
+        let is_short = is_option && at > 0 && !word.starts_with("--");
+        if at == 0 || !is_option {
+            kept.push(word);
+        } else if is_short && word.contains('l') {
+            let short = word.replace('l', "");
+            kept.extend((short.len() > 1).then_some(short));
+        } else if word != "--login" {
+            kept.push(word);
+        }
+        // What follows is the line.
+        is_option &= !kept.last().is_some_and(|it| at > 0 && it.ends_with('c'));
+    }
+    kept
 }
 
 fn is_escalated(permissions: Option<&str>) -> Result<bool, String> {
@@ -249,5 +300,36 @@ impl Wish {
             sandbox: &sandbox.to_string(),
             call: &self.call,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_shell_is_run_as_a_plain_one() {
+        for (words, expected) in [
+            (&["bash", "-lc", "ls -l"][..], &["bash", "-c", "ls -l"][..]),
+            (&["/bin/zsh", "-cl", "x"], &["/bin/zsh", "-c", "x"]),
+            (&["sh", "-l", "-c", "x", "-l"], &["sh", "-c", "x", "-l"]),
+            (&["bash", "--login", "-c", "x"], &["bash", "-c", "x"]),
+            (&["bash", "-elc", "x"], &["bash", "-ec", "x"]),
+            (&["bash", "-e", "-lc", "-l"], &["bash", "-e", "-c", "-l"]),
+            (&["bash", "-l", "file"], &["bash", "file"]),
+            (&["bash", "file", "-l"], &["bash", "file", "-l"]),
+            (&["bash", "-c", "x"], &["bash", "-c", "x"]),
+            (
+                &["bash", "--noprofile", "-c", "x"],
+                &["bash", "--noprofile", "-c", "x"],
+            ),
+            (&["ls", "-lc"], &["ls", "-lc"]),
+            (&[], &[]),
+        ] {
+            let owned = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect();
+            let found = without_login(owned(words));
+            let expected: Vec<String> = owned(expected);
+            assert_eq!(found, expected, "{words:?}");
+        }
     }
 }

@@ -221,7 +221,7 @@ fn cut(mut text: String) -> String {
         let whole = text.len();
         text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
         text.truncate(text.rfind('\n').map_or(text.len(), |at| at + 1));
-        text.push_str(&format!("… of {whole} bytes\n"));
+        text.push_str(&FileChange::cut_mark(whole));
     }
     text
 }
@@ -248,7 +248,7 @@ impl<'a> Draft<'a> {
         if let Some(index) = self.files.iter().position(|it| it.spot.plain == spot.plain) {
             return Ok(index);
         }
-        if spot.place == Place::Protected {
+        if spot.place == Place::Protected || self.roots.is_obeyed(&spot) {
             return Err(ToolError::Protected(spot.shown));
         }
         let base = match spot.kind {

@@ -99,8 +99,18 @@ impl ListFiles {
     }
 }
 
+/// The longest glob. What is made of it grows with it, and past a bound there is none.
+const GLOB_BYTES_MAX: usize = 1_000;
+
 /// Reads a glob. One without a slash is about names, wherever they are.
 pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
+    if pattern.len() > GLOB_BYTES_MAX {
+        let why = format!(
+            "the glob has {} bytes, more than {GLOB_BYTES_MAX}; use several shorter ones",
+            pattern.len()
+        );
+        return Err(ToolError::Arguments(why));
+    }
     let anywhere = format!("**/{pattern}");
     let pattern = match pattern.contains('/') {
         true => pattern.strip_prefix("./").unwrap_or(pattern),
@@ -111,4 +121,21 @@ pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
         ToolError::Arguments(format!("`{pattern}` is no glob: {}", error.kind()))
     })?;
     Ok(glob.compile_matcher())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_glob_has_a_bound() {
+        assert!(glob("src/**/*.{rs,toml}").is_ok());
+        for unit in ["[!a]", "{a,b}", "**/", "?", "*", "{"] {
+            let text = unit.repeat(GLOB_BYTES_MAX / unit.len());
+            // Whatever is said of it, something is.
+            let _ = glob(&text);
+            let error = glob(&unit.repeat(300_000)).expect_err("too long");
+            assert!(error.to_string().contains("more than 1000"), "{error}");
+        }
+    }
 }

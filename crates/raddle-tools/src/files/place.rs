@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use raddle_core::policy::PathPattern;
-use raddle_sandbox::{Policy, Read, Rules, Tmp};
+use raddle_sandbox::{LoweredRights, Policy, Read, Rules, Tmp};
 use rustix::fs::{Mode, OFlags, Stat, open};
 use rustix::io::Errno;
 
@@ -34,7 +34,11 @@ pub struct Roots {
     closed: Vec<PathPattern>,
     /// Folded.
     protected: Vec<String>,
+    /// The user's home, whose dotfiles stay as they are.
+    home: Option<PathBuf>,
     way: Way,
+    /// Whether there is a sandbox at all.
+    is_fenced: bool,
 }
 
 /// A path that may be written, with all that is in it.
@@ -105,7 +109,9 @@ impl Roots {
             hidden: Vec::new(),
             closed: Vec::new(),
             protected: Vec::new(),
+            home: None,
             way: Way::Kernel,
+            is_fenced: matches!(policy, Policy::Fenced(_)),
         };
         if !cwd.is_absolute() {
             return Err(io::Error::other("the folder of a thread is absolute"));
@@ -129,6 +135,12 @@ impl Roots {
         }
     }
 
+    /// The rights of a command in the same sandbox, for as long as this is held. Without a sandbox a command has those
+    /// of the server.
+    pub(crate) fn rights(&self) -> io::Result<Option<LoweredRights>> {
+        self.is_fenced.then(LoweredRights::enter).transpose()
+    }
+
     /// The same, with paths that a walk leaves out.
     #[must_use]
     pub fn without(self, closed: Vec<PathPattern>) -> Self {
@@ -138,9 +150,16 @@ impl Roots {
     fn fence(&mut self, rules: &Rules) {
         let fold = |name: &OsString| folded(name);
         self.protected = rules.protected.iter().map(fold).collect();
+        if !rules.protected.is_empty() {
+            let home = raddle_sandbox::home();
+            let home = home.and_then(|it| self.follow(&it, Last::Follow).ok());
+            self.home = home.map(|it| it.plain);
+        }
         for path in &rules.write {
             self.grant(path, true);
         }
+        // The whole disk is nothing that a rule means.
+        self.writable.retain(|it| it.plain.parent().is_some());
         for path in &rules.scratch {
             self.grant(path, false);
         }
@@ -234,7 +253,32 @@ impl Roots {
 
     /// Whether a path may be written.
     pub fn writable(&self, path: &Path) -> Result<Place, ToolError> {
-        Ok(self.spot(path, Last::Follow)?.place)
+        let spot = self.spot(path, Last::Follow)?;
+        Ok(match self.is_obeyed(&spot) {
+            true => Place::Protected,
+            false => spot.place,
+        })
+    }
+
+    /// Whether git takes orders from a path that may be written otherwise: a repository by another name than `.git`,
+    /// or what the configuration of the repository around it names. It looks at the disk.
+    pub(crate) fn is_obeyed(&self, spot: &Spot) -> bool {
+        let Some(root) = spot.root.map(|index| &self.writable[index]) else {
+            return false;
+        };
+        if !root.is_strict || !self.protected.iter().any(|it| it == ".git") {
+            return false;
+        }
+        let folders = spot.plain.ancestors().skip(1);
+        let mut folders =
+            folders.take_while(|it| it.starts_with(&root.plain) && **it != root.plain);
+        if folders.any(raddle_sandbox::is_git_dir) {
+            return true;
+        }
+        let around = spot.plain.parent().unwrap_or(&root.plain);
+        let mut obeyed = raddle_sandbox::obeyed_paths(around);
+        obeyed.extend(raddle_sandbox::obeyed_paths(&root.plain));
+        obeyed.iter().any(|it| spot.plain.starts_with(it))
     }
 
     /// Where a path of a model leads: relative to the thread's folder or absolute. `~` is a name like any other.
@@ -306,7 +350,20 @@ impl Roots {
         let below = plain.strip_prefix(&root.plain).unwrap_or(plain);
         let is_named = |name: &OsStr| self.is_protected_name(name);
         let is_apart = |it: &PathBuf| plain.starts_with(it) && !root.plain.starts_with(it);
-        root.is_strict && (below.iter().any(is_named) || root.apart.iter().any(is_apart))
+        root.is_strict
+            && (below.iter().any(is_named)
+                || root.apart.iter().any(is_apart)
+                || self.is_dotfile(root, plain))
+    }
+
+    /// Whether it is a dotfile of the user's home, or in one, and no root names it.
+    fn is_dotfile(&self, root: &Root, plain: &Path) -> bool {
+        let Some(home) = self.home.as_ref().filter(|it| it.starts_with(&root.plain)) else {
+            return false;
+        };
+        let below = plain.strip_prefix(home).ok();
+        let first = below.and_then(|it| it.iter().next());
+        first.is_some_and(|it| it.as_encoded_bytes().starts_with(b"."))
     }
 
     fn is_protected_name(&self, name: &OsStr) -> bool {

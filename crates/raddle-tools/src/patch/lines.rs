@@ -1,7 +1,7 @@
 //! Changing the lines of a text.
 
 use super::parse::{Chunk, Line};
-use super::seek::Lines;
+use super::seek::{Effort, Lines};
 
 /// Why a chunk does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +25,15 @@ struct Ended<'a> {
 }
 
 /// The text after all chunks.
-pub(super) fn change(text: &str, chunks: &[Chunk]) -> Result<String, Misfit> {
+pub(super) fn change(text: &str, chunks: &[Chunk], effort: &Effort) -> Result<String, Misfit> {
+    effort.spend(text.len());
     // A mark that says nothing but how the file is encoded.
     let (mark, body) = match text.strip_prefix('\u{feff}') {
         Some(body) => ("\u{feff}", body),
         None => ("", text),
     };
     let old: Vec<Ended<'_>> = body.split_inclusive('\n').map(ended).collect();
-    let texts = Lines::new(old.iter().map(|it| it.text).collect());
+    let texts = Lines::new(old.iter().map(|it| it.text).collect(), effort);
     let count = |end: &str| old.iter().filter(|it| it.end == end).count();
     let end = if count("\r\n") > count("\n") {
         "\r\n"

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::lines::{self, Misfit};
 use super::parse::{Section, parse};
+use super::seek::Effort;
 use crate::files::{Draft, Last, Planned, Roots, ToolError};
 
 /// Of lines that were not found, this many are repeated.
@@ -33,6 +34,7 @@ pub enum PatchError {
 /// Its sections are taken in their order, each on what the ones before it left.
 pub fn plan(roots: &Roots, text: &str) -> Result<Planned, PatchError> {
     let mut draft = Draft::new(roots);
+    let effort = Effort::new();
     for section in parse(text)? {
         match section {
             Section::Add { path, text } => {
@@ -53,7 +55,7 @@ pub fn plan(roots: &Roots, text: &str) -> Result<Planned, PatchError> {
                 let index = draft.look(Path::new(&path), last)?;
                 draft.now(index)?;
                 if !chunks.is_empty() {
-                    let text = lines::change(draft.text(index)?, &chunks);
+                    let text = lines::change(draft.text(index)?, &chunks, &effort);
                     let text = text.map_err(|it| misfit(draft.shown(index), it))?;
                     draft.put(index, text);
                 }

@@ -2,66 +2,99 @@
 
 use std::cell::Cell;
 
-/// How exactly lines must agree, from the strictest.
-const LEVELS: [fn(&str, &str) -> bool; 4] = [
-    |a, b| a == b,
-    |a, b| a.trim_end() == b.trim_end(),
-    |a, b| a.trim() == b.trim(),
-    |a, b| plain(a).eq(plain(b)),
-];
-
-/// How many lines are compared for one file; whoever needs more is told that nothing was found.
-const COMPARED_MAX: usize = 10_000_000;
+/// Bytes that are compared for one patch; a patch that needs more is told that nothing was found. A comparison costs
+/// something also where it ends at once.
+const COMPARED_BYTES_MAX: usize = 128 << 20;
+const COMPARISON_BYTES: usize = 16;
 
 /// Above this the most similar place is not looked for.
-const SIMILAR_MAX: usize = 4_000_000;
+const SIMILAR_LINES_MAX: usize = 4_000_000;
+const SIMILAR_BYTES_MAX: usize = 256 << 20;
+
+/// The comparing that one patch may still cost, in all its files.
+pub(super) struct Effort(Cell<usize>);
+
+impl Effort {
+    pub(super) fn new() -> Self {
+        Self(Cell::new(COMPARED_BYTES_MAX))
+    }
+
+    pub(super) fn spend(&self, bytes: usize) {
+        self.0.set(self.0.get().saturating_sub(bytes));
+    }
+
+    fn is_spent(&self) -> bool {
+        self.0.get() == 0
+    }
+}
 
 /// The lines of a file, and how much more looking is worth.
 pub(super) struct Lines<'a> {
     pub all: Vec<&'a str>,
-    left: Cell<usize>,
+    /// The same without white space at their end, and around them.
+    ended: Vec<&'a str>,
+    trimmed: Vec<&'a str>,
+    effort: &'a Effort,
 }
 
 impl<'a> Lines<'a> {
-    pub(super) fn new(all: Vec<&'a str>) -> Self {
-        let left = Cell::new(COMPARED_MAX);
-        Self { all, left }
+    pub(super) fn new(all: Vec<&'a str>, effort: &'a Effort) -> Self {
+        Self {
+            ended: all.iter().map(|it| it.trim_end()).collect(),
+            trimmed: all.iter().map(|it| it.trim()).collect(),
+            all,
+            effort,
+        }
     }
 
     /// Where these lines stand at or after `from`. Those at the end of the file come first if that is where
-    /// they should be.
+    /// they should be. They are looked for exactly first, then ever less so.
     pub(super) fn seek(&self, wanted: &[&str], from: usize, is_at_end: bool) -> Option<usize> {
-        let lines = &self.all;
         if wanted.is_empty() {
-            return Some(if is_at_end { lines.len() } else { from });
+            let end = self.all.len();
+            return Some(if is_at_end { end } else { from });
         }
+        let ended: Vec<&str> = wanted.iter().map(|it| it.trim_end()).collect();
+        let trimmed: Vec<&str> = wanted.iter().map(|it| it.trim()).collect();
+        let is_equal = |a: &str, b: &str| a == b;
+        let is_alike = |a: &str, b: &str| plain(a).eq(plain(b));
+        let place = (from, is_at_end);
+        self.seek_in(&self.all, wanted, place, is_equal)
+            .or_else(|| self.seek_in(&self.ended, &ended, place, is_equal))
+            .or_else(|| self.seek_in(&self.trimmed, &trimmed, place, is_equal))
+            .or_else(|| self.seek_in(&self.trimmed, &trimmed, place, is_alike))
+    }
+
+    fn seek_in(
+        &self,
+        lines: &[&str],
+        wanted: &[&str],
+        (from, is_at_end): (usize, bool),
+        is_same: impl Fn(&str, &str) -> bool,
+    ) -> Option<usize> {
         let last = lines.len().checked_sub(wanted.len())?;
-        for is_same in LEVELS {
-            let fits = |at: &usize| {
-                let there = &lines[*at..*at + wanted.len()];
-                there.iter().zip(wanted).all(|(a, b)| {
-                    self.left.set(self.left.get().saturating_sub(1));
-                    is_same(a, b)
-                })
-            };
-            if is_at_end && last >= from && fits(&last) {
-                return Some(last);
-            }
-            let mut places = from..=last;
-            let found = places.find(|at| self.left.get() == 0 || fits(at));
-            if self.left.get() == 0 {
-                return None;
-            }
-            if found.is_some() {
-                return found;
-            }
+        let fits = |at: &usize| {
+            let there = &lines[*at..*at + wanted.len()];
+            there.iter().zip(wanted).all(|(a, b)| {
+                let bytes = a.len().min(b.len());
+                self.effort.spend(COMPARISON_BYTES + bytes);
+                !self.effort.is_spent() && is_same(a, b)
+            })
+        };
+        if is_at_end && last >= from && fits(&last) {
+            return Some(last);
         }
-        None
+        let mut places = from..=last;
+        let found = places.find(|at| self.effort.is_spent() || fits(at));
+        found.filter(|_| !self.effort.is_spent())
     }
 
     /// The place at which most of the lines stand, for those who did not find all of them.
     pub(super) fn nearest(&self, wanted: &[&str]) -> Option<usize> {
-        if wanted.len().saturating_mul(self.all.len()) > SIMILAR_MAX {
+        let bytes: usize = wanted.iter().map(|it| it.len()).sum();
+        if wanted.len().saturating_mul(self.all.len()) > SIMILAR_LINES_MAX
+            || bytes.saturating_mul(self.all.len()) > SIMILAR_BYTES_MAX
+        {
             return None;
         }
         let wanted: Vec<String> = wanted.iter().map(|it| plain(it).collect()).collect();

@@ -1,8 +1,10 @@
 //! What exactly a command is: a yes is good for this and nothing else.
 
+mod code;
 mod named;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
@@ -47,7 +49,7 @@ pub fn digest(it: Digested<'_>) -> String {
         part(value.as_bytes());
     }
     part(it.sandbox.as_bytes());
-    let Named { found, is_all } = named::look(it);
+    let Named { found, is_all, .. } = named::look(it);
     for (path, what) in found {
         part(path.as_os_str().as_encoded_bytes());
         part(&what);
@@ -56,4 +58,13 @@ pub fn digest(it: Digested<'_>) -> String {
         part(it.call.as_bytes());
     }
     hex(&sum.finalize())
+}
+
+/// The paths that the digest of a command depends on: its folder, the files and folders that it names, and
+/// those that it would run if they were there. It may wait for a disk.
+pub fn paths(it: Digested<'_>) -> Vec<PathBuf> {
+    let Named { found, missing, .. } = named::look(it);
+    let folder = PathBuf::from(it.cwd);
+    let paths = std::iter::once(folder).chain(found.into_keys());
+    paths.chain(missing).collect()
 }

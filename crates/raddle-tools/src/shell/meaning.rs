@@ -1,6 +1,6 @@
 //! What changes the meaning of commands that follow: builtins of shells, and names that shells take orders from.
 
-use raddle_core::policy::{UNKNOWN, is_passed_on};
+use raddle_core::policy::is_passed_on;
 
 /// What commands mean after another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ const TURNERS: [&str; 15] = [
 ];
 
 /// Builtins that take names of variables, and run what stands in the brackets behind one.
-const BY_NAME: [&str; 13] = [
+pub(super) const BY_NAME: [&str; 14] = [
     "[",
     "[[",
     "declare",
@@ -67,6 +67,7 @@ const BY_NAME: [&str; 13] = [
     "readonly",
     "test",
     "unset",
+    "wait",
 ];
 
 /// Names from which shells, or git, take orders.
@@ -103,7 +104,6 @@ pub(super) fn after(name: &str, words: &[String]) -> Meaning {
         "." | "source" => words.first().is_some_and(|it| is_passed_on(it)),
         "mapfile" | "readarray" => words.iter().any(|it| it.starts_with("-C")),
         "declare" | "local" | "typeset" => has_option('n'),
-        "git" => words.iter().any(|it| is_alias(it)),
         name => TURNERS.contains(&name) || name.starts_with('='),
     };
     if is_any || sets_by_name && words.iter().any(|it| is_order(it)) {
@@ -119,15 +119,49 @@ pub(super) fn after(name: &str, words: &[String]) -> Meaning {
 /// something.
 pub(super) fn is_order(text: &str) -> bool {
     let name = text.split(['=', '[', '+']).next().unwrap_or(text);
-    let is_named = ORDERS.contains(&name)
-        || ORDERS_BEGIN.iter().any(|it| name.starts_with(it))
-        || TABLES.iter().any(|it| text.starts_with(it));
+    let is_named = is_order_name(name) || TABLES.iter().any(|it| text.starts_with(it));
     // What still stands there without quotes is run where numbers are reckoned with it.
     is_named || text.contains("$(") || text.contains('`')
 }
 
-/// A setting of git's that gives a command another name.
-fn is_alias(word: &str) -> bool {
-    let word = word.to_ascii_lowercase();
-    word.starts_with("alias.") || word.contains(UNKNOWN) && word.contains("alias")
+/// Whether shells, or git, take orders from a variable of this name.
+pub(super) fn is_order_name(name: &str) -> bool {
+    ORDERS.contains(&name) || ORDERS_BEGIN.iter().any(|it| name.starts_with(it))
+}
+
+/// Variables whose value programs hand to a shell.
+const SCRIPT_NAMES: [&str; 17] = [
+    "BROWSER",
+    "EDITOR",
+    "GIT_ASKPASS",
+    "GIT_EDITOR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "MANPAGER",
+    "PAGER",
+    "RUSTC_WRAPPER",
+    "SSH_ASKPASS",
+    "VISUAL",
+];
+
+/// The line for a shell that a variable holds.
+pub(super) fn script_in<'a>(name: &str, value: &'a str) -> Option<&'a str> {
+    // A pager's filter may be told how to read what it gives.
+    let line = value.trim_start_matches(['|', '-']);
+    (SCRIPT_NAMES.contains(&name) && !line.is_empty()).then_some(line)
+}
+
+/// Whether the text of an expansion makes a shell read a value as a name or as a prompt, and so run what stands in
+/// it.
+pub(super) fn reads_value(expansion: &str) -> bool {
+    let inner = expansion.strip_prefix("${").unwrap_or(expansion);
+    let inner = inner.strip_suffix('}').unwrap_or(inner);
+    let is_list = inner.ends_with("[@]") || inner.ends_with("[*]") || inner.ends_with(['*', '@']);
+    inner.starts_with('!') && !is_list || inner.ends_with("@P")
 }

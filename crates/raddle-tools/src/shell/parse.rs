@@ -1,17 +1,22 @@
 //! The walk through a script, and through the words of its commands.
 
 use raddle_core::policy::{Script, UNKNOWN, shelled, through};
-use tree_sitter::{Node, Parser};
+use tree_sitter::Node;
 
+use super::git;
 use super::meaning::{self, Meaning};
 use super::tree::{
-    children, feeds_shell, is_literal, last_command, on_lines, script_at, words, words_behind,
+    Statement, children, in_field, is_literal, last_command, on_lines, script_at, words,
+    words_behind,
 };
 use super::word::word;
+use super::work::Work;
 use super::{COMMANDS_MAX, LEVELS_MAX, LINE_BYTES_MAX};
 
-/// How much is read and listed in all, with scripts that stand in words of scripts.
-const BYTES_MAX: usize = 8 * LINE_BYTES_MAX;
+/// The work that a node of the tree costs, and a byte of its text; what a command's word costs, and a byte of it.
+const NODE_COST: usize = 20;
+const WORD_COST: usize = 100;
+const BYTE_COST: usize = 2;
 
 /// What a script may consist of to be plain.
 const PLAIN: [&str; 11] = [
@@ -54,8 +59,18 @@ const RUNNERS: &[(&str, &[&str])] = &[
 pub(super) struct Found {
     commands: Vec<Vec<String>>,
     plain: bool,
+    has_unknown: bool,
     level: usize,
-    bytes_left: usize,
+    work: Work,
+    hidden: Hidden,
+}
+
+/// What makes a shell run a literal: a place where it reckons with one or takes it for a name, and a substitution in
+/// quotes. The two may stand far apart, with a variable between them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hidden {
+    reckons: bool,
+    substitutes: bool,
 }
 
 impl Found {
@@ -63,8 +78,10 @@ impl Found {
         Self {
             commands: Vec::new(),
             plain: true,
+            has_unknown: false,
             level: 0,
-            bytes_left: BYTES_MAX,
+            work: Work::new(),
+            hidden: Hidden::default(),
         }
     }
 
@@ -79,10 +96,23 @@ impl Found {
     /// Something that could be any command.
     fn unknown(&mut self) {
         self.plain = false;
-        let unknown = vec![UNKNOWN.to_string()];
-        if !self.commands.contains(&unknown) {
-            self.commands.push(unknown);
+        if !self.has_unknown {
+            self.has_unknown = true;
+            self.commands.push(vec![UNKNOWN.to_string()]);
         }
+    }
+
+    /// Counts work. What is not looked at for want of it could be any command.
+    fn spend(&mut self, cost: usize) -> bool {
+        let may_go_on = self.work.spend(cost);
+        if !may_go_on {
+            self.unknown();
+        }
+        may_go_on
+    }
+
+    pub(super) fn spent(&self) -> usize {
+        self.work.spent()
     }
 
     /// Takes apart a script.
@@ -90,7 +120,10 @@ impl Found {
         if self.level == LEVELS_MAX {
             return self.unknown();
         }
-        let mut end = text.len().min(LINE_BYTES_MAX).min(self.bytes_left);
+        if !self.spend(BYTE_COST * text.len().min(LINE_BYTES_MAX)) {
+            return;
+        }
+        let mut end = text.len().min(LINE_BYTES_MAX);
         while !text.is_char_boundary(end) {
             end -= 1;
         }
@@ -106,43 +139,70 @@ impl Found {
             self.unknown();
         }
         self.level += 1;
-        self.read(text);
+        self.read_both(text);
         if text.contains("\\\n") {
             // A line that goes on, or the end of a comment: both are looked at.
             self.plain = false;
-            self.read(&text.replace("\\\n", ""));
-        }
-        let is_escaped = |line: &str| line.trim_start().starts_with('\\');
-        if text.lines().skip(1).any(is_escaped) {
-            // The parser takes such a line for more of the one before.
-            self.plain = false;
-            let bare = |line: &str| line.trim_start().trim_start_matches('\\').to_owned();
-            let lines: Vec<String> = text.lines().map(bare).collect();
-            self.read(&lines.join("\n"));
+            self.read_both(&text.replace("\\\n", ""));
+            if goes_on_in_word(text) {
+                // Only one of the two readings has the word whole, and that one may be wrong elsewhere.
+                self.unknown();
+            }
         }
         self.level -= 1;
     }
 
-    fn read(&mut self, text: &str) {
-        if text.len() > self.bytes_left {
-            return self.unknown();
+    /// Reads a script, and once more where the parser takes a line for more of the one before, because it begins
+    /// with a backslash. The first line goes on nothing, and stays as it is.
+    fn read_both(&mut self, text: &str) {
+        self.read(text);
+        let is_escaped = |line: &&str| line.trim_start().starts_with('\\');
+        if text.lines().skip(1).any(|it| is_escaped(&it)) {
+            self.plain = false;
+            let bare = |(at, line): (usize, &str)| match at > 0 && is_escaped(&line) {
+                true => line.trim_start().trim_start_matches('\\').to_owned(),
+                false => line.to_owned(),
+            };
+            let lines: Vec<String> = text.lines().enumerate().map(bare).collect();
+            self.read(&lines.join("\n"));
         }
-        self.bytes_left -= text.len();
-        let mut parser = Parser::new();
-        let language = tree_sitter_bash::LANGUAGE.into();
-        let tree = match parser.set_language(&language) {
-            Ok(()) => parser.parse(text, None),
-            Err(_) => None,
-        };
-        let Some(tree) = tree else {
+    }
+
+    fn read(&mut self, text: &str) {
+        let outer = std::mem::take(&mut self.hidden);
+        self.walk(text);
+        if self.hidden.reckons && self.hidden.substitutes {
+            self.unknown();
+        }
+        self.hidden = outer;
+    }
+
+    fn walk(&mut self, text: &str) {
+        if !self.spend(text.len()) {
+            return;
+        }
+        let Some(tree) = self.work.parse(text) else {
             return self.unknown();
         };
         if tree.root_node().has_error() {
             self.unknown();
         }
         let mut cursor = tree.walk();
+        // Those that the walk is in, with the node itself.
+        let mut nodes: Vec<Node<'_>> = Vec::new();
+        let mut statements: Vec<Statement> = Vec::new();
         loop {
-            self.visit(cursor.node(), text);
+            let (node, depth) = (cursor.node(), cursor.depth());
+            nodes.truncate(depth as usize);
+            while statements.last().is_some_and(|it| it.depth >= depth) {
+                statements.pop();
+            }
+            if !self.spend(NODE_COST) {
+                return;
+            }
+            self.visit(node, &nodes, statements.last_mut(), text);
+            nodes.push(node);
+            statements.extend(Statement::of(node, depth));
             if cursor.goto_first_child() {
                 continue;
             }
@@ -154,7 +214,13 @@ impl Found {
         }
     }
 
-    fn visit(&mut self, node: Node<'_>, text: &str) {
+    fn visit(
+        &mut self,
+        node: Node<'_>,
+        above: &[Node<'_>],
+        statement: Option<&mut Statement>,
+        text: &str,
+    ) {
         let kind = node.kind();
         let is_plain = match node.is_named() {
             true => PLAIN.contains(&kind),
@@ -163,6 +229,7 @@ impl Found {
         if !is_plain {
             self.plain = false;
         }
+        self.look_for_hidden(node, above, text);
         match kind {
             "command" => {
                 let lines = on_lines(node, text);
@@ -181,14 +248,17 @@ impl Found {
                 if meaning::is_order(&format!("{name}={value}")) {
                     self.unknown();
                 }
+                self.set(name, &value);
             }
             "declaration_command" | "unset_command" | "test_command" => {
-                self.command(children(node).map(|it| word(it, text)).collect());
+                let parts = children(node).into_iter();
+                self.command(parts.map(|it| word(it, text)).collect());
             }
             "redirected_statement" => self.after_redirect(node, text),
             "heredoc_body" => {
                 let body = &text[node.byte_range()];
-                if !is_literal(node, text) {
+                let is_text = above.last().is_some_and(|it| is_literal(*it, text));
+                if !is_text {
                     // Commands between backticks, which the parser takes for text.
                     let body = body.replace("\\`", "");
                     body.split('`')
@@ -196,12 +266,13 @@ impl Found {
                         .step_by(2)
                         .for_each(|it| self.script(it));
                 }
-                if feeds_shell(node, text) {
+                if self.feeds_shell(statement, node, text) {
                     self.script(body);
                 }
             }
-            "herestring_redirect" if feeds_shell(node, text) => {
+            "herestring_redirect" if self.feeds_shell(statement, node, text) => {
                 let said: String = children(node)
+                    .into_iter()
                     .filter(Node::is_named)
                     .map(|it| word(it, text))
                     .collect();
@@ -211,20 +282,76 @@ impl Found {
         }
     }
 
+    /// Whether what is written at this place is read by a shell.
+    fn feeds_shell(
+        &mut self,
+        statement: Option<&mut Statement>,
+        node: Node<'_>,
+        text: &str,
+    ) -> bool {
+        statement
+            .is_some_and(|it| self.spend(BYTE_COST * it.unread(node)) && it.feeds_shell(node, text))
+    }
+
+    /// A variable that is set, or that a command is given.
+    fn set(&mut self, name: &str, value: &str) {
+        if meaning::is_order_name(name) {
+            self.unknown();
+        }
+        if let Some(line) = meaning::script_in(name, value) {
+            self.plain = false;
+            self.given(line);
+        }
+    }
+
+    /// Notes where a shell reckons with a literal, and literals with something to run in them.
+    fn look_for_hidden(&mut self, node: Node<'_>, above: &[Node<'_>], text: &str) {
+        let raw = &text[node.byte_range()];
+        let literal = match node.kind() {
+            "arithmetic_expansion" | "array" | "c_style_for_statement" | "subscript" | "((" => {
+                self.hidden.reckons = true;
+                return;
+            }
+            "test_operator" => {
+                let is_reckoned = ["-eq", "-ge", "-gt", "-le", "-lt", "-ne", "-v"];
+                self.hidden.reckons |= is_reckoned.contains(&raw);
+                return;
+            }
+            "expansion" => {
+                let is_part = children(node).iter().any(|it| it.kind() == ":");
+                self.hidden.reckons |= is_part || meaning::reads_value(raw);
+                return;
+            }
+            "raw_string" | "ansi_c_string" | "string" | "word" | "heredoc_body" => {
+                if !self.spend(raw.len()) {
+                    return;
+                }
+                match node.kind() {
+                    "heredoc_body" => raw.to_owned(),
+                    _ => word(node, text),
+                }
+            }
+            _ => return,
+        };
+        // What is open in a heredoc the shell runs itself, and the parser sees it.
+        let is_open =
+            node.kind() == "heredoc_body" && !above.last().is_some_and(|it| is_literal(*it, text));
+        let is_begun = literal == "$" || literal.ends_with('$') && literal.contains('[');
+        let substitutes = literal.contains("$(") || literal.contains('`') || is_begun;
+        self.hidden.substitutes |= substitutes && (!is_open || literal.contains("\\$"));
+    }
+
     /// Words behind a redirection belong to the command before it; the parser takes them for places.
     fn after_redirect(&mut self, node: Node<'_>, text: &str) {
         let mut behind = Vec::new();
-        for at in 0..node.child_count() {
-            if let (Some("redirect"), Some(redirect)) =
-                (node.field_name_for_child(at), node.child(at))
-            {
-                behind.extend(words_behind(redirect, text));
-            }
+        for redirect in in_field(node, "redirect") {
+            behind.extend(words_behind(redirect, text));
         }
         if behind.is_empty() {
             return;
         }
-        let mut whole = match node.child_by_field_name("body").and_then(last_command) {
+        let body = node.child_by_field_name("body");
+        let mut whole = match body.and_then(|it| last_command(it, &mut self.work)) {
             Some(command) => words(command, text),
             None => Vec::new(),
         };
@@ -237,11 +364,13 @@ impl Found {
         if words.is_empty() {
             return;
         }
-        let bytes: usize = words.iter().map(|it| it.len() + 1).sum();
-        if self.commands.len() >= COMMANDS_MAX || bytes > self.bytes_left {
+        if self.commands.len() >= COMMANDS_MAX {
             return self.unknown();
         }
-        self.bytes_left -= bytes;
+        let cost = |it: &String| WORD_COST + BYTE_COST * it.len();
+        if !self.spend(words.iter().map(cost).sum()) {
+            return;
+        }
         if words.iter().any(|it| it.contains(UNKNOWN)) {
             self.plain = false;
         }
@@ -250,6 +379,9 @@ impl Found {
             Meaning::Same => {}
             Meaning::Other => self.plain = false,
             Meaning::Any => self.unknown(),
+        }
+        if meaning::BY_NAME.contains(&name.as_str()) || name == "printf" || name == "typeset" {
+            self.hidden.reckons |= name != "printf" || words.iter().any(|it| it.starts_with("-v"));
         }
         // A script is judged by itself, so it is not listed as a word too.
         let listed = match script_at(&words) {
@@ -263,8 +395,12 @@ impl Found {
             }
             if let Some(at) = shelled.script {
                 // It uses words behind it as it likes.
-                self.plain &= at + 1 == words.len();
-                self.given(&words[at]);
+                let is_alone = at + 1 == words.len();
+                self.plain &= is_alone;
+                match is_alone {
+                    true => self.given(&words[at]),
+                    false => self.given_here(&words[at]),
+                }
             }
         }
         self.run_by(&name, &words);
@@ -278,9 +414,19 @@ impl Found {
         self.script(&script.replace(UNKNOWN, "$0"));
     }
 
+    /// A script that is given what stands here too, and may reckon with it.
+    fn given_here(&mut self, script: &str) {
+        let may_reckon = script.contains(['[', '(', '!', '@']) || script.contains("let");
+        self.hidden.reckons |= may_reckon;
+        self.given(script);
+    }
+
     /// What a command runs that it is given.
     fn run_by(&mut self, name: &str, words: &[String]) {
         if let Some(through) = through(words) {
+            for (name, value) in words.iter().filter_map(|it| it.split_once('=')) {
+                self.set(name, value);
+            }
             self.plain &= through.neutral;
             if through.unsure {
                 self.unknown();
@@ -328,6 +474,14 @@ impl Found {
     }
 
     fn run_by_git(&mut self, words: &[String]) {
+        let run = git::run_by(words);
+        if run.any {
+            self.unknown();
+        }
+        for script in run.scripts {
+            self.plain = false;
+            self.given(&script);
+        }
         if let Some(at) = words.iter().position(|it| it == "foreach") {
             let is_option = |it: &&String| it.starts_with('-');
             let options = words[at + 1..].iter().take_while(is_option).count();
@@ -351,7 +505,7 @@ impl Found {
     /// Words that are put together again and read as a script.
     fn joined(&mut self, words: &[String]) {
         self.plain = false;
-        self.given(&words.join(" "));
+        self.given_here(&words.join(" "));
     }
 
     /// What stands behind one of these words up to the next semicolon.
@@ -359,6 +513,9 @@ impl Found {
         let mut rest = words;
         while let Some(at) = rest.iter().position(|it| openers.contains(&it.as_str())) {
             self.plain = false;
+            if self.work.is_spent() || self.commands.len() >= COMMANDS_MAX {
+                return self.unknown();
+            }
             rest = &rest[at + 1..];
             let end = rest
                 .iter()
@@ -375,4 +532,18 @@ impl Found {
             self.command(vec![value.to_owned()]);
         }
     }
+}
+
+/// Whether a line goes on in the next within a word or a mark. Where a blank stands on either side, or a mark before
+/// and a word behind, it does not.
+fn goes_on_in_word(text: &str) -> bool {
+    text.match_indices("\\\n").any(|(at, _)| {
+        let before = &text[..at];
+        let is_escaped = (before.len() - before.trim_end_matches('\\').len()) % 2 == 1;
+        let before = before.chars().next_back().unwrap_or('\n');
+        let behind = text[at + 2..].chars().next().unwrap_or('\n');
+        let is_begun =
+            ";&|({".contains(before) && (behind.is_alphanumeric() || "_./-\"'".contains(behind));
+        !is_escaped && !before.is_whitespace() && !behind.is_whitespace() && !is_begun
+    })
 }

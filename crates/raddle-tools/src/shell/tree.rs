@@ -4,13 +4,14 @@ use raddle_core::policy::{is_shell, shell_script, through};
 use tree_sitter::Node;
 
 use super::word::word;
+use super::work::Work;
 
 /// The words of a command, and those of each line by itself where the parser took the end of one for a space.
 pub(super) fn on_lines(node: Node<'_>, text: &str) -> Vec<Vec<String>> {
     let mut all = vec![words(node, text)];
-    let parts: Vec<Node<'_>> = children(node).collect();
+    let parts = children(node);
     let is_end = |a: &Node<'_>, b: &Node<'_>| {
-        let between = &text[a.end_byte()..b.start_byte()];
+        let between = text.get(a.end_byte()..b.start_byte()).unwrap_or_default();
         between.replace("\\\n", "").contains('\n')
     };
     let lines = parts.chunk_by(|a, b| !is_end(a, b));
@@ -41,46 +42,70 @@ pub(super) fn words_behind(redirect: Node<'_>, text: &str) -> Vec<String> {
         "file_redirect" => "destination",
         _ => "argument",
     };
-    let mut found = Vec::new();
-    for at in 0..redirect.child_count() {
-        if redirect.field_name_for_child(at) == Some(field) {
-            found.extend(redirect.child(at).map(|it| word(it, text)));
-        }
-    }
-    if field == "destination" && !found.is_empty() {
-        found.remove(0);
-    }
-    found
+    let found = in_field(redirect, field);
+    let skipped = usize::from(field == "destination");
+    found.skip(skipped).map(|it| word(it, text)).collect()
+}
+
+/// The children of a node in a field.
+pub(super) fn in_field<'a>(node: Node<'a>, field: &str) -> impl Iterator<Item = Node<'a>> {
+    let mut cursor = node.walk();
+    let found: Vec<Node<'a>> = node.children_by_field_name(field, &mut cursor).collect();
+    found.into_iter()
 }
 
 /// The last command within a statement.
-pub(super) fn last_command(statement: Node<'_>) -> Option<Node<'_>> {
+pub(super) fn last_command<'a>(statement: Node<'a>, work: &mut Work) -> Option<Node<'a>> {
     let mut node = statement;
     while node.kind() != "command" {
-        node = node.named_child((node.named_child_count() as u32).checked_sub(1)?)?;
+        let count = node.named_child_count();
+        if !work.spend(count) {
+            return None;
+        }
+        node = node.named_child((count as u32).checked_sub(1)?)?;
     }
     Some(node)
 }
 
-/// Whether what is written here is read by a shell.
-pub(super) fn feeds_shell(node: Node<'_>, text: &str) -> bool {
-    let mut above = node.parent();
-    while let Some(it) = above {
-        if matches!(it.kind(), "redirected_statement" | "command") {
-            let before = &text[it.start_byte()..node.start_byte()];
-            let mut words = before.split(|it: char| it.is_whitespace() || ";|&()<>`".contains(it));
-            return words.any(|it| is_shell(&[it.replace(['\'', '"', '\\'], "")]));
-        }
-        above = it.parent();
+/// A statement that the walk is in, and whether its text names a shell, as far as that was looked at.
+pub(super) struct Statement {
+    pub(super) depth: u32,
+    read_to: usize,
+    names_shell: bool,
+}
+
+impl Statement {
+    pub(super) fn of(node: Node<'_>, depth: u32) -> Option<Self> {
+        matches!(node.kind(), "redirected_statement" | "command").then(|| Self {
+            depth,
+            read_to: node.start_byte(),
+            names_shell: false,
+        })
     }
-    false
+
+    /// How many bytes before this place were not looked at yet.
+    pub(super) fn unread(&self, node: Node<'_>) -> usize {
+        node.start_byte().saturating_sub(self.read_to)
+    }
+
+    /// Whether what is written at this place is read by a shell.
+    pub(super) fn feeds_shell(&mut self, node: Node<'_>, text: &str) -> bool {
+        let before = text.get(self.read_to..node.start_byte());
+        let mut words = before
+            .unwrap_or_default()
+            .split(|it: char| it.is_whitespace() || ";|&()<>`".contains(it));
+        self.names_shell =
+            self.names_shell || words.any(|it| is_shell(&[it.replace(['\'', '"', '\\'], "")]));
+        self.read_to = self.read_to.max(node.start_byte());
+        self.names_shell
+    }
 }
 
 /// Whether the end of a heredoc is quoted, so that all of it is text.
-pub(super) fn is_literal(body: Node<'_>, text: &str) -> bool {
-    let start = body
-        .parent()
-        .and_then(|it| children(it).find(|it| it.kind() == "heredoc_start"));
+pub(super) fn is_literal(redirect: Node<'_>, text: &str) -> bool {
+    let start = children(redirect)
+        .into_iter()
+        .find(|it| it.kind() == "heredoc_start");
     start.is_some_and(|it| text[it.byte_range()].contains(['\'', '"', '\\']))
 }
 
@@ -100,6 +125,8 @@ pub(super) fn script_at(words: &[String]) -> Option<usize> {
     None
 }
 
-pub(super) fn children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
-    (0..node.child_count()).filter_map(move |at| node.child(at))
+/// The children of a node. Asking for each by its number would count from the first every time.
+pub(super) fn children(node: Node<'_>) -> Vec<Node<'_>> {
+    let mut cursor = node.walk();
+    node.children(&mut cursor).collect()
 }

@@ -3,6 +3,8 @@
 use raddle_core::policy::UNKNOWN;
 use tree_sitter::Node;
 
+use super::tree::children;
+
 /// The word that a node stands for. It holds [`UNKNOWN`] where it depends on what happens.
 pub(super) fn word(node: Node<'_>, text: &str) -> String {
     let mut out = String::new();
@@ -23,10 +25,8 @@ fn add(node: Node<'_>, text: &str, out: &mut String) {
         },
         "string" => string(node, text, out),
         "translated_string" | "command_name" => {
-            for at in 0..node.named_child_count() as u32 {
-                node.named_child(at)
-                    .into_iter()
-                    .for_each(|it| add(it, text, out));
+            for child in children(node).into_iter().filter(Node::is_named) {
+                add(child, text, out);
             }
         }
         "concatenation" => parts(node, text, out, unquoted),
@@ -44,10 +44,7 @@ fn string(node: Node<'_>, text: &str, out: &mut String) {
         return double_quoted(inner, out);
     }
     let mut at = range.start + 1;
-    for child in 0..node.named_child_count() as u32 {
-        let Some(child) = node.named_child(child) else {
-            continue;
-        };
+    for child in children(node).into_iter().filter(Node::is_named) {
         // What the parser leaves out between its parts is text too.
         double_quoted(gap(text, at, child.start_byte()), out);
         match child.kind() {
@@ -62,10 +59,7 @@ fn string(node: Node<'_>, text: &str, out: &mut String) {
 /// Parts that are written together, and what the parser leaves out between them.
 fn parts(node: Node<'_>, text: &str, out: &mut String, between: fn(&str, &mut String)) {
     let mut at = node.start_byte();
-    for child in 0..node.child_count() {
-        let Some(child) = node.child(child) else {
-            continue;
-        };
+    for child in children(node) {
         between(gap(text, at, child.start_byte()), out);
         add(child, text, out);
         at = child.end_byte();

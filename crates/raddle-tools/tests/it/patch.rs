@@ -61,6 +61,13 @@ fn laborious_patches_end() {
     let blank = "\n".repeat(100_000);
     let same = " a\n".repeat(50_000);
     let many = "@@\n-a\n+a \n".repeat(20_000);
+    // Found only at the third look, at the end, once for every section.
+    world.write("z.txt", format!("{}z \n", "a\n".repeat(300_000)));
+    let sections = "*** Update File: z.txt\n@@\n-z\n+z \n".repeat(900);
+    // Long lines are dear to compare.
+    let long = "x".repeat(4_000);
+    world.write("x.txt", format!("{long}\n").repeat(3_000));
+    let long = format!(" {long}\n").repeat(1_500);
     let cases = [
         (
             format!("*** Update File: a.txt\n@@\n{same}-b\n"),
@@ -75,6 +82,11 @@ fn laborious_patches_end() {
             Some("not found"),
         ),
         (format!("*** Update File: a.txt\n{many}"), None),
+        (sections, Some("not found")),
+        (
+            format!("*** Update File: x.txt\n@@\n{long}-b\n"),
+            Some("not found"),
+        ),
         (
             "*** Add File: b\n".repeat(2_000),
             Some("more than 1000 sections"),

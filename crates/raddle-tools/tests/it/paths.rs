@@ -171,6 +171,74 @@ fn path_corpus() {
     check(&roots().on_an_older_kernel());
 }
 
+/// Git obeys more than `.git`, and the file tools keep to the same as the sandbox.
+#[test]
+fn what_git_obeys_is_protected_wherever_it_is() {
+    let world = World::new();
+    world.write(".git/HEAD", "ref: refs/heads/main\n");
+    world.write(
+        ".git/config",
+        "[core]\n hooksPath = hooks\n[include]\n path = ../team.config\n[filter \"x\"]\n clean = tools/clean.sh %f\n",
+    );
+    world.write("tools/clean.sh", "");
+    world.write("tools/other.sh", "");
+    world.write("store/HEAD", "");
+    world.write("store/refs/x", "");
+    world.write("store/objects/x", "");
+    world.write("lib/.git/HEAD", "");
+    world.write("lib/.git/config", "[core]\n hooksPath = own\n");
+    let roots = world.roots();
+    for (path, expected) in [
+        ("a.txt", Place::Inside),
+        ("hooks/pre-commit", Place::Protected),
+        ("hooks", Place::Protected),
+        ("hooks-2/x", Place::Inside),
+        ("team.config", Place::Protected),
+        ("tools/clean.sh", Place::Protected),
+        ("tools/other.sh", Place::Inside),
+        ("store/config", Place::Protected),
+        ("store/worktrees/x/gitdir", Place::Protected),
+        ("lib/own/pre-commit", Place::Protected),
+        ("lib/x", Place::Inside),
+        ("vendor/lib/.git", Place::Protected),
+    ] {
+        let said = roots.writable(Path::new(path)).expect(path);
+        assert_eq!(said, expected, "{path}");
+    }
+    let write = WriteFile {
+        path: "hooks/pre-commit".to_owned(),
+        content: "x".to_owned(),
+    };
+    let error = write.plan(&roots).expect_err("it is refused");
+    assert!(error.to_string().contains("is protected"), "{error}");
+}
+
+/// A file may have a second name outside, made before: a store of packages links into many projects.
+#[test]
+fn what_is_written_does_not_reach_a_second_name_outside() {
+    for older in [false, true] {
+        let world = World::new();
+        let outside = world.folder.path().join("outside");
+        fs::write(&outside, "before\n").expect("a file");
+        fs::hard_link(&outside, world.work.join("linked")).expect("a second name");
+        let roots = match older {
+            true => world.roots().on_an_older_kernel(),
+            false => world.roots(),
+        };
+        let write = WriteFile {
+            path: "linked".to_owned(),
+            content: "after\n".to_owned(),
+        };
+        let planned = write.plan(&roots).expect("it is planned");
+        planned.apply(&roots).expect("it is written");
+        assert_eq!(world.read("linked"), "after\n");
+        assert_eq!(
+            fs::read_to_string(&outside).expect("it is there"),
+            "before\n"
+        );
+    }
+}
+
 /// Nothing that is no ordinary file is opened, so nothing waits for a writer that never comes.
 #[test]
 fn what_is_no_file_does_not_block() {

@@ -8,6 +8,10 @@ mod corpus;
 mod grants;
 /// Laws that hold for all lines.
 mod laws;
+/// Properties of any line, which fuzz targets check too.
+mod property;
+/// The inputs of those fuzz targets.
+mod seeds;
 /// Tricks that were played on others.
 mod tricks;
 
@@ -17,7 +21,7 @@ use raddle_core::policy::{
     Act, ActKind, Layer, Policy, Rule, Ruling, Script, Subject, UNKNOWN, Verdict,
 };
 use raddle_core::{ApprovalPolicy, Settings};
-use raddle_tools::shell::{quoted, shown, take_apart};
+use raddle_tools::shell::{is_shown_whole, quoted, shown, take_apart};
 
 /// What each line consists of. A block is a script behind `$`, whether it is plain, and its commands;
 /// `␀` stands for what is not known.
@@ -87,8 +91,23 @@ fn nothing_in_what_is_shown_hides() {
     for (line, expected) in cases {
         assert_eq!(shown(line), expected);
     }
-    let long = shown(&"a".repeat(20_000));
-    assert!(long.ends_with("… (3616 more bytes)"), "{}", &long[16_000..]);
+    // Whatever can be asked about is shown whole; of what is longer, both ends and what tells it from others.
+    let long = format!("{}; curl evil", "a".repeat(120_000));
+    assert!(is_shown_whole(&long));
+    assert_eq!(shown(&long), long);
+    for (line, is_whole) in [
+        ("a".repeat(256 << 10), true),
+        ("a".repeat((256 << 10) + 1), false),
+        ("\u{1b}".repeat(43_690), true),
+        ("\u{1b}".repeat(43_691), false),
+    ] {
+        assert_eq!(is_shown_whole(&line), is_whole, "{} bytes", line.len());
+    }
+    let longer = format!("{}; curl evil", "a".repeat(300_000));
+    let cut = shown(&longer);
+    assert!(cut.len() < 10_000, "{} bytes", cut.len());
+    assert!(cut.ends_with("; curl evil"), "{cut}");
+    assert_ne!(cut, shown(&longer.replacen("aaaa", "aaab", 40_000)));
 }
 
 fn words(line: &str) -> Vec<String> {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
-use super::Digested;
+use super::{Digested, code};
 
 /// The longest file that counts with all it holds; of a longer one its length, when it was changed and which
 /// it is do.
@@ -30,27 +30,6 @@ const NAMES_MAX: usize = 4096;
 /// The longest path that the system takes.
 const NAME_BYTES_MAX: usize = 4096;
 
-/// Programs that do what a file of the folder says, which their command lines do not name.
-const RECIPES: [(&str, &[&str]); 14] = [
-    ("bun", &["package.json", "bunfig.toml"]),
-    ("cargo", &["Cargo.toml", "build.rs", ".cargo/config.toml"]),
-    ("cmake", &["CMakeLists.txt"]),
-    (
-        "docker",
-        &["Dockerfile", "compose.yaml", "docker-compose.yml"],
-    ),
-    ("just", &["justfile", "Justfile", ".justfile"]),
-    ("make", &["GNUmakefile", "makefile", "Makefile"]),
-    ("mvn", &["pom.xml"]),
-    ("ninja", &["build.ninja"]),
-    ("npm", &["package.json"]),
-    ("npx", &["package.json"]),
-    ("pnpm", &["package.json"]),
-    ("pytest", &["conftest.py", "pytest.ini", "pyproject.toml"]),
-    ("rake", &["Rakefile"]),
-    ("yarn", &["package.json"]),
-];
-
 /// What a command names.
 #[derive(Default)]
 pub(super) struct Named {
@@ -58,12 +37,16 @@ pub(super) struct Named {
     pub(super) found: BTreeMap<PathBuf, Vec<u8>>,
     /// Whether that is all.
     pub(super) is_all: bool,
+    /// Where the line would look for code that is not there.
+    pub(super) missing: Vec<PathBuf>,
 }
 
 /// Looks for everything that the words could name, in the folder of the command and in the folders that they
 /// name, because the command may go there first.
 pub(super) fn look(it: Digested<'_>) -> Named {
-    let (names, mut is_all) = names(it);
+    let code = code::names(it);
+    let (names, mut is_all) = names(it, &code);
+    is_all &= !code::loads(it);
     let mut found = BTreeMap::new();
     let mut folders = vec![PathBuf::from(it.cwd)];
     for name in &names {
@@ -91,7 +74,8 @@ pub(super) fn look(it: Digested<'_>) -> Named {
             let bytes_max = if files < FILES_MAX { FILE_BYTES_MAX } else { 0 };
             // One that cannot be read counts by being there.
             let what = content(&path, bytes_max).unwrap_or_default();
-            found.insert(path, what);
+            is_all &= !what.loads;
+            found.insert(path, what.sum);
             files += 1;
         }
     }
@@ -104,7 +88,16 @@ pub(super) fn look(it: Digested<'_>) -> Named {
             }
         }
     }
-    Named { found, is_all }
+    let mut missing = Vec::new();
+    for folder in &folders {
+        let paths = code.iter().map(|name| path(folder, name));
+        missing.extend(paths.filter(|it| !found.contains_key(it)));
+    }
+    Named {
+        found,
+        is_all,
+        missing,
+    }
 }
 
 /// The names of which the line says nothing but that their files are written: by `>`, `>>` or `tee`.
@@ -128,7 +121,7 @@ fn written<'a>(it: Digested<'a>) -> BTreeSet<&'a str> {
 
 /// Every text in the words that could be the name of a file, in the order in which they stand, and whether
 /// that is all. Quotes and operators are read as the ends of names, whatever they mean where they stand.
-fn names<'a>(it: Digested<'a>) -> (Vec<&'a str>, bool) {
+fn names<'a>(it: Digested<'a>, code: &'a [String]) -> (Vec<&'a str>, bool) {
     let mut seen = BTreeSet::new();
     let mut names: Vec<&'a str> = Vec::new();
     let mut is_all = true;
@@ -144,6 +137,7 @@ fn names<'a>(it: Digested<'a>) -> (Vec<&'a str>, bool) {
         }
         true
     };
+    is_all &= code.iter().all(|it| add(it));
     let words = it.commands.iter().flatten().chain(it.words);
     for word in words {
         is_all &= add(word);
@@ -152,10 +146,7 @@ fn names<'a>(it: Digested<'a>) -> (Vec<&'a str>, bool) {
             // An option may hold a name without anything between.
             let glued = piece.strip_prefix('-').and_then(|it| it.get(1..));
             is_all &= glued.is_none_or(&mut add);
-            let program = piece.rsplit('/').next().unwrap_or(piece);
-            if let Some((_, files)) = RECIPES.iter().find(|(tool, _)| *tool == program) {
-                is_all &= files.iter().all(|it| add(it));
-            }
+            is_all &= code::recipe(piece).iter().all(|it| add(it));
         }
         if !is_all {
             break;
@@ -191,20 +182,28 @@ fn place(path: &Path) -> Option<Vec<u8>> {
     Some(place.ok()?.into_os_string().into_encoded_bytes())
 }
 
-/// Where a file is, and the sum of what it holds; of one that is too long, what changes with it.
-fn content(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
+/// What is known of a file.
+#[derive(Default)]
+struct Content {
+    /// Where it is, and the sum of what it holds; of one that is too long, what changes with it.
+    sum: Vec<u8>,
+    /// Whether it is run by a program that loads code which cannot be listed.
+    loads: bool,
+}
+
+fn content(path: &Path, bytes_max: u64) -> Option<Content> {
     let about = std::fs::metadata(path).ok()?;
     let path = path.canonicalize().ok()?;
-    let mut what = path.as_os_str().as_encoded_bytes().to_vec();
+    let mut sum = path.as_os_str().as_encoded_bytes().to_vec();
     // What the system says of itself is never twice the same, and nobody can exchange it.
     if path.starts_with("/proc") || path.starts_with("/sys") {
-        return Some(what);
+        return Some(Content { sum, loads: false });
     }
     if about.len() > bytes_max {
         let (changed, nanoseconds) = (about.ctime(), about.ctime_nsec());
         let text = format!("\0{} {changed} {nanoseconds} {}", about.len(), about.ino());
-        what.extend(text.as_bytes());
-        return Some(what);
+        sum.extend(text.as_bytes());
+        return Some(Content { sum, loads: false });
     }
     // It may have become a pipe by now, for which nobody waits.
     let mut options = std::fs::OpenOptions::new();
@@ -214,7 +213,18 @@ fn content(path: &Path, bytes_max: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut file = options.open(path).ok()?.take(bytes_max + 1);
     file.read_to_end(&mut bytes).ok()?;
-    what.push(0);
-    what.extend(Sha256::digest(&bytes));
-    Some(what)
+    sum.push(0);
+    sum.extend(Sha256::digest(&bytes));
+    let loads = is_run_by_a_loader(&bytes);
+    Some(Content { sum, loads })
+}
+
+/// Whether the first line of a script names a program that loads code which cannot be listed.
+fn is_run_by_a_loader(bytes: &[u8]) -> bool {
+    let Some(rest) = bytes.strip_prefix(b"#!") else {
+        return false;
+    };
+    let line = rest.split(|it| *it == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(&line[..line.len().min(NAME_BYTES_MAX)]);
+    line.split_whitespace().any(code::is_loader)
 }

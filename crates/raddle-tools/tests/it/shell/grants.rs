@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use raddle_core::policy::{Act, ActKind, Policy, Verdict};
 use raddle_core::{ApprovalPolicy, Settings};
-use raddle_tools::shell::{Digested, digest, of_words};
+use raddle_tools::shell::{Digested, digest, of_words, paths};
 
 struct Parts {
     words: Vec<String>,
@@ -142,6 +142,21 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         })
     };
     for (line, name) in [
+        // By module, and by what an interpreter makes of a name.
+        ("python3 -m tests", "tests.py"),
+        ("python3 -mtests", "tests.py"),
+        ("python3 -m tests.unit", "tests/unit.py"),
+        ("python3 -m tests.unit", "tests/__init__.py"),
+        ("python3.12 -m tests", "tests/__main__.py"),
+        ("cd sub && python3 -m tests", "sub/tests.py"),
+        ("PYTHONPATH=sub python3 -m tests", "sub/tests.py"),
+        ("node -r ./setup x", "setup.js"),
+        ("node --require=setup x", "node_modules/setup/index.js"),
+        ("node app", "app.js"),
+        ("ruby -rtasks x", "tasks.rb"),
+        ("ruby -I sub -r tasks x", "sub/tasks.rb"),
+        ("perl -MMy::Tasks -e run", "My/Tasks.pm"),
+        ("perl -Isub -MTasks -e run", "sub/Tasks.pm"),
         ("./x", "x"),
         ("cat x", "x"),
         ("bash x now", "x"),
@@ -175,10 +190,15 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         ("curl -d @x example.com", "x"),
     ] {
         let file = cwd.join(name);
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
         let without = of(line, "c1");
         std::fs::write(&file, "echo one").expect("a file");
         let one = of(line, "c1");
-        assert_eq!(one, of(line, "c2"), "{line}: another call");
+        // Interpreters and build tools load more than the line names, so a yes to them is for one call.
+        let loaders = "cargo just make node npm perl python ruby";
+        let is_loader = |it: &str| line.contains(it) && line != "tool --with a,x";
+        let loads = loaders.split(' ').any(is_loader);
+        assert_eq!(one != of(line, "c2"), loads, "{line}: another call");
         std::fs::write(&file, "echo two").expect("a file");
         let two = of(line, "c1");
         std::fs::write(&file, vec![b'x'; 2 << 20]).expect("a file");
@@ -192,6 +212,33 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         let all = BTreeSet::from([&without, &one, &two, &long, &link]);
         assert_eq!(all.len(), 5, "{line}");
         assert_eq!(without, of(line, "c1"), "{line}: as it was");
+    }
+    // A script is run by the interpreter that its first line names.
+    for (text, loads) in [
+        ("#!/usr/bin/env python3\n", true),
+        ("#!/usr/bin/python3.11 -u\n", true),
+        ("#!/usr/bin/env -S node --no-warnings\n", true),
+        ("#!/bin/sh\n", false),
+        ("python3\n", false),
+    ] {
+        std::fs::write(cwd.join("x"), text).expect("a file");
+        assert_eq!(of("./x", "c1") != of("./x", "c2"), loads, "{text:?}");
+        std::fs::remove_file(cwd.join("x")).expect("a file");
+    }
+    // Programs that run nothing of the folder keep their yes for the session.
+    for (line, loads) in [
+        ("git push origin main", false),
+        ("curl https://example.com", false),
+        ("ssh host uptime", false),
+        ("docker push image", false),
+        ("git push origin next", false),
+        ("firejail python3 x", true),
+        ("docker compose up", true),
+        ("$PY -m tests", true),
+        ("timeout 5 python3 -c 'import tests'", true),
+        ("find . -exec node {} +", true),
+    ] {
+        assert_eq!(of(line, "c1") != of(line, "c2"), loads, "{line}");
     }
     // What the system says of itself is new each time.
     assert_eq!(
@@ -266,5 +313,47 @@ fn what_is_only_written_may_hold_anything() {
         std::fs::rename(at("log"), at("old")).expect("moved");
         std::os::unix::fs::symlink("old", at("log")).expect("a link");
         assert_ne!(one, of(line), "{line}");
+    }
+}
+
+/// What a hold must cover: also what is not there yet, where it would be run.
+#[test]
+fn what_a_line_would_run_is_held() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cwd = folder.path().canonicalize().expect("its plain path");
+    std::fs::create_dir(cwd.join("sub")).expect("a folder");
+    for name in ["Makefile", "sub/run.sh"] {
+        std::fs::write(cwd.join(name), "").expect("a file");
+    }
+    let of = |line: &str| {
+        let words = ["/bin/bash", "-lc", line].map(str::to_owned);
+        paths(Digested {
+            words: &words,
+            commands: &of_words(&words).commands,
+            cwd: cwd.to_str().expect("a name"),
+            environment: &BTreeMap::new(),
+            sandbox: "",
+            call: "",
+        })
+    };
+    for (line, name) in [
+        ("make", "Makefile"),
+        ("make", "GNUmakefile"),
+        ("bash missing", "missing"),
+        ("./missing", "missing"),
+        (". ./env", "env"),
+        ("cd sub && bash run.sh", "sub/run.sh"),
+        ("cd sub && bash run.sh", "run.sh"),
+        ("python3 -m tests", "tests.py"),
+        ("git push", "."),
+    ] {
+        let path = cwd.join(name).components().collect();
+        assert!(of(line).contains(&path), "{line}: {:?}", of(line));
+    }
+    // What is only a word to its program is not held where it is no file.
+    for (line, count) in [("git push origin main", 1), ("curl https://example.com", 1)] {
+        let found = of(line);
+        let inside = found.iter().filter(|it| it.starts_with(&cwd));
+        assert_eq!(inside.count(), count, "{line}: {found:?}");
     }
 }

@@ -1,0 +1,185 @@
+//! The code that a line runs: files that programs read because of what they are, and not because the line
+//! names them by path.
+//!
+//! Some of it can be listed: the module behind `python3 -m`, a `Makefile`. What that code loads in turn cannot
+//! be: a yes to such a line is good for one call.
+
+use raddle_core::policy::UNKNOWN;
+
+use super::Digested;
+
+/// Programs that load code from the folder they run in, or beside a file that they run, without being told to.
+/// What they load cannot be listed. A version behind the name does not count.
+const LOADERS: &str = "R Rscript act ansible ansible-playbook ant ava bazel bazelisk buck bun bundle \
+    bundler bunx cabal cargo celery clj clojure cmake composer corepack coverage cross ctest cypress \
+    deno django-admin docker-compose doit dotnet dune earthly electron elixir emacs erl esbuild escript eslint \
+    expect fab flask gdb gem ghc go gradle gradlew groovy grunt guile guix gulp gunicorn hatch iex inv invoke ipython \
+    irb java jest jruby jshell julia jupyter just jython kotlin lein lerna lldb lua luajit mage make \
+    meson mill mix mocha msbuild mvn mvnw mypy next nextflow ng ninja nix nix-build nix-shell node nodejs nox \
+    npm npx nuxt nvim nx opam packer pants pdm perl php phpunit pip pipenv pipx playwright pnpm poetry pre-commit \
+    prettier pulumi pwsh py.test pypy pytest python racket rake raku rebar rollup rspec ruby runghc rye sbt scala \
+    scons snakemake stack streamlit swift task tclsh terraform terragrunt tofu tox trunk ts-node tsc tsx turbo uv \
+    uvicorn uvx vagrant vim vite vitest waf wasm-pack webpack xcodebuild yarn zig";
+
+/// Those of them that other programs are mostly told to run, and that are hardly a word with another meaning.
+const INTERPRETERS: &str = "bun deno java lua make node perl php python ruby";
+
+/// What docker does with the files of a folder.
+const DOCKER: &str = "bake build buildx compose stack";
+
+/// Programs that run the file they are given, and of it nothing but what it says.
+const SHELLS: &str = ". ash bash dash ksh mksh sh source zsh";
+
+/// Programs that do what a file of the folder says, which their command lines do not name.
+const RECIPES: [(&str, &[&str]); 14] = [
+    ("bun", &["package.json", "bunfig.toml"]),
+    ("cargo", &["Cargo.toml", "build.rs", ".cargo/config.toml"]),
+    ("cmake", &["CMakeLists.txt"]),
+    (
+        "docker",
+        &["Dockerfile", "compose.yaml", "docker-compose.yml"],
+    ),
+    ("just", &["justfile", "Justfile", ".justfile"]),
+    ("make", &["GNUmakefile", "makefile", "Makefile"]),
+    ("mvn", &["pom.xml"]),
+    ("ninja", &["build.ninja"]),
+    ("npm", &["package.json"]),
+    ("npx", &["package.json"]),
+    ("pnpm", &["package.json"]),
+    ("pytest", &["conftest.py", "pytest.ini", "pyproject.toml"]),
+    ("rake", &["Rakefile"]),
+    ("yarn", &["package.json"]),
+];
+
+/// The most names of code that are kept of a line.
+const NAMES_MAX: usize = 256;
+
+/// The files of the folder that a program of this name is known to read.
+pub(super) fn recipe(program: &str) -> &'static [&'static str] {
+    let found = RECIPES.iter().find(|(tool, _)| *tool == base(program));
+    found.map_or(&[], |(_, files)| files)
+}
+
+/// Whether the line runs a program that loads code which cannot be listed.
+pub(super) fn loads(it: Digested<'_>) -> bool {
+    it.commands.iter().any(|words| {
+        let is_any = words.len() > 1 && words[0].contains(UNKNOWN);
+        is_any || is_load(words)
+    })
+}
+
+/// Whether these words run a program that loads code.
+fn is_load(words: &[String]) -> bool {
+    let Some((program, rest)) = words.split_first() else {
+        return false;
+    };
+    is_loader(program)
+        || base(program) == "docker" && rest.iter().any(|it| is_one_of(DOCKER, it))
+        // Behind a program that is not known to run others.
+        || rest.iter().any(|it| is_one_of(INTERPRETERS, plain(it)))
+}
+
+/// Whether this program loads code that cannot be listed.
+pub(super) fn is_loader(program: &str) -> bool {
+    is_one_of(LOADERS, plain(program))
+}
+
+/// The names of files that the line runs or loads as code, as far as they can be listed, whether they are
+/// there or not.
+pub(super) fn names(it: Digested<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    for words in it.commands {
+        let Some((program, rest)) = words.split_first() else {
+            continue;
+        };
+        if program.contains('/') {
+            names.push(program.clone());
+        }
+        names.extend(recipe(program).iter().map(|it| (*it).to_owned()));
+        if is_loader(program) || is_one_of(SHELLS, base(program)) {
+            let given = rest.iter().filter(|it| !it.starts_with('-'));
+            names.extend(given.cloned());
+        }
+        modules(plain(program), rest, &mut names);
+        if names.len() >= NAMES_MAX {
+            break;
+        }
+    }
+    names.retain(|it| !it.is_empty() && !it.contains([UNKNOWN, '\0']));
+    names.truncate(NAMES_MAX);
+    names
+}
+
+/// The files behind modules that a program is told to load by name.
+fn modules(program: &str, words: &[String], names: &mut Vec<String>) {
+    match program {
+        "python" | "pypy" | "ipython" | "coverage" => {
+            for module in values(words, &["-m"]) {
+                let path = module.replace('.', "/");
+                for (at, _) in path.match_indices('/') {
+                    names.push(format!("{}/__init__.py", &path[..at]));
+                }
+                for end in [".py", "/__init__.py", "/__main__.py"] {
+                    names.push(format!("{path}{end}"));
+                }
+            }
+        }
+        "node" | "nodejs" | "bun" | "deno" | "tsx" | "ts-node" => {
+            let options = ["-r", "--require", "--import", "--loader", "--preload"];
+            let scripts = words.iter().filter(|it| !it.starts_with('-'));
+            let loaded = values(words, &options);
+            for module in loaded.into_iter().chain(scripts.map(String::as_str)) {
+                for end in ["", ".js", ".cjs", ".mjs", ".ts", ".json"] {
+                    names.push(format!("{module}{end}"));
+                }
+                for end in ["index.js", "package.json"] {
+                    names.push(format!("{module}/{end}"));
+                    names.push(format!("node_modules/{module}/{end}"));
+                }
+            }
+        }
+        "ruby" | "jruby" | "irb" | "rspec" => {
+            for module in values(words, &["-r", "--require"]) {
+                names.extend([format!("{module}.rb"), format!("lib/{module}.rb")]);
+            }
+        }
+        "perl" => {
+            for module in values(words, &["-M", "-m"]) {
+                let module = module.split('=').next().unwrap_or(module);
+                let path = module.trim_start_matches('-').replace("::", "/");
+                names.extend([format!("{path}.pm"), format!("lib/{path}.pm")]);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What stands behind any of these options, in the same word or in the next.
+fn values<'a>(words: &'a [String], options: &[&str]) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        for option in options {
+            match word.strip_prefix(option) {
+                Some("") => found.extend(words.get(at + 1).map(String::as_str)),
+                Some(rest) if option.starts_with("--") => found.extend(rest.strip_prefix('=')),
+                Some(rest) => found.push(rest),
+                None => {}
+            }
+        }
+    }
+    found
+}
+
+/// The name of a program without its folder.
+fn base(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// The same without a version.
+fn plain(program: &str) -> &str {
+    base(program).trim_end_matches(|it: char| it.is_ascii_digit() || it == '.')
+}
+
+fn is_one_of(list: &str, name: &str) -> bool {
+    !name.is_empty() && list.split_whitespace().any(|it| it == name)
+}

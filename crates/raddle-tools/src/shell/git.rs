@@ -1,0 +1,155 @@
+//! What the words of a git command make git run: aliases, and programs that its settings and options name.
+
+use raddle_core::policy::UNKNOWN;
+
+/// What a git command may run besides itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct RunByGit {
+    /// Lines that git hands to a shell.
+    pub(super) scripts: Vec<String>,
+    /// Whether it may run anything.
+    pub(super) any: bool,
+}
+
+/// The commands of every git since 2.30. Any other may be an alias, wherever that is defined: git takes a setting for
+/// one only where it has no command of that name.
+const COMMANDS: &str = "\
+    add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore check-mailmap \
+    check-ref-format checkout checkout-index cherry cherry-pick clean clone commit commit-graph commit-tree config \
+    count-objects credential describe diff diff-files diff-index diff-tree difftool fast-export fast-import fetch \
+    fetch-pack filter-branch fmt-merge-msg for-each-ref format-patch fsck gc get-tar-commit-id grep hash-object help \
+    index-pack init interpret-trailers log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base \
+    merge-file merge-index merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects \
+    pack-refs patch-id prune prune-packed pull push range-diff read-tree rebase reflog remote repack replace \
+    request-pull rerere reset restore rev-list rev-parse revert rm send-pack shortlog show show-branch show-index \
+    show-ref sparse-checkout stash status stripspace submodule switch symbolic-ref tag unpack-file unpack-objects \
+    update-index update-ref update-server-info upload-pack var verify-commit verify-pack verify-tag version worktree \
+    write-tree";
+
+/// Options before the command that have their value in the next word.
+const VALUED: &str = "-C --git-dir --work-tree --namespace --super-prefix --attr-source";
+
+/// Settings that name no program, and sections in which none does.
+const SETTINGS: &str = "\
+    core.abbrev core.autocrlf core.bare core.eol core.filemode core.ignorecase core.longpaths core.preloadindex \
+    core.quotepath core.safecrlf core.symlinks core.untrackedcache core.whitespace commit.gpgsign tag.gpgsign \
+    merge.conflictstyle merge.ff merge.renames diff.algorithm diff.context diff.mnemonicprefix diff.noprefix \
+    diff.renames diff.submodule protocol.version http.sslverify http.postbuffer http.version";
+const SECTIONS: &str = "\
+    advice author branch color committer feature fetch gc index init log pack pull push rebase safe status user";
+
+/// Settings whose value is a line for a shell, and how the names of others end that are.
+const SCRIPT_SETTINGS: &str = "\
+    core.askpass core.editor core.fsmonitor core.pager core.sshcommand credential.helper diff.external gpg.program \
+    sequence.editor";
+const SCRIPT_ENDS: &str = "clean cmd command driver helper process program smudge textconv";
+
+/// Options whose value is a line for a shell.
+const SCRIPT_OPTIONS: &str = "--exec --extcmd --open-files-in-pager --receive-pack --upload-pack";
+
+fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|it| it == word)
+}
+
+/// What the words behind `git` make it run.
+pub(super) fn run_by(words: &[String]) -> RunByGit {
+    let mut run = RunByGit::default();
+    let mut at = 0;
+    while let Some(word) = words.get(at).filter(|it| it.starts_with('-')) {
+        let next = words.get(at + 1).map(String::as_str);
+        if word == "-c" {
+            run.setting(next.unwrap_or_default());
+            at += 1;
+        } else if word == "--config-env" {
+            run.named_setting(next.unwrap_or_default());
+            at += 1;
+        } else if let Some(setting) = word.strip_prefix("--config-env=") {
+            run.named_setting(setting);
+        } else if word.starts_with("--exec-path=") {
+            run.any = true;
+        } else if has(VALUED, word) {
+            at += 1;
+        }
+        at += 1;
+    }
+    let Some((command, words)) = words.get(at..).and_then(<[String]>::split_first) else {
+        return run;
+    };
+    // A rule sees for itself that a word is not known.
+    run.any |= !has(COMMANDS, command) && !command.contains(UNKNOWN);
+    run.options(command, words);
+    run
+}
+
+impl RunByGit {
+    fn setting(&mut self, setting: &str) {
+        let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
+        match () {
+            () if is_free(name) => {}
+            () if is_script(name) => self.script(value),
+            () => self.any = true,
+        }
+    }
+
+    /// A setting whose value is in a variable.
+    fn named_setting(&mut self, setting: &str) {
+        let name = setting.split('=').next().unwrap_or_default();
+        self.any |= !is_free(name);
+    }
+
+    fn script(&mut self, line: &str) {
+        let line = line.trim_start_matches('!');
+        if !line.is_empty() {
+            self.scripts.push(line.to_owned());
+        }
+    }
+
+    fn options(&mut self, command: &str, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let next = || words.get(at + 1).cloned().unwrap_or_default();
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (word.as_str(), None),
+            };
+            let short = match command {
+                "clone" => "-u",
+                "difftool" => "-x",
+                "grep" => "-O",
+                _ => "",
+            };
+            let is_filter = command == "filter-branch" && name.ends_with("-filter");
+            // Many commands take the beginning of an option for the whole.
+            let is_begun =
+                |it: &str| name.len() > 4 && name.starts_with("--") && it.starts_with(name);
+            if is_filter || SCRIPT_OPTIONS.split(' ').any(is_begun) {
+                self.script(&value.unwrap_or_else(next));
+            } else if !short.is_empty() && word.starts_with(short) {
+                match &word[short.len()..] {
+                    "" => self.script(&next()),
+                    joined => self.script(joined),
+                }
+            } else if command == "config" && is_script(word) {
+                self.script(&next());
+            }
+            self.any |= word.starts_with("ext::") || is_alias(word);
+        }
+    }
+}
+
+fn is_free(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let section = name.split('.').next().unwrap_or_default();
+    has(SETTINGS, &name) || has(SECTIONS, section)
+}
+
+fn is_script(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let end = name.rsplit_once('.').map_or("", |it| it.1);
+    name.starts_with("pager.") || has(SCRIPT_SETTINGS, &name) || has(SCRIPT_ENDS, end)
+}
+
+/// A setting that gives a command another name.
+fn is_alias(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    word.starts_with("alias.") || word.contains(UNKNOWN) && word.contains("alias")
+}

@@ -1,0 +1,98 @@
+//! Properties of any line. The fuzz targets `shell` and `shell_time` check them too.
+
+use std::collections::BTreeSet;
+
+use raddle_core::policy::{Act, ActKind, Layer, Policy, Rule, Script, Subject, UNKNOWN, Verdict};
+use raddle_core::{ApprovalPolicy, Settings};
+use raddle_tools::shell::{
+    COMMANDS_MAX, LINE_BYTES_MAX, WORK_MAX, actions, shown, take_apart_counted,
+};
+
+/// More is never judged more loosely than less.
+///
+/// An input is two lines with a zero byte between them. If the first is plain, then all its commands are found
+/// again where the second follows it, and what is said of both is at least as strict.
+pub fn more_is_no_looser(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let (first, second) = text.split_once('\0').unwrap_or((&text, ""));
+    let script = within_bounds(first);
+    assert!(!actions(&script, "/").is_empty() || script.commands.is_empty());
+    assert!(!shown(first).contains(['\u{1b}', '\r', '\u{202e}', '\u{200b}']));
+    let longer = format!("{first}\n{second}");
+    // What is not plain the parser may read otherwise once more follows: an open quote or heredoc takes it in.
+    if !script.plain || script.commands.is_empty() || longer.len() > LINE_BYTES_MAX {
+        return;
+    }
+    let both = within_bounds(&longer);
+    // Where all room is used up, what is left out could be anything.
+    let is_cut = both.commands.contains(&vec![UNKNOWN.to_string()]);
+    for command in script.commands.iter().filter(|_| !is_cut) {
+        assert!(both.commands.contains(command), "{command:?} is hidden");
+    }
+    for approval in [
+        ApprovalPolicy::Untrusted,
+        ApprovalPolicy::OnRequest,
+        ApprovalPolicy::Never,
+    ] {
+        let settings = Settings {
+            approval,
+            ..Settings::default()
+        };
+        let (less, more) = (judged(&script, &settings), judged(&both, &settings));
+        assert!(
+            more >= less || is_cut && more >= Verdict::Ask,
+            "more is judged more loosely"
+        );
+    }
+}
+
+/// A long line of something that repeats costs no more than the budget, and what is left out could be anything.
+///
+/// An input is the beginning, what repeats, the end, and what repeats behind that, with zero bytes between them.
+pub fn repeated(input: &[u8]) -> String {
+    let text = String::from_utf8_lossy(input);
+    let mut parts = text.split('\0');
+    let mut part = || parts.next().unwrap_or_default();
+    let (begin, unit, end, behind) = (part(), part(), part(), part());
+    let room = LINE_BYTES_MAX.saturating_sub(begin.len() + end.len());
+    let count = room / (unit.len() + behind.len()).max(1);
+    format!("{begin}{}{end}{}", unit.repeat(count), behind.repeat(count))
+}
+
+/// What a line consists of, which is never more than the bounds say.
+pub fn within_bounds(line: &str) -> Script {
+    let (script, spent) = take_apart_counted(line);
+    assert!(script.commands.len() <= COMMANDS_MAX + 1);
+    assert!(script.commands.iter().all(|it| !it.is_empty()));
+    let is_cut = script.commands.contains(&vec![UNKNOWN.to_string()]);
+    assert!(spent < WORK_MAX || spent == WORK_MAX && is_cut && !script.plain);
+    script
+}
+
+fn judged(script: &Script, settings: &Settings) -> Verdict {
+    let rule = |verdict, words: &[&str]| Rule {
+        layer: Layer::User,
+        subject: Subject::Command(words.iter().map(|it| (*it).to_owned()).collect()),
+        verdict,
+        beyond: false,
+        reason: None,
+    };
+    let policy = Policy {
+        rules: vec![
+            rule(Verdict::Deny, &["rm"]),
+            rule(Verdict::Ask, &["git", "push"]),
+            rule(Verdict::Allow, &["cargo", "test"]),
+        ],
+        ..Policy::default()
+    };
+    let act = Act {
+        kind: ActKind::Command {
+            script: script.clone(),
+            cwd: "/".to_owned(),
+            beyond: false,
+        },
+        digest: String::new(),
+        why: None,
+    };
+    policy.judge(&act, settings, &BTreeSet::new()).verdict
+}
