@@ -39,6 +39,9 @@ const GIVEN_UP: &str = "This call was ended by the user's interrupt before it wa
 const FELL: &str = "The tool failed inside; the server's log says more. It may have taken effect in part; check \
                     before you repeat the call.";
 
+/// The longest arguments with which a call is asked about by its name: the question shows all of them.
+const ARGUMENTS_BYTES_MAX: usize = 256 << 10;
+
 /// What it is told where nobody knows the rules.
 const UNRULED: &str = "The rules cannot be read, so nothing is done.";
 
@@ -243,11 +246,37 @@ fn admission(
     match ruling.verdict {
         Verdict::Allow => Admission::Run,
         Verdict::Deny => denied(ruling),
-        Verdict::Ask => Admission::Ask {
-            ask: question(act, ruling, body, call),
-            expires_at,
+        Verdict::Ask => match unshown(body, call) {
+            Some(why) => Admission::Deny(why),
+            None => Admission::Ask {
+                ask: question(act, ruling, body, call),
+                expires_at,
+            },
         },
     }
+}
+
+/// Why nobody is asked about a call, if nobody is: it cannot be shown whole.
+pub(crate) fn unshown(body: &ItemBody, call: &Call) -> Option<String> {
+    let (what, instead) = match body {
+        // The tool for commands refuses what is too long to be shown.
+        ItemBody::Command(_) => return None,
+        ItemBody::Patch(it) => {
+            let cut = it.changes.iter().find(|it| it.is_cut())?;
+            (
+                format!("the change of {}", cut.path),
+                "Make it in smaller steps.",
+            )
+        }
+        _ if call.arguments.len() > ARGUMENTS_BYTES_MAX => (
+            format!("its {} bytes of arguments", call.arguments.len()),
+            "Call it with less.",
+        ),
+        _ => return None,
+    };
+    Some(format!(
+        "This was not done: someone must be asked about it, and {what} cannot be shown whole. {instead}"
+    ))
 }
 
 pub(crate) fn denied(ruling: &Ruling) -> Admission {

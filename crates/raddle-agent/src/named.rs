@@ -8,7 +8,7 @@ use raddle_core::{Admission, Ask, AskTool, Call, Grant, ItemBody, Settings, Time
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::hands::{Judged, after, denied};
+use crate::hands::{Judged, after, denied, unshown};
 
 /// What the rules about tools by their names say of a call that nothing else is said of.
 pub(crate) fn judge(
@@ -28,12 +28,15 @@ pub(crate) fn judge(
     let admission = match (ruling.verdict, admission) {
         (_, admission @ Admission::Deny(_)) => return Judged::new(body, admission),
         (Verdict::Deny, _) => denied(&ruling),
-        (Verdict::Ask, Admission::Run | Admission::Client) => Admission::Ask {
-            ask: Ask::Tool(AskTool {
-                tool: name,
-                reason: Some(ruling.reason.clone()),
-            }),
-            expires_at: policy.unattended().after_ms().map(|ms| after(now, ms)),
+        (Verdict::Ask, Admission::Run | Admission::Client) => match unshown(&body, call) {
+            Some(why) => Admission::Deny(why),
+            None => Admission::Ask {
+                ask: Ask::Tool(AskTool {
+                    tool: name,
+                    reason: Some(ruling.reason.clone()),
+                }),
+                expires_at: policy.unattended().after_ms().map(|ms| after(now, ms)),
+            },
         },
         // A word to the user is not asked about first.
         (Verdict::Ask, admission) | (Verdict::Allow, admission) => admission,
@@ -188,6 +191,39 @@ mod tests {
             let judged = hands.judge_others(&settings, &granted, &call, meant, now);
             let admission = judged.await.admission;
             assert_eq!(matches!(admission, Admission::Deny(_)), is_denied, "{tool}");
+        }
+    }
+
+    /// The question shows all of a call's arguments, so there is none about arguments that are too long.
+    #[tokio::test]
+    async fn nobody_is_asked_about_what_cannot_be_shown() {
+        let rule = Rule {
+            layer: Layer::User,
+            subject: Subject::Tool("mail".to_owned()),
+            verdict: Verdict::Ask,
+            beyond: false,
+            reason: None,
+        };
+        let policy = Policy {
+            rules: vec![rule],
+            ..Policy::default()
+        };
+        for (bytes, is_asked) in [(200 << 10, true), (300 << 10, false)] {
+            let call = Call {
+                id: "c".to_owned(),
+                tool: "mail".to_owned(),
+                arguments: "a".repeat(bytes),
+                freeform: false,
+                alone: false,
+            };
+            let name = "mail".to_owned();
+            let meant = (ItemBody::Tool(Tool { name }), Admission::Run);
+            let (settings, granted) = (Settings::default(), BTreeSet::new());
+            let known = (&call, std::slice::from_ref(&call.tool));
+            let now = Timestamp::default();
+            let judged = judge(&policy, &settings, &granted, known, meant, now);
+            let found = matches!(judged.admission, Admission::Ask { .. });
+            assert_eq!(found, is_asked, "{bytes} bytes");
         }
     }
 }

@@ -4,6 +4,7 @@ mod absent;
 mod audience;
 mod behind;
 mod effects;
+mod full;
 mod join;
 mod leave;
 mod progress;
@@ -265,6 +266,9 @@ impl Task {
                     match self.failed {
                         None => self.away_since = None,
                         Some(AppendError::Unavailable(_)) => self.is_away().await,
+                        Some(AppendError::Full(_)) if self.owner.fails().is_some() => {
+                            self.wait_for_room().await;
+                        }
                         // The head tells whether it is there.
                         Some(AppendError::Unknown(_)) => {
                             self.away_since.get_or_insert_with(Instant::now);
@@ -297,6 +301,9 @@ impl Task {
                     self.wait(until.map(|at| at.since(now))).await;
                 }
                 Step::Ended(ended) => {
+                    if self.fail_turn(&ended).await {
+                        continue;
+                    }
                     if let Some(starter) = self.starter.take() {
                         drop((starter.reply)(Err(match &ended {
                             Ended::NotStored(_) if self.away_since.is_some() => {

@@ -10,8 +10,8 @@ use raddle_core::ports::{
     Blobs, Journal, Model, Pages, ReadError, Rulebook, Terminal, Tools, Webhook,
 };
 use raddle_core::{
-    Command, Cursor, Ended, Epoch, Keyed, Node, Outcome, Owner, Recovery, Refusal, RequestNumber,
-    Sandbox, Seq, Settings, Thread, ThreadId, ThreadStarted, Timestamp,
+    Command, Cursor, Ended, Epoch, Failure, Keyed, Node, Outcome, Owner, Recovery, Refusal,
+    RequestNumber, Sandbox, Seq, Settings, Thread, ThreadId, ThreadStarted, Timestamp,
 };
 use raddle_protocol::Notification;
 use tokio::sync::{Mutex as Turn, Notify, mpsc, oneshot, watch};
@@ -147,6 +147,7 @@ pub(crate) struct Shared {
     pub(crate) nodes: Arc<dyn Nodes>,
     recovery: Recovery,
     live: Mutex<HashMap<ThreadId, Handle>>,
+    unstored_ends: Mutex<HashMap<ThreadId, Failure>>,
     /// Woken when a thread is no longer live.
     left: Notify,
     /// Held by whoever opens a thread, so that it is opened once; threads share a few of these, so that one
@@ -200,6 +201,7 @@ impl Threads {
                 nodes,
                 recovery,
                 live: Mutex::default(),
+                unstored_ends: Mutex::default(),
                 left: Notify::new(),
                 opening: std::array::from_fn(|_| Turn::default()),
                 crowd: Mutex::default(),
@@ -294,7 +296,12 @@ impl Threads {
         let node = self.shared.node(Epoch(thread.epoch().0 + 1));
         let head = thread.head();
         let settings = thread.settings().clone();
-        let owner = Owner::open(thread, head, node, self.shared.now()).since_base(tail);
+        let now = self.shared.now();
+        let owner = match self.shared.unstored_ends().remove(&id) {
+            Some(failure) => Owner::open_to_fail(thread, node, failure, now),
+            None => Owner::open(thread, head, node, now),
+        };
+        let owner = owner.since_base(tail);
         let kept = Kept::ForGood;
         Ok(self.shared.run(id, owner, settings, kept, None))
     }
@@ -315,6 +322,14 @@ impl Threads {
         });
         let looked = looking.await;
         looked.unwrap_or_else(|_| Some("the rules cannot be read; see the server's log".to_owned()))
+    }
+
+    /// The operator's objection to each of these sandboxes, in their order; `None` where one is allowed. It looks
+    /// whether the rules have changed, as [`Rulebook::policy`] does, and may wait for the disk.
+    pub fn objections_to_sandboxes(&self, sandboxes: &[Sandbox]) -> Vec<Option<String>> {
+        let policy = self.shared.hands.rules.policy();
+        let objections = sandboxes.iter().map(|it| policy.objection_to_sandbox(it));
+        objections.collect()
     }
 
     /// The hosts that the operator's rules keep from such commands.
@@ -503,6 +518,14 @@ impl Shared {
 
     pub(crate) fn live(&self) -> MutexGuard<'_, HashMap<ThreadId, Handle>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Failures of turns that ended here on a full disk, by thread, each until its end is stored. No
+    /// other process takes such a thread as long as this one lives.
+    pub(crate) fn unstored_ends(&self) -> MutexGuard<'_, HashMap<ThreadId, Failure>> {
+        self.unstored_ends
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn crowd(&self) -> MutexGuard<'_, Vec<Weak<dyn Listener>>> {

@@ -17,7 +17,7 @@ use crate::{
     ItemId, ItemStatus, ModelEnd, Output, Part, Past, PlanStep, Price, Recovery, RequestNumber,
     ThreadStarted, Timestamp, TurnId, TurnKind, Usage,
 };
-use crate::{Epoch, Seq};
+use crate::{Epoch, Failure, Seq};
 
 /// An order to a thread.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,6 +133,8 @@ pub struct Own {
     pub recovery: Recovery,
     /// Set when this thread is a copy that goes its own way from here.
     pub fork: Option<Box<Forked>>,
+    /// The failure with which an open turn ends at once; without it the turn is recovered.
+    pub fails: Option<Box<Failure>>,
 }
 
 /// Give a thread a name, or take it away.

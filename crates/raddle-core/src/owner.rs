@@ -19,8 +19,9 @@ use raddle_protocol::Notification;
 
 use crate::ports::AppendError;
 use crate::{
-    Base, Body, Class, Command, Cursor, Effect, Epoch, Event, Forked, ItemId, Outcome, Own, Record,
-    Recovery, Refusal, RequestNumber, Resolution, Seq, Thread, ThreadStarted, Timestamp, TurnId,
+    Base, Body, Class, Command, Cursor, Effect, Epoch, Event, Failure, Forked, ItemId, Outcome,
+    Own, Record, Recovery, Refusal, RequestNumber, Resolution, Seq, Thread, ThreadStarted,
+    Timestamp, TurnId,
 };
 
 use batch::Batch;
@@ -181,6 +182,8 @@ pub struct Owner {
     waiters: Vec<(TurnId, Token)>,
     events_since_base: u64,
     bytes_since_base: u64,
+    /// The failure with which the first append ends the turn that it finds, until that is stored.
+    fails: Option<Failure>,
     ended: Option<Ended>,
 }
 
@@ -191,36 +194,68 @@ impl Owner {
         let mut batch = Batch::new(Seq::ZERO);
         let start = Command::StartThread(Box::new(start));
         owner.command(&mut batch, start, now).ok();
-        owner.take(&mut batch, node, Seq::ZERO, None, now);
+        owner.take(&mut batch, node, None, None, now);
         owner.batch = Some(batch);
         owner
     }
 
     /// Takes a thread that was folded from a journal whose head is `found`.
     pub fn open(thread: Thread, found: Seq, node: Node, now: Timestamp) -> Self {
-        Self::opened(thread, found, node, None, now)
+        Self::new(thread, found).opened(node, None, None, now)
+    }
+
+    /// Takes a thread that was folded from a journal, and ends its open turn with this failure. The
+    /// journal's owner stored nothing more of that turn, because the journal was full; so its end is
+    /// the first append, and is tried again for as long as the journal stays full.
+    pub fn open_to_fail(thread: Thread, node: Node, failure: Failure, now: Timestamp) -> Self {
+        let found = thread.head();
+        Self::new(thread, found).opened(node, None, Some(failure), now)
+    }
+
+    /// Takes the thread anew, as it is stored, after an append that the journal had no room for, and
+    /// ends its open turn with this failure.
+    pub fn fail_turn(
+        &mut self,
+        thread: Thread,
+        node: Node,
+        failure: Failure,
+        now: Timestamp,
+        tail: Tail,
+    ) {
+        let found = thread.head();
+        let mut owner = Self::new(thread, found);
+        owner.meter = self.meter.take();
+        let owner = owner.opened(node, None, Some(failure), now);
+        *self = owner.since_base(tail);
+    }
+
+    /// The failure with which the turn ends, as long as that is not stored.
+    pub fn fails(&self) -> Option<&Failure> {
+        self.fails.as_ref()
     }
 
     /// Takes a copy of a thread's journal, to go on from it as another thread.
     pub fn fork(thread: Thread, fork: Forked, node: Node, now: Timestamp) -> Self {
         let found = thread.head();
-        Self::opened(thread, found, node, Some(Box::new(fork)), now)
+        Self::new(thread, found).opened(node, Some(Box::new(fork)), None, now)
     }
 
     fn opened(
-        thread: Thread,
-        found: Seq,
+        mut self,
         node: Node,
         fork: Option<Box<Forked>>,
+        fails: Option<Failure>,
         now: Timestamp,
     ) -> Self {
-        let mut owner = Self::new(thread, found);
+        let found = self.stored;
         let mut batch = Batch::new(found);
-        owner.take(&mut batch, node, found, fork, now);
-        owner.advance(&mut batch, now);
-        owner.finish(&mut batch);
-        owner.batch = Some(batch);
-        owner
+        self.fails = fails.clone().filter(|_| self.thread.turn.is_some());
+        let fails = fails.map(Box::new);
+        self.take(&mut batch, node, fork, fails, now);
+        self.advance(&mut batch, now);
+        self.finish(&mut batch);
+        self.batch = Some(batch);
+        self
     }
 
     fn new(thread: Thread, stored: Seq) -> Self {
@@ -245,6 +280,7 @@ impl Owner {
             waiters: Vec::new(),
             events_since_base: 0,
             bytes_since_base: 0,
+            fails: None,
             ended: None,
         }
     }
@@ -254,17 +290,18 @@ impl Owner {
         &mut self,
         batch: &mut Batch,
         node: Node,
-        found: Seq,
         fork: Option<Box<Forked>>,
+        fails: Option<Box<Failure>>,
         now: Timestamp,
     ) {
         let own = Own {
             epoch: node.epoch,
             node: node.name,
-            found,
+            found: self.stored,
             reserved: self.next.plus(reserve()),
             recovery: node.recovery,
             fork,
+            fails,
         };
         self.ended = match self.command(batch, Command::Own(own), now) {
             Ok(_) => None,
@@ -366,11 +403,17 @@ impl Owner {
         match result {
             Ok(_) => {
                 self.taken = true;
+                self.fails = None;
                 self.stored = batch.last();
                 self.settle(batch)
             }
             Err(AppendError::Conflict) => self.end(Ended::OwnedElsewhere, Some(batch)),
             Err(AppendError::Unavailable(_)) => {
+                self.batch = Some(batch);
+                Vec::new()
+            }
+            // There is nothing else to do for this turn but to store its end.
+            Err(AppendError::Full(_)) if self.fails.is_some() => {
                 self.batch = Some(batch);
                 Vec::new()
             }

@@ -18,7 +18,7 @@ pub use webhook::{Decision, Put, Webhook};
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
+use crate::{Base, Blob, Body, Class, Record, Seq, ThreadId, TurnId};
 
 /// A future that owns nothing and can be sent.
 pub type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -30,6 +30,8 @@ pub type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Journal: Send + Sync {
     /// Appends after `after`; a second writer gets [`AppendError::Conflict`]. `class` says what must be
     /// survived once this has succeeded: the process's death or the power's. Answers with the new head.
+    ///
+    /// A store on a disk holds room back for appends of which [`ends_for_lack_of_room`] is true.
     fn append<'a>(
         &'a self,
         thread: ThreadId,
@@ -113,6 +115,14 @@ pub trait Blobs: Send + Sync {
 
     /// The bytes, checked against their name.
     fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>>;
+}
+
+/// Whether records end a turn because the journal is full.
+pub fn ends_for_lack_of_room(records: &[Record]) -> bool {
+    records.iter().any(|record| match &record.body {
+        Body::Event(event) => event.ends_for_lack_of_room(),
+        Body::Delta(_) => false,
+    })
 }
 
 /// Why an append did not happen, or may not have.

@@ -466,6 +466,14 @@ impl Event {
         }
     }
 
+    /// Whether this ends a turn because the journal is full. A journal holds room back for it.
+    pub fn ends_for_lack_of_room(&self) -> bool {
+        let Self::TurnEnded(it) = self else {
+            return false;
+        };
+        matches!(&it.end, TurnEnd::Failed(failure) if failure.kind == FailureKind::StorageFull)
+    }
+
     /// What it must survive before anyone hears of it.
     pub fn class(&self) -> Class {
         match self {

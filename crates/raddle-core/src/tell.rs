@@ -473,7 +473,12 @@ pub fn settings_view(settings: &Settings) -> wire::ThreadSettings {
         model,
         model_provider: settings.provider.clone().unwrap_or_default(),
         sandbox_policy: view::sandbox(&settings.sandbox),
-        active_permission_profile: None,
+        active_permission_profile: settings.profile.as_ref().map(|it| {
+            wire::ActivePermissionProfile {
+                id: it.id.clone(),
+                extends: it.extends.clone(),
+            }
+        }),
         budget: budget::limits(settings),
         disabled_plugin_ids: Vec::new(),
         effort: settings.effort.clone(),

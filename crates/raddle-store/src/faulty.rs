@@ -2,7 +2,7 @@
 
 use raddle_core::ports::{
     AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
-    ReadError, Summary, TurnEntry, Waiting,
+    ReadError, Summary, TurnEntry, Waiting, ends_for_lack_of_room,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 use tokio::sync::watch;
@@ -20,6 +20,8 @@ pub enum Mood {
     Away,
     /// There is no room for more.
     Full,
+    /// There is no room for more, except for the end of a turn that fails because of it.
+    Reserve,
     /// Nothing can be written any more.
     ReadOnly,
     /// Nothing is written, but that is not known, and nothing can be read.
@@ -64,6 +66,7 @@ impl FaultyJournal {
 
     async fn write<'a, T, E: From<AppendError>>(
         &'a self,
+        may_use_reserve: bool,
         write: impl FnOnce(&'a MemoryJournal) -> Waiting<'a, Result<T, E>>,
     ) -> Result<T, E> {
         let mut moods = self.mood.subscribe();
@@ -74,8 +77,9 @@ impl FaultyJournal {
         let why = "it was told to fail".to_owned();
         match mood {
             Mood::Well | Mood::Slow => write(&self.inner).await,
+            Mood::Reserve if may_use_reserve => write(&self.inner).await,
             Mood::Away => Err(AppendError::Unavailable(why).into()),
-            Mood::Full => Err(AppendError::Full(why).into()),
+            Mood::Full | Mood::Reserve => Err(AppendError::Full(why).into()),
             Mood::ReadOnly => Err(AppendError::ReadOnly(why).into()),
             Mood::Lost | Mood::Dropping => Err(AppendError::Unknown(why).into()),
             Mood::Mute => {
@@ -104,7 +108,9 @@ impl Journal for FaultyJournal {
         records: &'a [Record],
         class: Class,
     ) -> Waiting<'a, Result<Seq, AppendError>> {
-        Box::pin(self.write(move |inner| inner.append(thread, after, records, class)))
+        let may_use_reserve = ends_for_lack_of_room(records);
+        let append = move |inner: &'a MemoryJournal| inner.append(thread, after, records, class);
+        Box::pin(self.write(may_use_reserve, append))
     }
 
     fn head(&self, thread: ThreadId) -> Waiting<'_, Result<Seq, ReadError>> {
@@ -129,19 +135,19 @@ impl Journal for FaultyJournal {
     }
 
     fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>> {
-        Box::pin(self.write(move |inner| inner.save_base(thread, base)))
+        Box::pin(self.write(false, move |inner| inner.save_base(thread, base)))
     }
 
     fn fork(&self, from: ThreadId, at: Seq, to: ThreadId) -> Waiting<'_, Result<Seq, ForkError>> {
-        Box::pin(self.write(move |inner| inner.fork(from, at, to)))
+        Box::pin(self.write(false, move |inner| inner.fork(from, at, to)))
     }
 
     fn delete(&self, thread: ThreadId) -> Waiting<'_, Result<(), AppendError>> {
-        Box::pin(self.write(move |inner| inner.delete(thread)))
+        Box::pin(self.write(false, move |inner| inner.delete(thread)))
     }
 
     fn forget(&self, thread: ThreadId, head: Seq) -> Waiting<'_, Result<(), AppendError>> {
-        Box::pin(self.write(move |inner| inner.forget(thread, head)))
+        Box::pin(self.write(false, move |inner| inner.forget(thread, head)))
     }
 }
 
@@ -178,7 +184,7 @@ impl Pages for FaultyJournal {
 
 impl Blobs for FaultyJournal {
     fn put(&self, bytes: Vec<u8>, media: String) -> Waiting<'_, Result<Blob, AppendError>> {
-        Box::pin(self.write(move |inner| inner.put(bytes, media)))
+        Box::pin(self.write(false, move |inner| inner.put(bytes, media)))
     }
 
     fn get(&self, blob: Blob) -> Waiting<'_, Result<Vec<u8>, ReadError>> {

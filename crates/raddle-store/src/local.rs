@@ -30,6 +30,7 @@ mod project;
 mod quarantine;
 mod read;
 mod readers;
+mod reserve;
 mod salvage;
 mod save;
 mod schema;
@@ -52,7 +53,7 @@ use std::path::{Path, PathBuf};
 
 use raddle_core::ports::{
     AppendError, Blobs, ForkError, ItemEntry, Journal, ListQuery, Page, PageQuery, Pages,
-    ReadError, Summary, TurnEntry, Waiting,
+    ReadError, Summary, TurnEntry, Waiting, ends_for_lack_of_room,
 };
 use raddle_core::{Base, Blob, Class, Record, Seq, ThreadId, TurnId};
 
@@ -63,6 +64,7 @@ use fork::Fork;
 use lists::Lists;
 use quarantine::Quarantine;
 use readers::Readers;
+use reserve::Reserve;
 use save::{NoteBlob, SaveBase};
 use search::Indexer;
 use writer::{Write, Writer};
@@ -95,6 +97,7 @@ pub struct LocalJournal {
     files: Files,
     folder: PathBuf,
     quarantine: Quarantine,
+    reserve: Reserve,
 }
 
 impl LocalJournal {
@@ -113,6 +116,10 @@ impl LocalJournal {
         let lock = lock(folder).map_err(unavailable)?;
         let connection = schema::open_or_create(folder)?;
         drop(lock);
+        let reserve = Reserve::new(folder);
+        if let Err(error) = reserve.fill() {
+            tracing::warn!(%error, "nothing more can be stored");
+        }
         let files = Files::new(folder);
         let indexer = Indexer::start(folder, files.clone()).map_err(unavailable)?;
         let bell = indexer.bell().clone();
@@ -131,6 +138,7 @@ impl LocalJournal {
             files,
             folder: folder.clone(),
             quarantine,
+            reserve,
         })
     }
 
@@ -150,6 +158,7 @@ impl LocalJournal {
             files: Files::new(folder),
             folder: folder.to_owned(),
             quarantine: Quarantine::default(),
+            reserve: Reserve::none(folder),
         })
     }
 
@@ -165,7 +174,9 @@ impl LocalJournal {
         }
         // An append of nothing opens the file again. What it is answered does not matter, only whether it
         // got as far as that.
-        let answer = self.append(thread, Seq::ZERO, &[], Class::Process).await;
+        let answer = self
+            .try_append(thread, Seq::ZERO, &[], Class::Process)
+            .await;
         if !self.writer.is_in_doubt() {
             return Ok(());
         }
@@ -178,6 +189,7 @@ impl LocalJournal {
     }
 
     async fn put_bytes(&self, bytes: Vec<u8>, media: String) -> Result<Blob, AppendError> {
+        self.hold_back().await?;
         let hash = blob::hash(&bytes);
         let name = Blob {
             hash: blob::hex(&hash),
@@ -197,6 +209,7 @@ impl LocalJournal {
             self.read(from, head, 0).await?;
             return Err(ForkError::Beyond { head });
         }
+        self.hold_back().await?;
         let summary = self.summary_at(from, at).await?;
         let open = move |connection: &_| fork::open_text(connection, from, at);
         let (number, open) = self.readers.read(open).await?;
@@ -241,6 +254,38 @@ impl LocalJournal {
         }
     }
 
+    /// Refuses what may not use the room that is held back, as long as that is not there.
+    async fn hold_back(&self) -> Result<(), AppendError> {
+        if self.reserve.is_whole() {
+            return Ok(());
+        }
+        let reserve = self.reserve.clone();
+        match self.readers.wait(move || reserve.fill()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(error::beside(&error)),
+            Err(error) => Err(AppendError::Unavailable(error.to_string())),
+        }
+    }
+
+    async fn try_append(
+        &self,
+        thread: ThreadId,
+        after: Seq,
+        records: &[Record],
+        class: Class,
+    ) -> Result<Seq, AppendError> {
+        let (append, beside) = Append::new(thread, after, records, class)
+            .map_err(|error| AppendError::Unavailable(error.to_string()))?;
+        if !beside.is_empty() {
+            self.write_files(beside).await?;
+        }
+        if let Some(outcome) = self.writer.append_now(&append) {
+            return outcome;
+        }
+        let append = |answer| Write::Append(append, answer);
+        self.writer.write(append).await
+    }
+
     async fn write_files(&self, beside: append::Ahead) -> Result<(), AppendError> {
         self.writer.is_open()?;
         let files = self.files.clone();
@@ -278,16 +323,18 @@ impl Journal for LocalJournal {
         class: Class,
     ) -> Waiting<'a, Result<Seq, AppendError>> {
         Box::pin(async move {
-            let (append, beside) = Append::new(thread, after, records, class)
-                .map_err(|error| AppendError::Unavailable(error.to_string()))?;
-            if !beside.is_empty() {
-                self.write_files(beside).await?;
+            if !ends_for_lack_of_room(records) {
+                self.hold_back().await?;
+                return self.try_append(thread, after, records, class).await;
             }
-            if let Some(outcome) = self.writer.append_now(&append) {
-                return outcome;
+            let appended = self.try_append(thread, after, records, class).await;
+            match appended {
+                Err(AppendError::Full(why)) if self.reserve.release() => {
+                    tracing::warn!(%thread, why, "the room that was held back is used");
+                    self.try_append(thread, after, records, class).await
+                }
+                appended => appended,
             }
-            let append = |answer| Write::Append(append, answer);
-            self.writer.write(append).await
         })
     }
 
@@ -326,6 +373,7 @@ impl Journal for LocalJournal {
 
     fn save_base(&self, thread: ThreadId, base: Base) -> Waiting<'_, Result<(), AppendError>> {
         Box::pin(async move {
+            self.hold_back().await?;
             let base = SaveBase::new(thread, &base)
                 .map_err(|error| AppendError::Unavailable(error.to_string()))?;
             self.writer.write(|answer| Write::Base(base, answer)).await

@@ -202,7 +202,7 @@ fn clean(arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     println!(
-        "{} seeds in {seconds:.1} s: {:.0} seeds/s, {:.0} virtual hours, {} broken promises",
+        "figure: {} seeds in {seconds:.1} s: {:.0} seeds/s, {:.0} virtual hours, {} broken promises",
         tally.played,
         tally.played as f64 / seconds,
         tally.ms as f64 / 3.6e6,
@@ -221,13 +221,13 @@ fn caught(bug: Bug, arguments: &Arguments) -> bool {
     match tally.failures.first() {
         Some((seed, broken)) => {
             println!(
-                "{bug:?}: caught at seed {seed}, {}: {}",
+                "figure: {bug:?}: caught at seed {seed}, {}: {}",
                 broken.promise, broken.how
             );
             true
         }
         None => {
-            println!("{bug:?}: NOT caught in {} seeds", tally.played);
+            println!("figure: {bug:?}: NOT caught in {} seeds", tally.played);
             false
         }
     }

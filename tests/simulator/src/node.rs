@@ -207,6 +207,7 @@ impl World {
                     }
                     return self.all_are_answered(thread, node);
                 }
+                Step::Ended(Ended::NotStored(_)) if self.fail_turn(thread, node) => {}
                 Step::Ended(ended) => {
                     self.ended(thread, node, &ended);
                     return Ok(());

@@ -111,6 +111,7 @@ pub const REQUIRED: &[&str] = &[
     "turn completed",
     "turn interrupted",
     "turn failed",
+    "turn at a full store",
     "turn cancelled",
     "turn ended with its owner",
     "turn left behind by a fork",
@@ -206,6 +207,9 @@ impl Reach {
                 TurnEnd::Interrupted(_) => "turn interrupted",
                 TurnEnd::Failed(it) if it.kind == FailureKind::RecoveryLimit => {
                     "turn at its recovery limit"
+                }
+                TurnEnd::Failed(it) if it.kind == FailureKind::StorageFull => {
+                    "turn at a full store"
                 }
                 TurnEnd::Failed(_) => "turn failed",
             }),

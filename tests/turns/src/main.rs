@@ -1,7 +1,8 @@
 //! `always-ends`: turns whose model fails in every way we know, through the real program.
 //!
 //! A server on stdio, `raddle mock` behind it, and sockets that are ruder than the mock can be. Whatever
-//! the model does, a turn ends: once, in time, with a typed error, and after its items.
+//! the model does, a turn ends: once, in time, with a typed error, and after its items. So it does on a disk
+//! that is full.
 //! `cargo xtask prove always-ends` runs it at full size, CI a slice.
 
 #![expect(
@@ -10,6 +11,7 @@
 )]
 
 mod faults;
+mod full;
 mod mock;
 mod process;
 mod server;
@@ -34,6 +36,12 @@ use crate::turn::Seen;
 /// How much later than promised an end is waited for, so that its lateness can be told.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Begins the text of a wrong that is nothing but a missed time limit.
+const LATE: &str = "late: ";
+
+/// Exit code where nothing else was wrong (`EX_TEMPFAIL` of sysexits.h): CI tries again then.
+const LATE_CODE: u8 = 75;
+
 /// How many wrongs are told of each case.
 const SHOWN_MAX: usize = 5;
 
@@ -46,26 +54,40 @@ struct Arguments {
     /// How many turns meet each fault.
     #[arg(long, default_value_t = 100)]
     turns: usize,
+    /// Fills a disk that is mounted here; started by this trial in a place where it may mount one.
+    #[arg(long, hide = true)]
+    full_disk: Option<PathBuf>,
 }
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
+    if let Some(folder) = &arguments.full_disk {
+        full::inside(&arguments.raddle, folder)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut bench = Bench::open(&arguments)?;
     println!(
         "{:<20}{:>6}{:>8}{:>12}{:>12}",
         "", "turns", "calls", "longest ms", "of at most"
     );
-    let mut wrongs = 0;
+    let mut wrongs = Vec::new();
     for case in faults::CASES {
-        wrongs += bench.run(case, arguments.turns)?;
+        wrongs.extend(bench.run(case, arguments.turns)?);
     }
-    wrongs += bench.close()?;
-    if wrongs == 0 {
-        println!("every turn ended as it should");
-        return Ok(ExitCode::SUCCESS);
-    }
-    println!("{wrongs} wrongs");
-    Ok(ExitCode::FAILURE)
+    let turns = bench.seen.len();
+    wrongs.extend(bench.close()?);
+    wrongs.extend(full::run(&arguments.raddle)?);
+    println!(
+        "figure: {turns} turns over {} kinds of failure, {} did not end as they should",
+        faults::CASES.len(),
+        wrongs.len()
+    );
+    let is_only_late = wrongs.iter().all(|it| it.starts_with(LATE));
+    Ok(match (wrongs.is_empty(), is_only_late) {
+        (true, _) => ExitCode::SUCCESS,
+        (false, true) => ExitCode::from(LATE_CODE),
+        (false, false) => ExitCode::FAILURE,
+    })
 }
 
 /// A server, its models, and what was seen of every turn.
@@ -105,8 +127,8 @@ impl Bench {
         })
     }
 
-    /// All turns of one case side by side. Gives how much was wrong with them.
-    fn run(&mut self, case: &Case, turns: usize) -> Result<usize> {
+    /// All turns of one case side by side. Returns what was wrong with them.
+    fn run(&mut self, case: &Case, turns: usize) -> Result<Vec<String>> {
         let asked: Vec<Asked> = (0..turns).map(|number| case.asked(number)).collect();
         let calls_before = self.calls()?;
         let threads = self.start_threads(&asked)?;
@@ -128,7 +150,7 @@ impl Bench {
         let mut wrongs = Vec::new();
         for (thread, asked) in threads.iter().zip(&asked) {
             let seen = &self.seen[thread];
-            wrongs.extend(seen.wrongs(case, asked).map(|it| format!("{thread}: {it}")));
+            wrongs.extend(seen.wrongs(case, asked).map(|it| of_thread(thread, &it)));
         }
         let expected: usize = asked.iter().map(|asked| case.calls(asked)).sum();
         if calls != expected {
@@ -143,7 +165,8 @@ impl Bench {
             took.max().unwrap_or_default().as_millis(),
             case.longest(2).as_millis()
         );
-        Ok(tell(&wrongs))
+        show(&wrongs);
+        Ok(wrongs)
     }
 
     fn start_threads(&mut self, asked: &[Asked]) -> Result<Vec<String>> {
@@ -196,29 +219,37 @@ impl Bench {
     }
 
     /// Ends the server, and sees that nothing more was told of any turn.
-    fn close(mut self) -> Result<usize> {
+    fn close(mut self) -> Result<Vec<String>> {
         let mut wrongs = Vec::new();
         for (when, message) in self.server.end()? {
             self.hear(when, &message)?;
         }
         for (thread, seen) in &self.seen {
-            wrongs.extend(seen.afterwards().map(|it| format!("{thread}: {it}")));
+            wrongs.extend(seen.afterwards().map(|it| of_thread(thread, &it)));
         }
         println!(
             "{} turns, the limit of silence {} ms",
             self.seen.len(),
             LIMIT.as_millis()
         );
-        Ok(tell(&wrongs))
+        show(&wrongs);
+        Ok(wrongs)
     }
 }
 
-fn tell(wrongs: &[String]) -> usize {
+/// A wrong with the thread it belongs to; that it is only late stays at its beginning.
+fn of_thread(thread: &str, wrong: &str) -> String {
+    match wrong.strip_prefix(LATE) {
+        Some(wrong) => format!("{LATE}{thread}: {wrong}"),
+        None => format!("{thread}: {wrong}"),
+    }
+}
+
+fn show(wrongs: &[String]) {
     for wrong in wrongs.iter().take(SHOWN_MAX) {
         println!("    WRONG {wrong}");
     }
     if wrongs.len() > SHOWN_MAX {
         println!("    and {} more", wrongs.len() - SHOWN_MAX);
     }
-    wrongs.len()
 }

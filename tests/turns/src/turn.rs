@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::LATE;
 use crate::faults::{Asked, Case};
 
 /// What was heard of a turn.
@@ -129,8 +130,11 @@ impl Seen {
                     wrongs.push(format!("it ended {} with {:?}", end.status, end.error));
                 }
                 let took = end.at - self.asked_at;
+                let late = if took > latest { LATE } else { "" };
                 if took < soonest || took > latest {
-                    wrongs.push(format!("it took {took:?}, not {soonest:?} to {latest:?}"));
+                    wrongs.push(format!(
+                        "{late}it took {took:?}, not {soonest:?} to {latest:?}"
+                    ));
                 }
             }
         }

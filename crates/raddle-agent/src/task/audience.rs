@@ -113,7 +113,11 @@ impl Task {
             }
             return;
         }
-        let turn = self.owner.thread().turn().map(|turn| turn.id.clone());
+        let thread = self.owner.thread();
+        // The end of a turn that was not stored is in memory only: to subscribers the turn is open.
+        let unstored = self.owner.fails().and_then(|_| thread.last_turn());
+        let turn = thread.turn().map(|turn| turn.id.clone());
+        let turn = turn.or_else(|| unstored.map(|turn| turn.id.clone()));
         if let (Ended::NotStored(why), Some(turn)) = (ended, turn) {
             self.notice(not_stored(id, turn, why, self.failed.as_ref()).into());
         }

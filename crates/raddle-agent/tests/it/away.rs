@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use raddle_agent::{AgentError, Handle, Heard, Listener, Threads};
 use raddle_core::ports::Journal;
-use raddle_core::{Command, Outcome, Refusal, Thread, ThreadId};
+use raddle_core::{
+    Body, Command, Event, FailureKind, Outcome, Refusal, Seq, Thread, ThreadId, TurnEnd,
+};
 use raddle_protocol::{CodexErrorInfo, Notification};
 use raddle_store::{FaultyJournal, Mood};
 use tokio::sync::{mpsc, oneshot};
@@ -48,6 +50,57 @@ async fn an_interrupt_does_not_wait_for_a_slow_disk() {
 }
 
 #[tokio::test]
+async fn a_turn_ends_once_when_the_journal_is_full() {
+    let (journal, threads, script) = on_faulty(&[&[Line::Begins("hel"), Line::Hangs]]);
+    let (me, mut hears) = client();
+    let id = ThreadId::mint();
+    let thread = begin(&threads, id, me).await;
+    order(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut hears, "item/agentMessage/delta").await;
+    journal.set(Mood::Reserve);
+    let refused = order(&thread, rename(Some("a"))).await;
+    assert!(
+        matches!(refused, Err(AgentError::Refused(Refusal::NotStored(_)))),
+        "{refused:?}"
+    );
+    // The vendor is no longer asked, what was told of the answer stays, and the turn is over.
+    script.dropped().await;
+    assert_eq!(
+        until(&mut hears, "turn/completed").await,
+        [
+            "item/completed #",
+            "thread/status/changed",
+            "error",
+            "turn/completed #"
+        ]
+    );
+    assert_eq!(ends(&journal, id).await, [FailureKind::StorageFull]);
+    // A client that opens the thread once there is room reads the same end.
+    threads.close().await;
+    journal.set(Mood::Well);
+    let thread = threads.get(id).await.expect("the thread");
+    order(&thread, rename(Some("a"))).await.expect("stored");
+    assert_eq!(ends(&journal, id).await, [FailureKind::StorageFull]);
+}
+
+/// The failures with which turns ended, as they are stored.
+async fn ends(journal: &FaultyJournal, id: ThreadId) -> Vec<FailureKind> {
+    let records = Journal::read(journal, id, Seq::ZERO, usize::MAX).await;
+    let records = records.expect("records").into_iter();
+    let ends = records.filter_map(|record| match record.body {
+        Body::Event(event) => match *event {
+            Event::TurnEnded(it) => match it.end {
+                TurnEnd::Failed(failure) => Some(failure.kind),
+                end => panic!("it ended otherwise: {end:?}"),
+            },
+            _ => None,
+        },
+        Body::Delta(_) => None,
+    });
+    ends.collect()
+}
+
+#[tokio::test(start_paused = true)]
 async fn those_who_listen_are_told_when_nothing_more_can_be_stored() {
     let (journal, threads, _) = on_faulty(&[&[Line::Begins("hel"), Line::Hangs]]);
     let (me, mut hears) = client();
@@ -63,10 +116,42 @@ async fn those_who_listen_are_told_when_nothing_more_can_be_stored() {
         until(&mut hears, "thread/closed").await,
         ["error", "thread/closed"]
     );
-    // Once there is room again, the turn is taken up by whoever opens the thread.
+    assert_eq!(ends(&journal, id).await, []);
+    // As long as there is no room, nobody waits for it to be opened.
+    let thread = threads.get(id).await.expect("the thread");
+    let begun = Instant::now();
+    let refused = order(&thread, rename(Some("a"))).await;
+    assert!(
+        matches!(refused, Err(AgentError::Refused(Refusal::NotStored(_)))),
+        "{refused:?}"
+    );
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    // Once there is, the turn ends for the reason that was told.
     journal.set(Mood::Well);
     let thread = threads.get(id).await.expect("the thread");
-    order(&thread, interrupt()).await.expect("stored");
+    order(&thread, rename(Some("a"))).await.expect("stored");
+    assert_eq!(ends(&journal, id).await, [FailureKind::StorageFull]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_turn_is_stored_as_soon_as_there_is_room() {
+    let (journal, threads, _) = on_faulty(&[&[Line::Begins("hel"), Line::Hangs]]);
+    let (me, mut hears) = client();
+    let id = ThreadId::mint();
+    let thread = begin(&threads, id, me).await;
+    order(&thread, turn("t1", "hi")).await.expect("a turn");
+    until(&mut hears, "item/agentMessage/delta").await;
+    journal.set(Mood::Full);
+    let refused = order(&thread, rename(Some("a"))).await;
+    assert!(refused.is_err(), "{refused:?}");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(ends(&journal, id).await, []);
+    journal.set(Mood::Well);
+    until(&mut hears, "turn/completed").await;
+    assert_eq!(ends(&journal, id).await, [FailureKind::StorageFull]);
+    order(&thread, rename(Some("a")))
+        .await
+        .expect("the thread stays");
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,7 +296,7 @@ async fn a_thread_that_takes_no_more_is_still_left_in_good_order() {
     closed.await.expect("no panic");
     assert_eq!(begun.elapsed(), Duration::ZERO);
     // Its last word is that it left: nobody need count it as dead.
-    let records = Journal::read(&*journal, id, raddle_core::Seq::ZERO, usize::MAX).await;
+    let records = Journal::read(&*journal, id, Seq::ZERO, usize::MAX).await;
     let records = records.expect("records");
     let last = records.last().map(|record| &record.body);
     let left = raddle_core::Body::from(raddle_core::Event::Released {});

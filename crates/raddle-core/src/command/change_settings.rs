@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 
-use crate::{ApprovalPolicy, Limits, Recovery, Reviewer, Route, Sandbox, Settings};
+use crate::{
+    ApprovalPolicy, Limits, PermissionProfile, Recovery, Reviewer, Route, Sandbox, Settings,
+};
 
 /// Change how turns run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +31,10 @@ macro_rules! settings_change {
             /// The settings once this has changed them.
             pub fn applied_to(self, settings: &Settings) -> Settings {
                 let mut settings = settings.clone();
+                // A profile names the sandbox that it made. Another sandbox has no such name.
+                if self.sandbox.is_some() {
+                    settings.profile = None;
+                }
                 $(
                     if let Some(value) = self.$member {
                         settings.$member = value;
@@ -39,9 +45,13 @@ macro_rules! settings_change {
 
             /// What leads from some settings to others.
             pub fn between(before: &Settings, after: &Settings) -> Self {
-                Self {
+                let mut change = Self {
                     $($member: (before.$member != after.$member).then(|| after.$member.clone()),)*
+                };
+                if change.sandbox.is_some() {
+                    change.profile = Some(after.profile.clone());
                 }
+                change
             }
         }
     };
@@ -62,6 +72,7 @@ settings_change! {
     approval: ApprovalPolicy,
     reviewer: Reviewer,
     sandbox: Sandbox,
+    profile: Option<PermissionProfile>,
     client_tools: Vec<Value>,
     nowhere: bool,
     window: Option<u64>,

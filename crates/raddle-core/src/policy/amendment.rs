@@ -120,7 +120,8 @@ pub fn proposed(script: &Script) -> Vec<String> {
     }
     // What a command runs stands in the script by itself.
     let is_open = |words: &&Vec<String>| {
-        !harmless::is_harmless(words) && through(words).is_none_or(|it| !it.neutral)
+        !harmless::is_harmless(words, harmless::Place::Sandboxed)
+            && through(words).is_none_or(|it| !it.neutral)
     };
     let mut open = script.commands.iter().filter(is_open);
     match (open.next(), open.next()) {

@@ -2,11 +2,17 @@
 //!
 //! An option that is not listed makes a command unknown. So nobody must know every way in which a program
 //! can be made to run another or to write, nor the abbreviations that it takes.
+//!
+//! Some programs only read by their words, and yet run what a file of the workspace names: git a file system monitor
+//! of any repository that it finds, also a bare one, and filters, pagers and programs that show differences; a
+//! toolchain's proxy the program that the workspace pins. They are harmless only in the sandbox. Nothing here can know
+//! which version of git runs, nor with which settings, so outside it they are asked about.
 
 use super::command::{is_option, program_name};
 use super::options::{Value, has, is_signed_number, option};
 use super::shells::is_shell;
 use super::wrapper::through;
+use crate::Sandbox;
 
 /// A program, with the words that must follow it, and the options that it may have.
 struct Known {
@@ -135,18 +141,39 @@ const KNOWN: &[Known] = &[
     known(&["git", "cat-file"], Options::Only("-e -p -s -t")),
 ];
 
-/// Programs that say their version and nothing else.
+/// Programs that say their version and nothing else. Several are proxies, which look into the workspace for the
+/// program to run: `rust-toolchain.toml`, `.yarnrc.yml`, `packageManager`.
 const VERSIONED: &str =
     "cargo clang cmake deno gcc git java make node npm pip pnpm python python3 ruby rustc yarn";
 
+/// Where a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Sandboxed,
+    /// With the rights of the user, or in a sandbox that is not ours.
+    Unconfined,
+}
+
+impl Place {
+    pub(super) fn of(sandbox: &Sandbox) -> Self {
+        match sandbox {
+            Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. } => Self::Sandboxed,
+            Sandbox::FullAccess | Sandbox::External { .. } => Self::Unconfined,
+        }
+    }
+}
+
 /// Whether this command is known to be harmless. Its words must be all there is.
-pub(super) fn is_harmless(words: &[String]) -> bool {
+pub(super) fn is_harmless(words: &[String], place: Place) -> bool {
     let Some((name, rest)) = words.split_first() else {
         return false;
     };
     let name = program_name(name);
     if has(READERS, name) || is_bare_shell(words) || is_sed_print(name, rest) {
         return true;
+    }
+    if place == Place::Unconfined && (name == "git" || has(VERSIONED, name)) {
+        return false;
     }
     if has(VERSIONED, name) && rest == ["--version"] {
         return true;
@@ -157,7 +184,7 @@ pub(super) fn is_harmless(words: &[String]) -> bool {
         rest => rest,
     };
     KNOWN.iter().any(|it| it.fits(name, rest))
-        || through(words).is_some_and(|it| it.neutral && is_harmless(&words[it.starts[0]..]))
+        || through(words).is_some_and(|it| it.neutral && is_harmless(&words[it.starts[0]..], place))
 }
 
 impl Known {

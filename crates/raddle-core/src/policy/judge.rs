@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::command::Fit;
-use super::harmless::{is_bare_shell, is_harmless};
+use super::harmless::{Place, is_bare_shell, is_harmless};
 use super::pins::network;
 use super::wrapper::through;
 use super::{Act, ActKind, Layer, PathPattern, Policy, Rule, Ruling, Script, Subject, Verdict};
@@ -128,7 +128,9 @@ impl Policy {
         });
         let within = match (beyond, &settings.approval) {
             (Some(it), _) => it,
-            (None, ApprovalPolicy::Untrusted) => self.untrusted(&act.kind),
+            (None, ApprovalPolicy::Untrusted) => {
+                self.untrusted(&act.kind, Place::of(&settings.sandbox))
+            }
             (None, _) => said(Verdict::Allow, "It stays in the sandbox.", APPROVAL_POLICY),
         };
         match by_restraint {
@@ -170,15 +172,15 @@ impl Policy {
     }
 
     /// What is said of an act within the sandbox where only what is known is trusted.
-    fn untrusted(&self, act: &ActKind) -> Said {
-        if is_known(act) {
+    fn untrusted(&self, act: &ActKind, place: Place) -> Said {
+        if is_known(act, place) {
             return said(
                 Verdict::Allow,
                 "It is known to be harmless.",
                 APPROVAL_POLICY,
             );
         }
-        if let Some(rule) = self.permission(act, |_| true, is_harmless) {
+        if let Some(rule) = self.permission(act, |_| true, |it| is_harmless(it, place)) {
             return by_rule(rule, Verdict::Allow, "A rule allows it.");
         }
         said(
@@ -199,7 +201,7 @@ impl Policy {
     }
 
     /// A rule that allows this act, if everything in it is allowed by one or known otherwise.
-    fn permission(
+    pub(super) fn permission(
         &self,
         act: &ActKind,
         counts: impl Fn(&Rule) -> bool,
@@ -253,11 +255,11 @@ fn permitted_script<'a>(
 }
 
 /// Whether nothing can come of it, whatever it is about.
-fn is_known(act: &ActKind) -> bool {
+fn is_known(act: &ActKind, place: Place) -> bool {
     match act {
         ActKind::Command { script, .. } => {
             let commands = &script.commands;
-            script.plain && !commands.is_empty() && commands.iter().all(|it| is_harmless(it))
+            script.plain && !commands.is_empty() && commands.iter().all(|it| is_harmless(it, place))
         }
         // Whoever runs a tool sees the call before it does.
         ActKind::Read { .. } | ActKind::Tool { .. } => true,

@@ -536,6 +536,22 @@ pub struct FileChange {
     pub diff: String,
 }
 
+impl FileChange {
+    /// The beginning of the line that stands for what is left out of a diff. No line of a diff begins so.
+    const CUT: &str = "… of ";
+
+    /// The line that ends a diff of which only the beginning is kept.
+    pub fn cut_mark(bytes: usize) -> String {
+        format!("{}{bytes} bytes\n", Self::CUT)
+    }
+
+    /// Whether only the beginning of the diff is kept.
+    pub fn is_cut(&self) -> bool {
+        let last = self.diff.lines().next_back();
+        last.is_some_and(|it| it.starts_with(Self::CUT) && it.ends_with(" bytes"))
+    }
+}
+
 /// What happens to a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]

@@ -51,6 +51,9 @@ pub struct Settings {
     /// What tools may touch.
     #[serde(default)]
     pub sandbox: Sandbox,
+    /// The permission profile that the sandbox was made from; absent if it was made from none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<PermissionProfile>,
     /// Tools the client runs, as it described them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_tools: Vec<Value>,
@@ -173,6 +176,17 @@ impl Default for Sandbox {
             network: false,
         }
     }
+}
+
+/// A permission profile, by the names that clients are shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionProfile {
+    /// Its id; those built in begin with a colon.
+    pub id: String,
+    /// The id of the profile that it extends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extends: Option<String>,
 }
 
 /// What becomes of a turn whose owner died.

@@ -159,9 +159,6 @@ pub fn ask(
     Some((super::request_id(thread_id, request), method, params))
 }
 
-/// How much of a call's arguments the question shows whether it may be.
-const ARGUMENTS_CHARS_MAX: usize = 2000;
-
 /// What stands for whether a tool may be called, and what a client may answer. The contract has no request of its
 /// own for that, so it is a question to the user.
 const MAY_CALL: &str = "may_call";
@@ -171,10 +168,6 @@ const DECLINE: &str = "Decline";
 
 fn may_call(it: &AskTool, call: Option<&Call>) -> wire::ToolRequestUserInputQuestion {
     let arguments = call.map(|call| call.arguments.as_str()).unwrap_or_default();
-    let mut shown: String = arguments.chars().take(ARGUMENTS_CHARS_MAX).collect();
-    if shown.len() < arguments.len() {
-        shown.push('…');
-    }
     let reason = it.reason.as_deref().unwrap_or_default();
     let option = |label: &str, description: &str| wire::ToolRequestUserInputOption {
         label: label.to_owned(),
@@ -183,9 +176,12 @@ fn may_call(it: &AskTool, call: Option<&Call>) -> wire::ToolRequestUserInputQues
     wire::ToolRequestUserInputQuestion {
         id: MAY_CALL.to_owned(),
         header: "Tool call".to_owned(),
-        question: format!("May the tool {} be called with {shown}? {reason}", it.tool)
-            .trim_end()
-            .to_owned(),
+        question: format!(
+            "May the tool {} be called with {arguments}? {reason}",
+            it.tool
+        )
+        .trim_end()
+        .to_owned(),
         is_other: false,
         is_secret: false,
         options: Some(vec![

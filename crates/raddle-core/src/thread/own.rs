@@ -19,6 +19,7 @@ pub(super) fn decide(thread: &Thread, own: Own, now: Timestamp) -> Result<Decisi
         reserved,
         recovery,
         fork,
+        fails,
     } = own;
     let mut bodies = vec![Body::from(Event::Owned(Owned {
         epoch,
@@ -35,6 +36,10 @@ pub(super) fn decide(thread: &Thread, own: Own, now: Timestamp) -> Result<Decisi
                 let end = TurnEnd::Interrupted(Cause::Forked {});
                 bodies.extend(closing::end_all(thread, turn, end, now));
             }
+        }
+        (None, Some(turn)) if let Some(failure) = fails => {
+            let end = TurnEnd::Failed(*failure);
+            bodies.extend(closing::end_all(thread, turn, end, now));
         }
         (None, Some(turn)) => {
             let released = thread.owner.as_ref().is_none_or(|owner| owner.released);

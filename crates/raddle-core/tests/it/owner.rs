@@ -108,6 +108,44 @@ fn a_full_journal_is_said_to_everyone() {
 }
 
 #[test]
+fn a_turn_that_finds_no_room_ends_with_the_next_append() {
+    let mut life = idle_life();
+    life.order(words::start_turn("t1", TurnKind::Work, Some("hi")));
+    life.settle();
+    life.order(words::command("rename a", life.owner.thread(), life.now));
+    append(&mut life.owner, life.now);
+    let full = || Err(AppendError::Full("0 bytes left".to_owned()));
+    life.owner.appended(full());
+    assert!(matches!(
+        life.owner.step(life.now),
+        Step::Ended(Ended::NotStored(_))
+    ));
+    let failure = Failure::new(FailureKind::StorageFull, "no room");
+    let stored = fold(&life.journal);
+    let after = stored.head();
+    let tail = Tail::default();
+    life.owner
+        .fail_turn(stored, node(2), failure.clone(), life.now, tail);
+    let records = append(&mut life.owner, life.now);
+    assert!(ports::ends_for_lack_of_room(&records));
+    // Nothing else can be done for the turn, so the same is tried again.
+    assert_eq!(life.owner.appended(full()), []);
+    assert_eq!(life.owner.fails(), Some(&failure));
+    assert_eq!(append(&mut life.owner, life.now), records);
+    assert_eq!(life.owner.stored(), after);
+    life.told.clear();
+    life.settle();
+    assert_eq!(life.owner.fails(), None);
+    let ends = life.told.iter().flat_map(|it| &it.notifications);
+    let ends = ends.filter(|it| it.method() == "turn/completed");
+    assert_eq!(ends.count(), 1);
+    let thread = fold(&life.journal);
+    assert!(thread.turn().is_none());
+    let last = thread.last_turn().map(|turn| &turn.end);
+    assert_eq!(last, Some(&TurnEnd::Failed(failure)));
+}
+
+#[test]
 fn the_head_settles_a_lost_acknowledgement() {
     for (case, stored, outs) in [("it was stored", true, 5), ("it was not", false, 0)] {
         let mut life = idle_life();

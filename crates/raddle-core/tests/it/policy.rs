@@ -113,9 +113,17 @@ fn approval(name: &str) -> ApprovalPolicy {
     }
 }
 
-fn settings(approval_name: &str) -> Settings {
+/// An approval policy, and perhaps a sandbox: `untrusted`, `untrusted in full-access`.
+fn settings(names: &str) -> Settings {
+    let (approval_name, sandbox) = names.split_once(" in ").unwrap_or((names, "read-only"));
     Settings {
         approval: approval(approval_name),
+        sandbox: match sandbox {
+            "read-only" => Sandbox::default(),
+            "full-access" => Sandbox::FullAccess,
+            "external" => Sandbox::External { network: false },
+            other => panic!("{other}"),
+        },
         ..Settings::default()
     }
 }

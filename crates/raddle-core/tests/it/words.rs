@@ -282,6 +282,7 @@ pub fn command(line: &str, thread: &Thread, now: Timestamp) -> Command {
             reserved: thread.head().plus(1000),
             recovery: Recovery::Continue,
             fork: None,
+            fails: None,
         }),
         "release" => Command::Release,
         "start" => briefed(

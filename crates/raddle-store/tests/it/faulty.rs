@@ -26,6 +26,7 @@ async fn each_mood_has_its_fate() {
             false,
         ),
         (Mood::Full, Fate::Refused(AppendError::Full(why())), true),
+        (Mood::Reserve, Fate::Refused(AppendError::Full(why())), true),
         (
             Mood::ReadOnly,
             Fate::Refused(AppendError::ReadOnly(why())),

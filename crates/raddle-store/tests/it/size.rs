@@ -62,15 +62,17 @@ async fn turn(journal: &LocalJournal, script: &mut Script, words: &mut Words, tu
     bytes
 }
 
-/// What the files of a folder take, without those of search.
+/// What the files of a folder take, without those of search, and without the room that is held back, which
+/// is the same for a little as for much.
 fn kept(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap());
     let sizes = entries.map(|entry| {
         let path = entry.path();
-        let is_search = entry.file_name().to_string_lossy().starts_with("search");
-        match (is_search, path.is_dir()) {
+        let name = entry.file_name();
+        let is_beside = name.to_string_lossy().starts_with("search") || name == "reserve";
+        match (is_beside, path.is_dir()) {
             (true, _) => 0,
             (false, true) => kept(&path),
             (false, false) => entry.metadata().unwrap().len(),

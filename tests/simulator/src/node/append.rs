@@ -1,8 +1,9 @@
 //! Appends: they set out, arrive, and are answered or not.
 
-use raddle_core::ports::AppendError;
-use raddle_core::{Body, Event, Record, Seq};
+use raddle_core::ports::{AppendError, ends_for_lack_of_room};
+use raddle_core::{Body, Epoch, Event, Failure, FailureKind, Record, Seq};
 
+use super::open::identity;
 use crate::check::{Check, broken};
 use crate::store::Append;
 use crate::world::{Arrival, AtNode, Next, Trouble, World};
@@ -60,7 +61,8 @@ impl World {
             answers,
         } = arrival;
         let thread = append.thread;
-        let result = match self.trouble(thread) {
+        let trouble = self.trouble(thread);
+        let result = match trouble.filter(|it| *it != Trouble::Full || !uses_reserve(&append)) {
             Some(Trouble::Unavailable) => Err(AppendError::Unavailable("away".to_owned())),
             Some(Trouble::Full) => Err(AppendError::Full("no room".to_owned())),
             Some(Trouble::ReadOnly) => Err(AppendError::ReadOnly("sealed".to_owned())),
@@ -123,7 +125,9 @@ impl World {
         if result.is_ok() {
             live.copy = None;
         }
-        let again = matches!(result, Err(AppendError::Unavailable(_)));
+        let is_away = matches!(result, Err(AppendError::Unavailable(_)));
+        live.full = matches!(result, Err(AppendError::Full(_)));
+        let again = is_away || live.full && live.owner.fails().is_some();
         let outs = live.owner.appended(result);
         self.live_is_the_fold(thread, node)?;
         self.carry_out(thread, node, outs)?;
@@ -133,6 +137,36 @@ impl World {
             return Ok(());
         }
         self.drive(thread, node)
+    }
+
+    /// After an append that found no room, the thread is taken anew and its turn ends. Whether it is.
+    pub(super) fn fail_turn(&mut self, thread: usize, node: usize) -> bool {
+        let me = (node, self.nodes[node].life);
+        let now = self.clock(node);
+        let Some(live) = self.nodes[node].live.get_mut(&thread) else {
+            return false;
+        };
+        let lane = &mut self.lanes[thread];
+        let is_mine = lane.lease.holder == Some(me) && lane.lease.epoch == live.epoch.0;
+        let log = self.store.log(thread);
+        if !live.full || !is_mine || live.copy.is_some() || log.head != live.owner.stored() {
+            return false;
+        }
+        let (opened, tail) = log.open(log.head);
+        if opened.turn().is_none() || opened.epoch() != live.epoch {
+            return false;
+        }
+        lane.lease.epoch += 1;
+        live.epoch = Epoch(lane.lease.epoch);
+        live.full = false;
+        live.model = None;
+        live.tools.clear();
+        live.wake = None;
+        let failure = Failure::new(FailureKind::StorageFull, "no room");
+        let me = identity(node, live.epoch);
+        live.owner.fail_turn(opened, me, failure, now, tail);
+        self.say(|| format!("thread {thread}: node {node} fails its turn for lack of room"));
+        true
     }
 
     pub(super) fn head(
@@ -174,6 +208,11 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// Whether an append may use what the store holds back, and that is still there.
+fn uses_reserve(append: &Append) -> bool {
+    ends_for_lack_of_room(&append.records) && !append.after.0.is_multiple_of(4)
 }
 
 fn is_barrier(record: &Record) -> bool {

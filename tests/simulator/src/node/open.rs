@@ -126,6 +126,7 @@ impl World {
             epoch,
             owner,
             busy: false,
+            full: false,
             copy,
             listeners: BTreeMap::new(),
             tokens: BTreeMap::new(),
@@ -276,7 +277,7 @@ fn beginning(thread: ThreadId) -> ThreadStarted {
 }
 
 /// A node as threads see it. One of three ends the turns of dead owners, as a child of an editor does.
-fn identity(node: usize, epoch: Epoch) -> raddle_core::Node {
+pub(super) fn identity(node: usize, epoch: Epoch) -> raddle_core::Node {
     raddle_core::Node {
         name: format!("node{node}"),
         epoch,

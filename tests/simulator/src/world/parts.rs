@@ -101,6 +101,8 @@ pub struct Live {
     pub owner: Owner,
     /// Whether an answer of the store is awaited.
     pub busy: bool,
+    /// Whether the store had no room for the last append.
+    pub full: bool,
     /// The log that is to be copied in front of the first append.
     pub copy: Option<Rc<Vec<Rc<Row>>>>,
     /// Who hears of it.

@@ -55,6 +55,36 @@ fn clients_are_held_to_what_the_operator_says() {
     }
 }
 
+/// A program that the configuration names runs without a sandbox, and not where the operator allows only sandboxes, unless the
+/// operator allows this very program.
+#[test]
+fn programs_of_the_configuration_are_held_too() {
+    let all = [
+        "deny managed command rm",
+        "allow beyond managed command pass show",
+        "allow beyond command gpg",
+        "allow managed command cat",
+    ];
+    let open = policy(&all);
+    let mut fenced = policy(&all);
+    fenced.pins.sandboxes = Some(vec![SandboxKind::ReadOnly, SandboxKind::WorkspaceWrite]);
+    for (line, in_open, in_fenced) in [
+        ("pass show key", true, true),
+        ("pass", true, false),
+        ("gpg -d key", true, false),
+        ("cat key", true, false),
+        ("rm key", false, false),
+    ] {
+        for (policy, may_run) in [(&open, in_open), (&fenced, in_fenced)] {
+            let objection = policy.objection_to_configured(&script(line));
+            assert_eq!(objection.is_none(), may_run, "{line}: {objection:?}");
+        }
+    }
+    let mut offline = policy(&all);
+    offline.pins.network_off = true;
+    assert_eq!(offline.objection_to_configured(&script("pass")), None);
+}
+
 #[test]
 fn hosts_are_closed_by_layer_and_leave_is_the_users() {
     let policy = policy(&[

@@ -64,8 +64,7 @@ fn a_command() {
 #[test]
 fn a_tool_by_its_name() {
     let long = "x".repeat(3000);
-    let short = format!("{}…", "x".repeat(2000));
-    for (arguments, shown) in [("{}", "{}"), (&*long, &*short)] {
+    for arguments in ["{}", &*long] {
         let mut life = Life::new();
         life.say(&format!(
             r#"start t1 "hi" · call i1 client "{arguments}" may · done"#
@@ -74,7 +73,7 @@ fn a_tool_by_its_name() {
         assert_eq!(method, "item/tool/requestUserInput");
         assert_eq!(params["itemId"], "i1");
         let question = &params["questions"][0];
-        let asked = format!("May the tool {arguments} be called with {shown}?");
+        let asked = format!("May the tool {arguments} be called with {arguments}?");
         assert_eq!(question["question"], asked);
         let options = question["options"].as_array().expect("options");
         let labels: Vec<&Value> = options.iter().map(|it| &it["label"]).collect();
