@@ -36,6 +36,13 @@ pub struct SignedBearer {
     pub audience: Option<String>,
     /// How far the clocks may differ.
     pub clock_skew: Duration,
+    /// How far in the future the `exp` of a token may be. A token that leaks is good for no longer.
+    pub lifetime_max: Duration,
+}
+
+impl SignedBearer {
+    /// How far in the future an `exp` may be where the operator says nothing else: 30 days.
+    pub const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 }
 
 impl std::fmt::Debug for SignedBearer {
@@ -45,6 +52,7 @@ impl std::fmt::Debug for SignedBearer {
             .field("issuer", &self.issuer)
             .field("audience", &self.audience)
             .field("clock_skew", &self.clock_skew)
+            .field("lifetime_max", &self.lifetime_max)
             .finish()
     }
 }
@@ -67,7 +75,16 @@ pub enum AuthError {
     /// Its `exp` has passed.
     #[error("expired websocket jwt")]
     Expired,
-    /// Its `nbf` has not come.
+    /// Its `exp` is further away than the server allows.
+    #[error(
+        "websocket jwt lives too long: sign one whose exp is at most {seconds_max} seconds from now, or raise \
+         --ws-max-token-lifetime-seconds"
+    )]
+    TooLong {
+        /// How far away it may be.
+        seconds_max: u64,
+    },
+    /// Its `nbf` or `iat` has not come.
     #[error("websocket jwt is not valid yet")]
     NotYet,
     /// Its `iss` is another.
@@ -129,6 +146,9 @@ fn bearer(headers: &HeaderMap) -> Result<&str, AuthError> {
     Ok(token)
 }
 
+/// Seconds since 1970 that can be a time: up to the end of the year 9999.
+const TIMES: std::ops::RangeInclusive<f64> = 0.0..=253_402_300_799.0;
+
 #[derive(Deserialize)]
 struct Header {
     alg: String,
@@ -140,6 +160,7 @@ struct Header {
 struct Claims {
     exp: f64,
     nbf: Option<f64>,
+    iat: Option<f64>,
     iss: Option<String>,
     aud: Option<Audience>,
     sub: Option<Box<str>>,
@@ -160,13 +181,24 @@ impl SignedBearer {
             .unwrap_or_default()
             .as_secs_f64();
         let skew = self.clock_skew.as_secs_f64();
-        if !claims.exp.is_finite() || claims.nbf.is_some_and(|nbf| !nbf.is_finite()) {
+        let times = [Some(claims.exp), claims.nbf, claims.iat];
+        if !times.iter().flatten().all(|it| TIMES.contains(it)) {
             return Err(AuthError::WrongJwt);
         }
         if now > claims.exp + skew {
             return Err(AuthError::Expired);
         }
-        if claims.nbf.is_some_and(|nbf| now + skew < nbf) {
+        if claims.exp > now + skew + self.lifetime_max.as_secs_f64() {
+            return Err(AuthError::TooLong {
+                seconds_max: self.lifetime_max.as_secs(),
+            });
+        }
+        // A token that was signed in the future comes from a clock that cannot be trusted for its other times either.
+        if [claims.nbf, claims.iat]
+            .into_iter()
+            .flatten()
+            .any(|it| now + skew < it)
+        {
             return Err(AuthError::NotYet);
         }
         if self.issuer.is_some() && self.issuer != claims.iss {
@@ -267,6 +299,7 @@ mod tests {
             issuer: Some("me".into()),
             audience: Some("raddle".into()),
             clock_skew: Duration::from_secs(30),
+            lifetime_max: SignedBearer::LIFETIME_MAX,
         });
         let hs256 = r#"{"alg":"HS256","typ":"JWT"}"#;
         let later = NOW + 60;
@@ -319,6 +352,35 @@ mod tests {
             ),
         ] {
             assert_eq!(told(hs256, &claims, &key), Err(error), "{claims}");
+        }
+        let month = SignedBearer::LIFETIME_MAX.as_secs();
+        let too_long = AuthError::TooLong { seconds_max: month };
+        let with =
+            |exp: u64, more: &str| format!(r#"{{"exp":{exp}{more},"iss":"me","aud":"raddle"}}"#);
+        for (claims, error) in [
+            (
+                r#"{"exp":1e308,"iss":"me","aud":"raddle"}"#.to_owned(),
+                AuthError::WrongJwt,
+            ),
+            (with(4_102_444_800, ""), too_long),
+            (with(NOW + month + 31, ""), too_long),
+            (
+                with(later, &format!(r#","iat":{}"#, NOW + 31)),
+                AuthError::NotYet,
+            ),
+            (with(later, r#","iat":1e308"#), AuthError::WrongJwt),
+            (with(later, r#","iat":-1"#), AuthError::WrongJwt),
+            (with(later, r#","nbf":-1e308"#), AuthError::WrongJwt),
+            (with(later, r#","iat":"today""#), AuthError::WrongJwt),
+        ] {
+            assert_eq!(told(hs256, &claims, &key), Err(error), "{claims}");
+        }
+        for claims in [
+            with(NOW + month + 29, ""),
+            with(later, &format!(r#","iat":{NOW},"nbf":{NOW}"#)),
+            with(later, r#","nbf":0"#),
+        ] {
+            assert!(told(hs256, &claims, &key).is_ok(), "{claims}");
         }
         assert_eq!(check(&auth, &["Bearer a.b"]), Err(AuthError::WrongJwt));
         let inside_skew = format!(r#"{{"exp":{},"iss":"me","aud":"raddle"}}"#, NOW - 29);

@@ -3,6 +3,7 @@
 //! In this order: has the client introduced itself, is the method served, may this client use it, do
 //! its params have the right shape. What passes becomes a [`Call`] and stands in its lane.
 
+mod bounds;
 mod lists;
 mod marks;
 mod roles;
@@ -159,6 +160,7 @@ impl Admission<'_> {
         }
         let params = serde_json::from_str(text)
             .map_err(|_| WireError::InvalidRequest(explain::<M::Params>(text)))?;
+        bounds::check(M::NAME, text)?;
         lists::check(text, &params).map_err(WireError::InvalidRequest)?;
         Ok(params)
     }

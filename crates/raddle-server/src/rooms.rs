@@ -7,6 +7,7 @@ pub(crate) mod files;
 pub(crate) mod ground;
 pub(crate) mod models;
 pub(crate) mod pages;
+pub(crate) mod permissions;
 pub(crate) mod processes;
 pub(crate) mod providers;
 pub(crate) mod searches;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use raddle_agent::Threads;
-use raddle_sandbox::{Engine, Fences};
+use raddle_sandbox::{Engine, Fences, SearchPath};
 use tokio::sync::oneshot;
 
 use self::accounts::Accounts;
@@ -82,12 +83,18 @@ impl Rooms {
         }
         let engine = Engine::new(options.keeper.clone());
         let fences = Fences::measure(options.fence.clone(), options.paths.home.clone());
+        let asks_login = options.login_shell && config.state().asks_login_shell();
+        let path = match asks_login {
+            true => SearchPath::of_login_shell(engine.clone()),
+            false => SearchPath::default(),
+        };
         let threads = threads(Ground {
             providers: Providers::of(&config),
             engine: engine.clone(),
             fences: fences.clone(),
             commands: Commands::of(&config),
             own: options.paths.own(),
+            path,
         });
         Ok(Self {
             options,

@@ -29,10 +29,14 @@ pub struct Options {
     pub overrides: Vec<Override>,
     /// What threads are said to be started by. The contract has no word for it in a request.
     pub source: Source,
+    /// Files with tokens or secrets, beside those that the configuration names; clients are never served them.
+    pub secrets: Vec<PathBuf>,
     /// How the keepers of commands are started.
     pub keeper: Keeper,
     /// How it is found out how strong the fence of this machine is. Without it nothing is run in a sandbox.
     pub fence: Option<Measure>,
+    /// Whether the user's login shell is asked for its `PATH`, unless the configuration says no.
+    pub login_shell: bool,
     /// The other processes of the home; without them a thread that another one has is refused.
     pub neighbours: Option<Arc<dyn Neighbours>>,
     /// Speaks to vendors outside turns; without it nobody can sign in, and models are only those that the
@@ -57,8 +61,10 @@ impl Options {
             paths,
             overrides: Vec::new(),
             source: Source::Editor,
+            secrets: Vec::new(),
             keeper: Keeper::own(),
             fence: None,
+            login_shell: false,
             neighbours: None,
             vendors: None,
             first_message: Duration::from_secs(30),

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use raddle_agent::Listener;
 use raddle_protocol::{InitializeParams, Notification, RequestId, ThreadId, extension};
-use raddle_rpc::{Id, Outgoing, Peer, notification, request};
+use raddle_rpc::{Id, Outgoing, Peer, Transport, notification, request};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
@@ -18,6 +18,7 @@ use crate::disk::Disk;
 use crate::metrics::Metrics;
 use crate::relay::Relay;
 use crate::rooms::Rooms;
+use crate::rooms::config::Writer;
 use crate::rooms::processes::Processes;
 use crate::rooms::watches::Watch;
 
@@ -171,6 +172,15 @@ impl Session {
                 .collect(),
         };
         self.client.set(client).is_ok()
+    }
+
+    /// Who the client is to the configuration: only the process that started the server, and what is inside of this
+    /// one, has the rights of the user's own command line.
+    pub(crate) fn config_writer(&self) -> Writer {
+        match self.peer.transport {
+            Transport::Stdio | Transport::Memory => Writer::Local,
+            Transport::Websocket | Transport::Unix | Transport::Relay => Writer::Remote,
+        }
     }
 
     /// Whether the client may only look.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use raddle_core::TurnKind;
 use raddle_protocol::{CodexErrorInfo, NonSteerableTurnKind, NotSteerable, TurnError};
 use raddle_rpc::{ErrorObject, Id, code};
-use raddle_sandbox::{FenceError, Refused, StartError};
+use raddle_sandbox::{FenceError, HoldError, Refused, StartError};
 use serde_json::json;
 
 /// What an error says for programs that is about a thread of another process.
@@ -52,6 +52,25 @@ pub(crate) enum WireError {
     InvalidRequest(String),
     /// Params of the right shape that ask for something that cannot be.
     Refused(Cow<'static, str>),
+    /// A member that the contract had, which bounded what may be done.
+    Obsolete {
+        /// The request.
+        method: &'static str,
+    },
+    /// A permission profile that is not there.
+    UnknownProfile {
+        /// Its id.
+        id: String,
+        /// Those that are.
+        known: Vec<String>,
+    },
+    /// A permission profile that the operator does not allow.
+    ProfileNotAllowed {
+        /// Its id.
+        id: String,
+        /// What the operator has against it, and what to do.
+        why: String,
+    },
     /// Something that an observer may not do.
     Observer,
     /// What came after a record cannot be told exactly.
@@ -87,6 +106,16 @@ pub(crate) enum WireError {
         path: PathBuf,
         /// What it is.
         what: &'static str,
+    },
+    /// A path that no client is served.
+    ClosedPath {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A path that an observer is not served.
+    OutsideOfThreads {
+        /// The path.
+        path: PathBuf,
     },
     /// A file whose answer would not fit into a message.
     FileTooLarge {
@@ -138,7 +167,8 @@ impl From<FenceError> for WireError {
         match error {
             FenceError::NotMeasured => Self::Overloaded,
             FenceError::Refused(refused) => Self::NotFenced(refused),
-            FenceError::WayOut(error) => Self::Io(error),
+            FenceError::Holds(HoldError::Io(error)) | FenceError::WayOut(error) => Self::Io(error),
+            FenceError::Holds(busy @ HoldError::Busy(_)) => Self::Refused(busy.to_string().into()),
         }
     }
 }
@@ -184,6 +214,24 @@ impl From<WireError> for ErrorObject {
             ),
             WireError::InvalidRequest(what) => invalid(format!("Invalid request: {what}").into()),
             WireError::Refused(what) => invalid(what),
+            WireError::Obsolete { method } => Self::new(
+                code::INVALID_PARAMS,
+                format!(
+                    "`permissionProfile` is no longer supported for `{method}`; use `permissions` with a named profile id instead"
+                ),
+            ),
+            WireError::UnknownProfile { id, known } => invalid(
+                format!(
+                    "unknown permission profile `{id}`; use one of {}, or add [permissions.NAME] to the configuration",
+                    known.join(", ")
+                )
+                .into(),
+            )
+            .with_data(json!({ "errorInfo": "unknown_permission_profile", "known": known })),
+            WireError::ProfileNotAllowed { id, why } => {
+                invalid(format!("the permission profile `{id}` may not be used: {why}").into())
+                    .with_data(json!({ "errorInfo": "permission_profile_not_allowed" }))
+            }
             WireError::Observer => {
                 invalid("an observer may only look; connect as a driver to change something".into())
                     .with_data(json!({ "errorInfo": "observer" }))
@@ -219,6 +267,22 @@ impl From<WireError> for ErrorObject {
                 format!("{} is not a regular file: it is {what}", path.display()).into(),
             )
             .with_data(json!({ "errorInfo": "special_file" })),
+            WireError::ClosedPath { path } => invalid(
+                format!(
+                    "{} is not served: it shows processes, or belongs to the server itself, where keys and tokens are; look at it on the server's machine",
+                    path.display()
+                )
+                .into(),
+            )
+            .with_data(json!({ "errorInfo": "closed_path" })),
+            WireError::OutsideOfThreads { path } => invalid(
+                format!(
+                    "{} is in no workspace of a thread that this observer follows; resume the thread first, or connect as a driver",
+                    path.display()
+                )
+                .into(),
+            )
+            .with_data(json!({ "errorInfo": "observer" })),
             WireError::FileTooLarge {
                 path,
                 bytes,

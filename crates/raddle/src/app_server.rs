@@ -1,7 +1,7 @@
 //! `raddle app-server`: doors in front, the server behind, and an orderly end.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,11 +67,13 @@ pub(crate) fn run(mut overrides: Vec<Override>, args: &Serve, told: &mut dyn Tol
         log::say(&format!("raddle: warning: {warning}"));
     }
     overrides.extend(args.config.iter().cloned());
-    let desk = Arc::new(Desk::new(&home.state));
+    let desk = Arc::new(Desk::new(&home.state, Some(rules.clone())));
     let options = Options {
-        overrides,
         source: source(args.session_source),
-        fence: Some(Measure::new(sandbox::measuring(&home)?)),
+        secrets: secrets(args),
+        fence: Some(Measure::new(sandbox::measuring(&home, overrides.clone())?)),
+        overrides,
+        login_shell: true,
         neighbours: Some(threads::neighbours(&home.state)),
         vendors: Some(desk.clone()),
         ..Options::new(home.paths())
@@ -285,6 +287,15 @@ fn doors(args: &Serve, home: &Home, auth: &Auth) -> Vec<Door> {
         .collect()
 }
 
+/// The files that say who may come in.
+fn secrets(args: &Serve) -> Vec<PathBuf> {
+    let files = [&args.ws_token_file, &args.ws_shared_secret_file];
+    let files = files.into_iter().flatten();
+    files
+        .filter_map(|it| std::path::absolute(it).ok())
+        .collect()
+}
+
 fn auth(args: &Serve) -> Result<Auth> {
     let token = args.ws_token_file.is_some() || args.ws_token_sha256.is_some();
     match args.ws_auth {
@@ -315,6 +326,7 @@ fn auth(args: &Serve) -> Result<Auth> {
                 issuer: args.ws_issuer.clone(),
                 audience: args.ws_audience.clone(),
                 clock_skew: Duration::from_secs(args.ws_max_clock_skew_seconds),
+                lifetime_max: Duration::from_secs(args.ws_max_token_lifetime_seconds),
             }))
         }
     }

@@ -72,7 +72,7 @@ pub(crate) enum Command {
     ///
     /// Without a word it stays in the foreground, for systemd and the like. It listens on the unix socket of the
     /// home unless --listen says otherwise. docs/operating.md has more.
-    Daemon(Daemon),
+    Daemon(Box<Daemon>),
     /// List, show, check, copy and delete stored threads
     #[command(subcommand)]
     Thread(ThreadCommand),
@@ -232,6 +232,15 @@ pub(crate) struct Serve {
         default_value_t = 30
     )]
     pub(crate) ws_max_clock_skew_seconds: u64,
+
+    /// How far in the future a signed token may expire; 30 days unless said. One that expires later is refused
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "SECONDS",
+        default_value_t = raddle_rpc::SignedBearer::LIFETIME_MAX.as_secs()
+    )]
+    pub(crate) ws_max_token_lifetime_seconds: u64,
 
     /// Let any local process open a websocket on a loopback address without a token
     #[arg(long)]

@@ -7,7 +7,8 @@ mod stored;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use raddle_sandbox::{Engine, Keeper};
 use raddle_server::{Configuration, Override};
 use serde_json::{Value, json};
 
@@ -99,10 +100,12 @@ impl Finding {
 pub(crate) fn run(mut overrides: Vec<Override>, args: Doctor) -> Result<ExitCode> {
     let home = Home::find()?;
     overrides.extend(args.settings.config);
-    let mut findings = vec![fence::look(args.again)?, rules(&home)];
+    let mut findings = fence::look(args.again, &overrides, &home)?;
+    findings.push(rules(&home));
     match config::open(&home, overrides) {
         Ok(config) => {
             findings.push(configuration(&config));
+            findings.push(search_path(&config)?);
             findings.push(model::look(&home, &config)?);
             if args.online {
                 findings.extend(model::ask(&home, &config)?);
@@ -189,6 +192,36 @@ fn configuration(config: &Configuration) -> Finding {
     let lines = problems.iter().chain(others);
     found.more = lines.map(|it| format!("  {it}")).collect();
     found
+}
+
+/// Where commands look for programs.
+fn search_path(config: &Configuration) -> Result<Finding> {
+    if !config.asks_login_shell() {
+        let own = raddle_sandbox::own_path();
+        let says = format!("the server's own: {}", own.display());
+        return Ok(Finding::well("path", says));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    let engine = Engine::new(Keeper::own());
+    let login = runtime.block_on(raddle_sandbox::login_path(&engine));
+    let shell = login.shell.display();
+    Ok(match (login.merged(), &login.path) {
+        (Some(path), _) => Finding::well(
+            "path",
+            format!("with that of the login shell {shell}: {}", path.display()),
+        ),
+        (None, wrong) => Finding::odd(
+            "path",
+            format!(
+                "the login shell {shell} does not say its PATH: {}; commands get the server's own",
+                wrong.as_ref().err().map_or("", String::as_str)
+            ),
+            "see what your profile does, or set login_shell_path = false in config.toml",
+        ),
+    })
 }
 
 /// One about which there is nothing odd.

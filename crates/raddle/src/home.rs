@@ -8,7 +8,7 @@ use raddle_server::Paths;
 use crate::rules;
 
 /// The folders of this user.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Home {
     pub(crate) config: PathBuf,
     pub(crate) state: PathBuf,

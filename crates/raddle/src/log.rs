@@ -15,6 +15,8 @@ pub(crate) fn start(colours: bool) {
         EnvFilter::builder().parse_lossy(std::env::var("RADDLE_LOG").as_deref().unwrap_or("warn"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // It would be printed to the same stderr, and that panics where stderr cannot be written.
+        .log_internal_errors(false)
         .with_writer(|| Stderr);
     if std::env::var("RADDLE_LOG_FORMAT").is_ok_and(|format| format == "json") {
         builder.json().init();
@@ -37,16 +39,19 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{}", harmless(line));
 }
 
+/// Where lines of the log go. One that cannot be written, as on a full disk, is dropped: what is logged goes on.
 struct Stderr;
 
 impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = io::stderr().write(bytes);
         file::keep_short();
-        written
+        Ok(written.unwrap_or(bytes.len()))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        // As above.
+        let _ = io::stderr().flush();
+        Ok(())
     }
 }

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::AppServer(args) => app_server(cli.config, args).map(|()| ExitCode::SUCCESS),
         Command::Exec(args) => exec::run(cli.config, *args),
-        Command::Daemon(args) => daemon::run(cli.config, args),
+        Command::Daemon(args) => daemon::run(cli.config, *args),
         Command::Thread(command) => thread::run(command),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Doctor(args) => doctor::run(cli.config, args),

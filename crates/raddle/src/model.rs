@@ -149,6 +149,8 @@ impl Asked {
         vendor: &Arc<str>,
     ) -> Result<Stream, CallFailed> {
         let provider = &chosen.provider;
+        self.keys
+            .works_in(raddle_tools::workspaces(&self.prompt.settings));
         let key = self.keys.key(provider).await?;
         let endpoint = provider::endpoint(wire, provider, key.as_ref())?;
         let error = match self.put(wire, chosen, &endpoint, vendor).await {

@@ -16,6 +16,7 @@ use crate::home::Home;
 use crate::log;
 use crate::model::Desk;
 use crate::print::{Printer, harmless};
+use crate::rules::Rules;
 
 /// How long a provider may take to say which models it has.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -95,7 +96,7 @@ pub(crate) fn ask(home: &Home, config: &Configuration, names: Vec<String>) -> Re
         .build()
         .context("cannot start the runtime")?;
     let _entered = runtime.enter();
-    let desk = Arc::new(Desk::new(&home.state));
+    let desk = Arc::new(Desk::new(&home.state, Rules::open(home).ok()));
     let mut answers: Vec<Option<Answer>> = Vec::new();
     let mut asked = JoinSet::new();
     for (at, name) in names.into_iter().enumerate() {

@@ -25,7 +25,7 @@ const MANAGED: &str = "/etc/raddle/policy.toml";
 /// nobody but the operator can have written it, its rules that allow are the user's.
 const MANAGED_TOO: &str = "RADDLE_MANAGED_POLICY";
 
-/// The rules of a home.
+/// The rules of a home. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Rules(Arc<Inner>);
 
@@ -60,6 +60,12 @@ type Stamp = Option<(SystemTime, u64, u64)>;
 
 /// File systems tell time in ticks, some in whole seconds: two changes within one tick look alike.
 const RESTED: Duration = Duration::from_secs(2);
+
+impl std::fmt::Debug for Rules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Rules")
+    }
+}
 
 impl Rules {
     /// Reads all files. One that cannot be used is an error, so that nobody works without rules that were
@@ -169,7 +175,7 @@ fn read_all(files: &[File], home: Option<&Path>) -> Result<Read> {
             policy: mut more,
             warnings: mut odd,
         } = parse(&text, file.layer, home).with_context(|| format!("in {name}"))?;
-        if file.named && !owner::is_operators(&file.path) {
+        if file.named && !raddle_sandbox::is_roots(&file.path) {
             odd.extend(owner::disown(&mut more.rules));
         }
         policy.rules.extend(more.rules);

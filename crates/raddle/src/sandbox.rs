@@ -2,23 +2,28 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 use raddle_sandbox::{
-    Launch, Measured, Network, Options, Policy, Read, Rules, Tier, Tmp, environment,
+    FileHolds, HoldError, Launch, Measured, Network, Options, Policy, ProgramError, Read, Rules,
+    Tier, Tmp, environment,
 };
+use raddle_server::Override;
 
 use crate::cli::Sandbox;
+use crate::config;
 use crate::home::Home;
+use crate::print::harmless;
 
-/// Where programs are looked for without a `PATH`, as a shell does.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// The key that names bubblewrap.
+const BWRAP_KEY: &str = "sandbox_bwrap_path";
 
 /// The fence of this machine.
-pub(crate) fn measure(again: bool) -> Result<Measured> {
-    let options = options(&Home::find()?)?;
+pub(crate) fn measure(again: bool, overrides: &[Override]) -> Result<Measured> {
+    let home = Home::find()?;
+    let options = options(&home, bubblewrap(&home, overrides))?;
     if let Some(cache) = options.cache.as_ref().filter(|_| again) {
         // One that is not there is as good as removed.
         let _ = std::fs::remove_file(cache);
@@ -27,16 +32,39 @@ pub(crate) fn measure(again: bool) -> Result<Measured> {
 }
 
 /// The same for a server, which does not wait for it.
-pub(crate) fn measuring(home: &Home) -> Result<impl Fn() -> Measured + use<>> {
-    let options = options(home)?;
-    Ok(move || raddle_sandbox::measure(&options))
+pub(crate) fn measuring(
+    home: &Home,
+    overrides: Vec<Override>,
+) -> Result<impl Fn() -> Measured + use<>> {
+    let home = home.clone();
+    // Which bubblewrap it is takes a look at the disk, and the start does not wait for that.
+    let options = options(&home, Err(ProgramError::NotKnown(String::new())))?;
+    Ok(move || {
+        raddle_sandbox::measure(&Options {
+            bubblewrap: bubblewrap(&home, &overrides),
+            ..options.clone()
+        })
+    })
 }
 
-fn options(home: &Home) -> Result<Options> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
+/// The bubblewrap to start: the one that the configuration names, else the system's.
+fn bubblewrap(home: &Home, overrides: &[Override]) -> Result<PathBuf, ProgramError> {
+    let unknown = |why: String| ProgramError::NotKnown(why);
+    let config = config::open(home, overrides.to_vec());
+    let config = config.map_err(|error| unknown(format!("{error:#}")))?;
+    let configured = config.get(BWRAP_KEY).map_err(unknown)?;
+    let configured = match &configured {
+        None => None,
+        Some(toml::Value::String(path)) => Some(Path::new(path)),
+        Some(_) => return Err(unknown(format!("`{BWRAP_KEY}` must be a string"))),
+    };
+    raddle_sandbox::find_bubblewrap(configured, std::env::var_os("PATH").as_deref())
+}
+
+fn options(home: &Home, bubblewrap: Result<PathBuf, ProgramError>) -> Result<Options> {
     Ok(Options {
         helper: std::env::current_exe().context("where this program is")?,
-        bubblewrap: raddle_sandbox::find_bubblewrap(&path),
+        bubblewrap,
         scratch: std::env::temp_dir(),
         cache: Some(home.state.join("fence")),
     })
@@ -47,7 +75,8 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
     let cwd = std::env::current_dir().context("the current folder")?;
     let home = Home::find()?;
     let mut rules = rules(&args, cwd.clone())?;
-    let measured = raddle_sandbox::measure(&options(&home)?);
+    let bubblewrap = bubblewrap(&home, &[]);
+    let measured = raddle_sandbox::measure(&options(&home, bubblewrap)?);
     if measured.fence.tier() == Tier::A {
         // Keys may be in the configuration, and what was said in threads, unless they are worked on by name. Only a
         // view of the disk of its own hides anything.
@@ -59,8 +88,20 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
             around.any(|folder| rules.write.iter().any(|it| it.starts_with(folder)))
         };
         let hidden: Vec<PathBuf> = own.iter().filter(|it| !is_named(it)).cloned().collect();
-        rules.hidden.extend(hidden);
+        rules.hide_own(&hidden);
     }
+    let about: Vec<_> = args.command.iter().map(|it| it.to_string_lossy()).collect();
+    let holds = FileHolds::of(&home.paths().home);
+    let _claim = match holds.claim_folders(&about.join(" "), &mut rules, false) {
+        Ok(claim) => Some(claim),
+        // A server that shares this home could not write there either.
+        Err(HoldError::Io(_)) => None,
+        Err(busy @ HoldError::Busy(_)) => {
+            return Err(busy).context(
+                "an approved command runs outside the sandbox, and its files must not change until it has ended",
+            );
+        }
+    };
     let policy = Policy::Fenced(rules);
     let mut words = args.command.into_iter();
     let launch = Launch {
@@ -70,6 +111,9 @@ pub(crate) fn run(args: Sandbox) -> Result<ExitCode> {
         env: environment::of(std::env::vars_os(), &BTreeMap::new()),
     };
     let fenced = measured.fence.wrap(launch, &policy)?;
+    for notice in &fenced.notices {
+        eprintln!("raddle: {}", harmless(&notice.to_string()));
+    }
     // Also so that we live to tidy up.
     raddle_sandbox::ignore_interrupts();
     let status = Command::new(&fenced.launch.program)

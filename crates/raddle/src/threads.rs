@@ -41,6 +41,7 @@ pub(crate) fn open(
         fences,
         commands,
         own,
+        path,
     } = ground;
     let kept = fences.clone();
     let tools = BuiltIn::new(raddle_tools::Options {
@@ -51,6 +52,7 @@ pub(crate) fn open(
             rules: rules.clone(),
         }),
         own,
+        path,
     });
     let folder = folder(home);
     // Never the name of another process, also not of a dead one.
@@ -107,6 +109,10 @@ impl Operator for Said {
 
     fn accepts_second(&self) -> bool {
         self.commands.accepts_second()
+    }
+
+    fn allows_login_shell(&self) -> bool {
+        self.commands.allows_login_shell()
     }
 
     fn closed_below(&self, folder: &str) -> Vec<PathPattern> {

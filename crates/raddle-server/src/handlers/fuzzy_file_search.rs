@@ -1,12 +1,14 @@
 //! `fuzzyFileSearch`: files by a few letters of their path.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use raddle_protocol::methods::FuzzyFileSearch;
 use raddle_protocol::{FuzzyFileSearchParams, FuzzyFileSearchResponse};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, files};
+use crate::rooms::Rooms;
+use crate::rooms::files::{self, PathAdmission};
 use crate::wire_error::WireError;
 
 /// How many folders one search may go through.
@@ -29,10 +31,16 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FuzzyFileSearch>) {
     // Begun here, in the order of arrival: the newest search must be the one that stays.
     let search = rooms.searches.begin(name);
     let session = call.session.clone();
-    call.on_disk(move |params| {
-        Ok(FuzzyFileSearchResponse {
-            files: search.run(&params.query, &params.roots, || session.is_gone()),
-        })
+    PathAdmission::on_disk(rooms, call, move |params, admission| {
+        for root in &params.roots {
+            admission.check(&std::path::absolute(root)?)?;
+        }
+        let mut files = search.run(&params.query, &params.roots, || session.is_gone());
+        files.retain(|it| {
+            let path = Path::new(&it.root).join(&it.path);
+            std::path::absolute(path).is_ok_and(|it| admission.check_name(&it).is_ok())
+        });
+        Ok(FuzzyFileSearchResponse { files })
     });
 }
 

@@ -289,6 +289,7 @@ impl Config {
         edits: &[ConfigEdit],
         expected_version: Option<&str>,
         file_path: Option<&str>,
+        writer: Writer,
     ) -> Result<ConfigWriteResponse, WireError> {
         if file_path.is_some_and(|path| Path::new(path) != self.user) {
             return Err(WireError::ConfigWrite {
@@ -310,6 +311,20 @@ impl Config {
             });
         }
         let Edited { text, paths } = edit::apply(&before, edits)?;
+        if writer == Writer::Remote && !self.lets_remote_clients_set_programs() {
+            let table = |text: &str| text.parse().unwrap_or_default();
+            if let Some(key) = keys::guarded_change(&table(&before), &table(&text)) {
+                return Err(WireError::ConfigWrite {
+                    kind: "configLayerReadonly",
+                    message: format!(
+                        "`{key}` says which programs are started or where keys are sent, and a remote client may not \
+                         change it; edit {} on the server's machine, or set `{}` to true there",
+                        self.user.display(),
+                        keys::REMOTE
+                    ),
+                });
+            }
+        }
         replace_file(&self.user, &text)?;
         let state = self
             .refresh()
@@ -334,6 +349,22 @@ impl Config {
     }
 }
 
+impl Config {
+    fn lets_remote_clients_set_programs(&self) -> bool {
+        let state = self.state();
+        state.value(keys::REMOTE) == Some(&toml::Value::Boolean(true))
+    }
+}
+
+/// Who changes the user's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// A process of the user's on this machine: a command line, or the one that started the server.
+    Local,
+    /// A client that came over a socket.
+    Remote,
+}
+
 impl State {
     /// What `config/read` tells.
     pub(crate) fn told(&self, include_layers: bool) -> ConfigReadResponse {
@@ -347,6 +378,11 @@ impl State {
     /// A string of the merged configuration.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         said::text(&self.merged, key)
+    }
+
+    /// Whether the `PATH` of commands has what the user's login shell adds to it.
+    pub(crate) fn asks_login_shell(&self) -> bool {
+        self.value("login_shell_path") != Some(&toml::Value::Boolean(false))
     }
 
     /// A value of the merged configuration.
@@ -484,8 +520,6 @@ fn lock_file(config: &Path) -> io::Result<fs::File> {
 fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    // A link stays a link: what it points to is replaced.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mode = fs::metadata(path).map_or(0o600, |metadata| metadata.permissions().mode() & 0o777);
     let new = path.with_extension("toml.new");
     let mut file = fs::OpenOptions::new()
@@ -496,7 +530,25 @@ fn replace_file(path: &Path, text: &str) -> io::Result<()> {
         .open(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    fs::rename(&new, path)
+    let is_link = fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink());
+    match fs::canonicalize(path) {
+        // A link stays a link. What it leads to stays the same file, because commands that run are kept from that very
+        // file: they could read another in its place. If this is cut short, the text is beside the link.
+        Ok(real) if is_link => {
+            overwrite(&real, text)?;
+            fs::remove_file(&new)
+        }
+        _ => fs::rename(&new, path),
+    }
+}
+
+/// Writes a new text into the same file.
+fn overwrite(path: &Path, text: &str) -> io::Result<()> {
+    use std::io::Write as _;
+    let mut file = fs::OpenOptions::new().write(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)?;
+    file.sync_all()
 }
 
 #[cfg(test)]

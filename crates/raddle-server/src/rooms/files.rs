@@ -1,6 +1,7 @@
-//! The file system as the client's own user sees it. It is the person's, not the agent's: nothing
-//! here is fenced, and nothing the model does comes this way.
+//! The file system as the client's own user sees it, but for what [`PathAdmission`] closes. It is the
+//! person's, not the agent's: nothing here is fenced, and nothing the model does comes this way.
 
+mod admission;
 mod copies;
 mod removals;
 mod stays;
@@ -13,6 +14,7 @@ use std::time::SystemTime;
 
 use rustix::fs::OFlags;
 
+pub(crate) use self::admission::PathAdmission;
 pub(crate) use self::copies::copy_any;
 pub(crate) use self::removals::remove_folder;
 pub(crate) use self::stays::Stay;
@@ -70,13 +72,14 @@ pub(crate) fn lands_in(from: &Path, to: &Path) -> io::Result<bool> {
 
 /// Opens a file for reading. Only a regular one: a pipe may have nobody at its other end and a device
 /// may have none, and either would keep a thread for ever.
-pub(crate) fn open(path: &Path) -> Result<(File, Metadata), WireError> {
+pub(crate) fn open(path: &Path, admission: &PathAdmission) -> Result<(File, Metadata), WireError> {
+    let admitted = admission.open(path)?;
     // Looked at first, because to open a device may already do something.
-    refuse_special(path, &fs::metadata(path)?)?;
+    refuse_special(path, &admitted.metadata()?)?;
     let file = File::options()
         .read(true)
         .custom_flags(AT_ONCE)
-        .open(path)?;
+        .open(admitted.path())?;
     let metadata = file.metadata()?;
     refuse_special(path, &metadata)?;
     Ok((file, metadata))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use raddle_sandbox::{Engine, Fences, egress};
+use raddle_sandbox::{Engine, Fences, SearchPath, egress};
 
 use super::config::Config;
 use super::processes;
@@ -23,6 +23,8 @@ pub struct Ground {
     pub commands: Commands,
     /// What commands in a sandbox do not see.
     pub own: Vec<PathBuf>,
+    /// Where commands look for programs.
+    pub path: SearchPath,
 }
 
 /// What the configuration says of commands, as it is when it is asked. Cheap to clone; each question may wait
@@ -45,6 +47,12 @@ impl Commands {
             WireError::Refused(why) => why.into_owned(),
             _ => "the configuration cannot be used".to_owned(),
         })
+    }
+
+    /// Whether the model may ask for a login shell. Does not wait: it is as the configuration was last read.
+    pub fn allows_login_shell(&self) -> bool {
+        let state = self.config.state();
+        state.value("allow_login_shell") == Some(&toml::Value::Boolean(true))
     }
 
     /// Whether they may write folders in a fence of the second tier.

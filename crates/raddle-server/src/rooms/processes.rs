@@ -14,7 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use raddle_sandbox::{Input, Leash, Process, Size};
 
-pub(crate) use self::fence::{accepts_second, hosts, info, of_config, of_profile, policy, wrap};
+pub(crate) use self::fence::{accepts_second, hosts, info, of_mode, policy, unknown_policy, wrap};
 pub(crate) use self::managed::{allowed, sandbox, without_closed};
 pub(crate) use self::run::{Delta, KEPT_BYTES_MAX, Plan, Run, Stream};
 use crate::session::Session;

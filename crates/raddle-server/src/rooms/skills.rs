@@ -173,7 +173,7 @@ struct Heading {
 }
 
 fn read(file: &Path) -> Result<Heading, String> {
-    let (file, _) = files::open(file).map_err(told)?;
+    let (file, _) = files::open(file, &files::PathAdmission::default()).map_err(told)?;
     // Not every file says truly how long it is, so it is the reading that is bounded.
     let mut text = Vec::new();
     file.take(FILE_BYTES_MAX + 1)
@@ -190,6 +190,7 @@ fn read(file: &Path) -> Result<Heading, String> {
 fn told(error: WireError) -> String {
     match error {
         WireError::Io(error) => error.to_string(),
+        WireError::ClosedPath { .. } => "is not served: it shows processes".to_owned(),
         _ => "is not a regular file".to_owned(),
     }
 }
@@ -254,30 +255,14 @@ mod tests {
         assert_eq!(read.description.len(), DESCRIPTION_BYTES_MAX);
     }
 
+    /// What the kernel shows of processes is no skill, whatever a link in a workspace says.
     #[test]
-    fn a_file_that_lies_about_its_length_is_not_read_to_its_end() {
+    fn a_file_of_a_process_is_not_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("SKILL.md");
-        // The words of a command say that they are empty, however long they are.
-        let word = "x".repeat(100_000);
-        let mut command = std::process::Command::new("sh")
-            .args(["-c", "read line", "sh", &word, &word, &word])
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .expect("a command");
-        let words = format!("/proc/{}/cmdline", command.id());
-        // Until the command is there, they are still ours.
-        let begun = std::time::Instant::now();
-        while fs::read(&words).map_or(0, |it| it.len()) < 3 * word.len() {
-            assert!(begun.elapsed().as_secs() < 10, "the command did not start");
-            std::thread::yield_now();
-        }
-        std::os::unix::fs::symlink(words, &file).expect("a link");
-        let outcome = read(&file);
-        // It ends when nobody can write to it any more.
-        command.wait().expect("an end");
-        assert_eq!(outcome, Err(format!("larger than {FILE_BYTES_MAX} bytes")));
+        std::os::unix::fs::symlink("/proc/self/environ", &file).expect("a link");
+        let outcome = read(&file).expect_err("it is closed");
+        assert!(outcome.contains("is not served"), "{outcome}");
     }
 
     #[test]

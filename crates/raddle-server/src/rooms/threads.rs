@@ -8,6 +8,7 @@ mod input;
 pub(crate) mod items;
 pub(crate) mod lists;
 mod overrides;
+mod place;
 pub(crate) mod queue;
 mod route;
 pub(crate) mod snippets;
@@ -17,6 +18,7 @@ pub use self::budget::of_table as limits;
 pub(crate) use self::injected::injected;
 pub(crate) use self::input::{message, message_to_queue};
 pub(crate) use self::overrides::Overrides;
+pub(crate) use self::place::Place;
 pub(crate) use self::route::routed;
 
 use std::borrow::Cow;
@@ -26,8 +28,8 @@ use std::time::Duration;
 use raddle_agent::{AgentError, Heard, Listener, Newcomer, Ordered, Room, Threads, client_tools};
 use raddle_core::ports::{ReadError, Waiting};
 use raddle_core::{
-    ApprovalPolicy, Cause, ChangeSettings, Command, Interrupt, Outcome, Refusal, Reviewer, Route,
-    Sandbox, Scope, Settings, SettingsChange, ThreadId,
+    ApprovalPolicy, Cause, ChangeSettings, Command, Interrupt, Outcome, PermissionProfile, Refusal,
+    Reviewer, Route, Sandbox, Scope, Settings, SettingsChange, ThreadId,
 };
 use raddle_protocol as wire;
 use raddle_protocol::table::ServerMethod;
@@ -36,7 +38,9 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::Rooms;
 use super::config::{Said, State, approval as policy};
+use super::permissions::{self, Choice};
 use super::processes;
 use super::providers::choose;
 use crate::session::Session;
@@ -178,6 +182,13 @@ pub(crate) fn failed(error: AgentError) -> WireError {
     }
 }
 
+/// Refuses budgets of the configuration that cannot be.
+pub(crate) fn check_budgets(config: &State) -> Result<(), WireError> {
+    let said = config.said(None);
+    budget::limits(&said, Scope::Turn)?;
+    budget::limits(&said, Scope::Thread).map(drop)
+}
+
 /// The settings a thread begins with: what the client says, else what the configuration says.
 pub(crate) fn settings(
     params: &wire::ThreadStartParams,
@@ -187,6 +198,23 @@ pub(crate) fn settings(
     let client_tools =
         client_tools(tools).map_err(|error| WireError::Refused(error.to_string().into()))?;
     let config = config.said(params.config.as_ref());
+    let place = Place::of(
+        params.environments.as_deref(),
+        params.runtime_workspace_roots.as_deref(),
+    )?;
+    // Where there are no tools nothing is to be bounded.
+    if place.nowhere != Some(true) {
+        config.leaves_to_operator()?;
+    }
+    let limits = Limits {
+        sandbox: params.sandbox.as_ref(),
+        permissions: params.permissions.as_deref(),
+    };
+    let choice = limits.choice(&config)?;
+    let choice = match choice {
+        Some(choice) => choice,
+        None => permissions::of_config(&config, None)?,
+    };
     let said = |said: &Option<String>, key: &str| {
         said.clone().or_else(|| config.text(key).map(str::to_owned))
     };
@@ -197,8 +225,11 @@ pub(crate) fn settings(
     let configured = policy::of_config(&config)?;
     let wished = params.approval_policy.as_ref().or(configured.as_ref());
     Ok(Settings {
-        cwd: params.cwd.clone().unwrap_or_else(here),
-        roots: params.runtime_workspace_roots.clone().unwrap_or_default(),
+        cwd: place
+            .cwd
+            .or_else(|| params.cwd.clone())
+            .unwrap_or_else(here),
+        roots: place.roots.unwrap_or_default(),
         model: chosen.model.map(str::to_owned),
         provider: chosen.provider.map(str::to_owned),
         fallback: fallback(&config)?,
@@ -215,15 +246,12 @@ pub(crate) fn settings(
         personality: params.personality.as_ref().map(|it| it.as_str().to_owned()),
         base_instructions: params.base_instructions.clone(),
         developer_instructions: params.developer_instructions.clone(),
-        approval: wished.map(approval).unwrap_or_default(),
-        reviewer: params
-            .approvals_reviewer
-            .as_ref()
-            .map(reviewer)
-            .unwrap_or_default(),
-        sandbox: sandbox_of(params.sandbox.as_ref(), &config)?,
+        approval: wished.map(approval).transpose()?.unwrap_or_default(),
+        reviewer: asked_reviewer(params.approvals_reviewer.as_ref(), &config)?.unwrap_or_default(),
+        sandbox: choice.sandbox()?,
+        profile: choice.profile,
         client_tools,
-        nowhere: params.environments.as_ref().is_some_and(Vec::is_empty),
+        nowhere: place.nowhere.unwrap_or_default(),
         ..Settings::default()
     })
 }
@@ -261,51 +289,132 @@ fn whole(config: &Said<'_>, key: &str) -> Option<u64> {
 }
 
 /// What a turn wishes to be otherwise, for itself and for later turns.
-pub(crate) fn change(params: &wire::TurnStartParams) -> SettingsChange {
+pub(crate) async fn change(
+    rooms: &Rooms,
+    params: &wire::TurnStartParams,
+) -> Result<SettingsChange, WireError> {
     let summary = params.summary.as_ref();
-    SettingsChange {
+    let environments = params.environments.as_deref();
+    let place = Place::of(environments, params.runtime_workspace_roots.as_deref())?;
+    let permissions = params.permissions.as_deref();
+    let (sandbox, profile) = changed(rooms, permissions, params.sandbox_policy.as_ref()).await?;
+    Ok(SettingsChange {
         model: params.model.clone().map(Some),
         provider: params.model_provider.clone().map(Some),
         effort: params.effort.clone().map(Some),
         summary: summary.map(|it| Some(it.as_str().to_owned())),
-        cwd: params.cwd.clone(),
-        approval: params.approval_policy.as_ref().map(approval),
-        reviewer: params.approvals_reviewer.as_ref().map(reviewer),
-        sandbox: params.sandbox_policy.as_ref().map(sandbox),
+        cwd: place.cwd.or_else(|| params.cwd.clone()),
+        roots: place.roots,
+        nowhere: place.nowhere,
+        approval: params.approval_policy.as_ref().map(approval).transpose()?,
+        reviewer: params
+            .approvals_reviewer
+            .as_ref()
+            .map(reviewer)
+            .transpose()?,
+        sandbox,
+        profile,
         ..SettingsChange::default()
+    })
+}
+
+/// The sandbox that a request names for a thread that is there, and its profile: by the profile's id, or spelled out.
+pub(crate) async fn changed(
+    rooms: &Rooms,
+    permissions: Option<&str>,
+    policy: Option<&wire::SandboxPolicy>,
+) -> Result<(Option<Sandbox>, Option<Option<PermissionProfile>>), WireError> {
+    match (permissions, policy) {
+        (None, None) => Ok((None, None)),
+        (Some(_), Some(_)) => Err(not_both("sandboxPolicy")),
+        (None, Some(policy)) => Ok((Some(sandbox(policy)?), Some(None))),
+        (Some(id), None) => {
+            let config = rooms.config_now().await?;
+            let choice = permissions::of_profile(&config.said(None), id)?;
+            let sandbox = choice.sandbox()?;
+            permissions::allowed(rooms, choice.profile.as_ref(), &sandbox).await?;
+            Ok((Some(sandbox), Some(choice.profile)))
+        }
     }
 }
 
-pub(crate) fn approval(policy: &wire::AskForApproval) -> ApprovalPolicy {
-    match policy {
+/// That a request says twice how far commands are fenced in.
+fn not_both(member: &str) -> WireError {
+    WireError::Refused(format!("`permissions` cannot be combined with `{member}`").into())
+}
+
+/// What a request that opens a thread says of its sandbox.
+struct Limits<'a> {
+    sandbox: Option<&'a wire::SandboxMode>,
+    permissions: Option<&'a str>,
+}
+
+impl Limits<'_> {
+    /// The sandbox that it names; how far a mode goes is for the configuration to say.
+    fn choice(&self, config: &Said<'_>) -> Result<Option<Choice>, WireError> {
+        match (self.sandbox, self.permissions) {
+            (None, None) => Ok(None),
+            (Some(_), Some(_)) => Err(not_both("sandbox")),
+            (Some(mode), None) => permissions::of_config(config, Some(mode.as_str())).map(Some),
+            (None, Some(id)) => permissions::of_profile(config, id).map(Some),
+        }
+    }
+}
+
+/// When to ask. What is not understood is refused: whoever said it relies on it.
+pub(crate) fn approval(policy: &wire::AskForApproval) -> Result<ApprovalPolicy, WireError> {
+    Ok(match policy {
         wire::AskForApproval::Untrusted => ApprovalPolicy::Untrusted,
         wire::AskForApproval::OnRequest => ApprovalPolicy::OnRequest,
         wire::AskForApproval::Never => ApprovalPolicy::Never,
         wire::AskForApproval::Granular(it) => {
             ApprovalPolicy::Granular(serde_json::to_value(it).unwrap_or_default())
         }
-        // What is not understood is the most careful.
-        wire::AskForApproval::Unrecognized(_) => ApprovalPolicy::Untrusted,
-    }
+        wire::AskForApproval::Unrecognized(_) => {
+            return Err(not_known("approvalPolicy", wire::AskForApproval::KNOWN));
+        }
+    })
 }
 
-pub(crate) fn reviewer(reviewer: &wire::ApprovalsReviewer) -> Reviewer {
+pub(crate) fn reviewer(reviewer: &wire::ApprovalsReviewer) -> Result<Reviewer, WireError> {
     match reviewer {
         wire::ApprovalsReviewer::AutoReview | wire::ApprovalsReviewer::GuardianSubagent => {
-            Reviewer::Agent
+            Ok(Reviewer::Agent)
         }
-        wire::ApprovalsReviewer::User | wire::ApprovalsReviewer::Unrecognized(_) => Reviewer::User,
+        wire::ApprovalsReviewer::User => Ok(Reviewer::User),
+        wire::ApprovalsReviewer::Unrecognized(_) => Err(not_known(
+            "approvalsReviewer",
+            wire::ApprovalsReviewer::KNOWN,
+        )),
     }
 }
 
-/// The sandbox of a mode, or of the one that the configuration names; how far it goes is for the configuration to say.
-fn sandbox_of(mode: Option<&wire::SandboxMode>, config: &Said<'_>) -> Result<Sandbox, WireError> {
-    let policy = processes::of_config(config, mode.map(wire::SandboxMode::as_str))?;
-    Ok(sandbox(&policy))
+/// Who answers: whom the request names, else whom its own configuration names.
+fn asked_reviewer(
+    named: Option<&wire::ApprovalsReviewer>,
+    config: &Said<'_>,
+) -> Result<Option<Reviewer>, WireError> {
+    const KEY: &str = "approvals_reviewer";
+    if let Some(named) = named {
+        return reviewer(named).map(Some);
+    }
+    let said = config.value(KEY).filter(|_| config.names(KEY));
+    let Some(said) = said else {
+        return Ok(None);
+    };
+    let said = said.as_str().map(wire::ApprovalsReviewer::from);
+    let found = said.and_then(|it| reviewer(&it).ok());
+    let wrong = || not_known(KEY, wire::ApprovalsReviewer::KNOWN);
+    found.ok_or_else(wrong).map(Some)
 }
 
-pub(crate) fn sandbox(policy: &wire::SandboxPolicy) -> Sandbox {
-    match policy {
+fn not_known(what: &str, known: &[&str]) -> WireError {
+    WireError::Refused(format!("the {what} is not known; use one of {}", known.join(", ")).into())
+}
+
+/// A policy as a thread keeps it. What is not understood is refused.
+pub(crate) fn sandbox(policy: &wire::SandboxPolicy) -> Result<Sandbox, WireError> {
+    Ok(match policy {
         wire::SandboxPolicy::DangerFullAccess => Sandbox::FullAccess,
         wire::SandboxPolicy::ReadOnly(it) => Sandbox::ReadOnly {
             roots: Vec::new(),
@@ -314,14 +423,19 @@ pub(crate) fn sandbox(policy: &wire::SandboxPolicy) -> Sandbox {
         wire::SandboxPolicy::ExternalSandbox(it) => Sandbox::External {
             network: it.network_access == wire::NetworkAccess::Enabled,
         },
-        wire::SandboxPolicy::WorkspaceWrite(it) => Sandbox::WorkspaceWrite {
-            roots: it.writable_roots.clone(),
-            network: it.network_access,
-            without_tmp: it.exclude_slash_tmp,
-            without_tmpdir: it.exclude_tmpdir_env_var,
-        },
-        wire::SandboxPolicy::Unrecognized(_) => Sandbox::default(),
-    }
+        wire::SandboxPolicy::WorkspaceWrite(it) => {
+            for root in &it.writable_roots {
+                super::files::absolute(root)?;
+            }
+            Sandbox::WorkspaceWrite {
+                roots: it.writable_roots.clone(),
+                network: it.network_access,
+                without_tmp: it.exclude_slash_tmp,
+                without_tmpdir: it.exclude_tmpdir_env_var,
+            }
+        }
+        wire::SandboxPolicy::Unrecognized(_) => return Err(processes::unknown_policy()),
+    })
 }
 
 /// The folder the server runs in.

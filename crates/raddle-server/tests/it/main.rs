@@ -14,7 +14,9 @@ mod player;
 mod script;
 
 mod board;
+mod bounds;
 mod client_tools;
+mod closed_paths;
 mod connection;
 mod disk;
 mod frames;

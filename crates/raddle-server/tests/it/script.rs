@@ -77,7 +77,7 @@ fn as_node(
     blobs: Arc<dyn Blobs>,
     says: &[&str],
 ) -> impl FnOnce(Ground) -> Threads + use<> {
-    let says = says.iter().map(|it| (*it).to_owned()).collect();
+    let model = model(says);
     move |_| {
         let memory = Arc::new(MemoryJournal::new());
         Threads::new(raddle_agent::Options {
@@ -87,7 +87,7 @@ fn as_node(
             memory: memory.clone(),
             memory_pages: memory.clone(),
             memory_blobs: memory,
-            model: Arc::new(Script(Mutex::new(says))),
+            model,
             tools: Arc::new(raddle_agent::NoTools),
             rules: Arc::new(raddle_agent::FixedRules::default()),
             webhook: Arc::new(raddle_agent::NoWebhook),
@@ -97,6 +97,12 @@ fn as_node(
             recovery: raddle_core::Recovery::Continue,
         })
     }
+}
+
+/// The model alone.
+pub fn model(says: &[&str]) -> Arc<dyn Model> {
+    let says = says.iter().map(|it| (*it).to_owned()).collect();
+    Arc::new(Script(Mutex::new(says)))
 }
 
 struct Script(Mutex<VecDeque<String>>);

@@ -1,13 +1,52 @@
 //! The fence around commands.
 
 use anyhow::Result;
-use raddle_sandbox::Tier;
+use raddle_sandbox::{Fence, Measured, Policy, Rules, Tier};
+use raddle_server::Override;
 
 use super::{Finding, State};
+use crate::home::Home;
 use crate::sandbox;
 
-pub(super) fn look(again: bool) -> Result<Finding> {
-    let measured = sandbox::measure(again)?;
+/// What is found of the fence, and of the current folder as a workspace in it.
+pub(super) fn look(again: bool, overrides: &[Override], home: &Home) -> Result<Vec<Finding>> {
+    let measured = sandbox::measure(again, overrides)?;
+    let mut found = vec![machine(&measured)];
+    if measured.fence.tier() == Tier::A {
+        found.extend(workspace(&measured.fence, home));
+    }
+    Ok(found)
+}
+
+/// What commands could not be kept from in the current folder, or only by keeping them from more. Nothing where there
+/// is nothing to say.
+fn workspace(fence: &Fence, home: &Home) -> Option<Finding> {
+    let cwd = std::env::current_dir().ok()?;
+    let mut rules = Rules::workspace_write(vec![cwd.clone()]);
+    rules.hidden = home.paths().own();
+    let shown = cwd.display();
+    Some(match fence.notices(&Policy::Fenced(rules)) {
+        Err(refused) => Finding {
+            mend: vec!["work in another folder, or do what the line above says".to_owned()],
+            ..Finding::odd(
+                "workspace",
+                format!("commands cannot write {shown}: {refused}"),
+                "",
+            )
+        },
+        Ok(notices) if notices.is_empty() => return None,
+        Ok(notices) => Finding {
+            more: notices.iter().map(|it| format!("  {it}")).collect(),
+            ..Finding::odd(
+                "workspace",
+                format!("not everything in {shown} can be protected by itself"),
+                "each line above says what to do; `raddle sandbox --unprotected` runs one command without protection",
+            )
+        },
+    })
+}
+
+fn machine(measured: &Measured) -> Finding {
     let tier = measured.fence.tier();
     let how = if measured.cached {
         "found earlier; --again tries anew"
@@ -21,6 +60,9 @@ pub(super) fn look(again: bool) -> Result<Finding> {
         measured.landlock
     );
     let mut more = Vec::new();
+    if let Some(file) = measured.fence.bubblewrap() {
+        more.push(format!("bubblewrap: {}", file.display()));
+    }
     let mut list = |title: &str, held: bool| {
         let found = measured.findings.iter().filter(|it| it.held == held);
         let found: Vec<String> = found.map(|it| format!("  {}", it.attempt.shows)).collect();
@@ -35,7 +77,7 @@ pub(super) fn look(again: bool) -> Result<Finding> {
         more.push("not stronger because:".to_owned());
         more.extend(measured.short_of.iter().map(|why| format!("  {why}")));
     }
-    Ok(Finding {
+    Finding {
         part: "sandbox",
         state: match tier {
             Tier::A => State::Well,
@@ -45,7 +87,7 @@ pub(super) fn look(again: bool) -> Result<Finding> {
         says,
         more,
         mend: advice(tier).iter().map(|it| (*it).to_owned()).collect(),
-    })
+    }
 }
 
 /// What to do, if there is something.
@@ -56,13 +98,16 @@ fn advice(tier: Tier) -> &'static [&'static str] {
             "install bubblewrap 0.8 or later (`apt-get install bubblewrap`), where root cannot be had ask the",
             "administrator; in a container, allow user namespaces (and an unmasked /proc) or accept this tier;",
             "on Ubuntu, `sysctl kernel.apparmor_restrict_unprivileged_userns=0` or use its own bubblewrap.",
+            "Only a bubblewrap of root's in /usr/bin, /bin or /usr/local/bin is started. If yours is elsewhere (NixOS,",
+            "Homebrew), say so with `raddle config set sandbox_bwrap_path /absolute/path/of/bwrap`.",
             "Until then commands that write folders are refused, because no name in them can be protected. To accept",
             "that for a server's commands, write `sandbox_accept_tier = \"B\"` into its config.toml; for one command,",
             "say `raddle sandbox --unprotected`.",
         ],
         Tier::C => &[
             "install bubblewrap 0.8 or later and allow user namespaces, or boot Linux 6.7 or later with Landlock",
-            "(`lsm=landlock,…` on the kernel's command line). Until then every fenced command is refused; if this",
+            "(`lsm=landlock,…` on the kernel's command line). A bubblewrap that is not root's, or not in /usr/bin, /bin",
+            "or /usr/local/bin, is named with `raddle config set sandbox_bwrap_path /absolute/path/of/bwrap`. Until then every fenced command is refused; if this",
             "machine is itself the fence, run commands with full access.",
         ],
     }

@@ -159,7 +159,7 @@ fn is_signed_in(home: &Home, provider: &Provider) -> Result<bool> {
         .build()
         .context("cannot start the runtime")?;
     let _entered = runtime.enter();
-    let desk = Desk::new(&home.state);
+    let desk = Desk::new(&home.state, None);
     // Credentials that cannot be read are those of nobody; a call says why.
     let account = runtime.block_on(desk.account(provider));
     Ok(account.is_ok_and(|it| it.is_some()))

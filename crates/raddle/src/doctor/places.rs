@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Access, access};
@@ -26,6 +26,7 @@ pub(super) fn look(home: &Home) -> Vec<Finding> {
     if home.config != home.state {
         found.push(folder("home", &home.config));
     }
+    found.extend(settings(home));
     found.push(terminal());
     found.push(clock(SystemTime::now()));
     found
@@ -119,6 +120,36 @@ fn folder(part: &'static str, folder: &Path) -> Finding {
             format!("chmod go-w {shown}"),
         ),
     }
+}
+
+/// Files with settings that are links to other folders, where commands could come to them.
+fn settings(home: &Home) -> Vec<Finding> {
+    let real = |it: &Path| std::fs::canonicalize(it).ok();
+    let own: Vec<PathBuf> = [&home.config, &home.state]
+        .into_iter()
+        .filter_map(|it| real(it))
+        .collect();
+    let paths = home.paths();
+    let files = std::iter::once(&paths.user_config).chain(&paths.rules);
+    let elsewhere = files.filter_map(|file| Some((file, real(file)?)));
+    let elsewhere = elsewhere.filter(|(_, it)| {
+        let is_safe = own.iter().any(|folder| it.starts_with(folder));
+        !is_safe && !raddle_sandbox::is_roots(it)
+    });
+    elsewhere
+        .map(|(file, real)| {
+            let folder = real.parent().unwrap_or(&real).display();
+            Finding::odd(
+                "settings",
+                format!(
+                    "{} is in {folder}: commands that may write around that folder do not see it, and commands that work \
+                     in it are refused",
+                    file.display()
+                ),
+                format!("keep the file itself in {}", home.config.display()),
+            )
+        })
+        .collect()
 }
 
 /// A folder that is not there is made when it is needed, if it can be.

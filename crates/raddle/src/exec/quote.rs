@@ -3,6 +3,8 @@
 //! Ours are at the beginning of a line. What the agent wrote comes behind them, or behind a gutter: a line of it that
 //! would be wrapped by the terminal is broken here, so that none begins without one.
 
+use sha2::{Digest, Sha256};
+
 use crate::print::harmless;
 
 /// In front of what goes on from the line above.
@@ -10,6 +12,9 @@ pub(super) const GUTTER: &str = "  │ ";
 
 /// How many lines of one thing are shown until all of it is asked for.
 const LINES_MAX: usize = 20;
+
+/// How many of them are the last ones.
+const TAIL_LINES: usize = 6;
 
 /// A line holds at least so much beside what is in front of it.
 const COLUMNS_MIN: usize = 16;
@@ -54,19 +59,32 @@ impl Quote {
     }
 }
 
-/// The lines of several things. Of each so many that the question below it stays in sight, unless all is wanted.
+/// The lines of several things. Of each so many of the first and the last that the question below it stays in
+/// sight, unless all is wanted.
 pub(super) fn laid_out(things: &[Vec<Quote>], columns: usize, is_whole: bool) -> Vec<String> {
     let mut shown = Vec::new();
     for thing in things {
         let lines: Vec<String> = thing.iter().flat_map(|it| it.lines(columns)).collect();
-        let most = if is_whole { lines.len() } else { LINES_MAX };
-        let more = lines.len().saturating_sub(most);
-        shown.extend(lines.into_iter().take(most));
-        if more > 0 {
-            shown.push(format!("  … {more} more lines; ? shows them all"));
+        if is_whole || lines.len() <= LINES_MAX {
+            shown.extend(lines);
+            continue;
         }
+        let (head, rest) = lines.split_at(LINES_MAX - TAIL_LINES);
+        let (left_out, tail) = rest.split_at(rest.len() - TAIL_LINES);
+        shown.extend_from_slice(head);
+        let more = left_out.len();
+        shown.push(format!("  … {more} more lines; ? shows them all"));
+        shown.extend_from_slice(tail);
+        shown.push(format!("  SHA-256 of all of it: {}", sum(thing)));
     }
     shown
+}
+
+/// What tells one long thing from another of the same beginning and end.
+fn sum(thing: &[Quote]) -> String {
+    let texts: Vec<&str> = thing.iter().map(|it| it.text.as_str()).collect();
+    let sum = Sha256::digest(texts.join("\n"));
+    sum.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The end of a line that fits into so many columns.
@@ -152,6 +170,11 @@ mod tests {
         assert_eq!(Quote::new("may I? ", "ls").lines(0), ["may I? ls"]);
     }
 
+    fn hex_of(text: &str) -> String {
+        let sum = Sha256::digest(text);
+        sum.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     #[test]
     fn what_is_long_is_cut_until_it_is_wanted() {
         let long: Vec<String> = (1..=25).map(|it| format!("line {it}")).collect();
@@ -160,10 +183,14 @@ mod tests {
             vec![Quote::new("  because: ", "x")],
         ];
         let cut = laid_out(&things, 80, false);
-        assert_eq!(cut.len(), LINES_MAX + 2);
-        assert_eq!(cut[LINES_MAX - 1], "  │ line 20");
-        assert_eq!(cut[LINES_MAX], "  … 5 more lines; ? shows them all");
-        assert_eq!(cut[LINES_MAX + 1], "  because: x");
+        assert_eq!(cut.len(), LINES_MAX + 3);
+        assert_eq!(cut[13], "  │ line 14");
+        assert_eq!(cut[14], "  … 5 more lines; ? shows them all");
+        assert_eq!(cut[15], "  │ line 20");
+        assert_eq!(cut[20], "  │ line 25");
+        let sum = hex_of(&long.join("\n"));
+        assert_eq!(cut[21], format!("  SHA-256 of all of it: {sum}"));
+        assert_eq!(cut[22], "  because: x");
         let whole = laid_out(&things, 80, true);
         assert_eq!(whole.len(), 26);
         assert_eq!(whole[24], "  │ line 25");

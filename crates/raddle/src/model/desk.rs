@@ -13,6 +13,7 @@ use super::credentials::Kept;
 use super::keys::{self, Keys};
 use super::outcome::CallFailed;
 use super::{provider, sign_in};
+use crate::rules::Rules;
 
 /// Where vendors are dealt with: their keys, and the connections to them.
 #[derive(Debug)]
@@ -22,11 +23,11 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// That of a home. Nothing is read or asked yet.
-    pub(crate) fn new(home: &Path) -> Self {
+    /// That of a home. Nothing is read or asked yet. Without rules no command for a key is run.
+    pub(crate) fn new(home: &Path, rules: Option<Rules>) -> Self {
         let client = Client::new();
         Self {
-            keys: Keys::new(Engine::new(Keeper::own()), client.clone(), home),
+            keys: Keys::new(Engine::new(Keeper::own()), client.clone(), home, rules),
             client,
         }
     }

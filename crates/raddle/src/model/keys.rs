@@ -2,10 +2,10 @@
 
 mod command;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,8 +15,10 @@ use raddle_sandbox::Engine;
 use raddle_server::{KeyCommand, KeySource, OAuth, Provider, SignIn};
 use tokio::time::{Instant, sleep};
 
+use self::command::Bounds;
 use super::credentials::{Credentials, Giver, Kept};
 use super::outcome::CallFailed;
+use crate::rules::Rules;
 
 /// A token is renewed when it is good for no longer than this.
 const MARGIN: Duration = Duration::from_secs(60);
@@ -58,14 +60,22 @@ pub(crate) struct Keys {
     commands: Arc<Mutex<HashMap<KeyCommand, Slot>>>,
     /// Held while a token is renewed.
     renewing: Arc<tokio::sync::Mutex<()>>,
+    /// What the operator says of commands.
+    rules: Option<Rules>,
+    /// Where threads work, and what their commands may write.
+    workspaces: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 /// What a command wrote. Whoever needs it while the command runs waits here.
 type Slot = Arc<tokio::sync::Mutex<Option<(Key, Instant)>>>;
 
 impl Keys {
-    /// Those of a home.
-    pub(crate) fn new(engine: Engine, client: Client, home: &Path) -> Self {
+    /// Those of a home. Without rules no command is run.
+    pub(crate) fn new(engine: Engine, client: Client, home: &Path, rules: Option<Rules>) -> Self {
+        let here = std::env::current_dir().ok();
+        // To start in the user's folder makes no workspace of it.
+        let user = std::env::home_dir();
+        let here = here.filter(|it| user.is_none_or(|user| !user.starts_with(it)));
         Self {
             engine,
             client,
@@ -73,6 +83,28 @@ impl Keys {
             got: Arc::default(),
             commands: Arc::default(),
             renewing: Arc::default(),
+            rules,
+            workspaces: Arc::new(Mutex::new(here.into_iter().collect())),
+        }
+    }
+
+    /// Notes where a thread works. No command for a key comes from there, for whichever thread.
+    pub(super) fn works_in(&self, folders: Vec<PathBuf>) {
+        let mut workspaces = self
+            .workspaces
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        workspaces.extend(folders);
+    }
+
+    fn bounds(&self) -> Bounds {
+        let workspaces = self
+            .workspaces
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Bounds {
+            rules: self.rules.clone(),
+            workspaces: workspaces.iter().cloned().collect(),
         }
     }
 
@@ -153,7 +185,7 @@ impl Keys {
         {
             return Ok(key.clone());
         }
-        let written = command::written(&self.engine, command).await?;
+        let written = command::written(&self.engine, command, self.bounds()).await?;
         let place = format!("what `{}` writes", command.program);
         let key = self.made(&written, &place)?;
         *slot = Some((key.clone(), Instant::now()));

@@ -1,23 +1,6 @@
-//! Whether a file can be the operator's.
-
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+//! Rules of a file that others than the operator can have written.
 
 use raddle_core::policy::{Layer, Rule, Verdict};
-
-/// Whether nobody but root can have written a file, nor put it where it is.
-pub(super) fn is_operators(path: &Path) -> bool {
-    let is_roots = |it: &Path| {
-        let about = fs::symlink_metadata(it);
-        about.is_ok_and(|it| it.uid() == 0 && it.mode() & 0o022 == 0)
-    };
-    let real = fs::canonicalize(path);
-    // A link on the way is as good as the folder it stands in.
-    let named = path.parent().and_then(|it| fs::canonicalize(it).ok());
-    real.is_ok_and(|it| it.ancestors().all(is_roots))
-        && named.is_some_and(|it| it.ancestors().all(is_roots))
-}
 
 /// Makes rules that allow the user's, and says so. Those that restrain stay the operator's: they only tighten.
 pub(super) fn disown(rules: &mut [Rule]) -> Option<String> {

@@ -38,8 +38,8 @@ fn the_example_of_the_docs_is_read_without_warnings() {
         .iter()
         .filter_map(|it| it.split("```").next())
         .collect();
-    let [user, managed, webhook] = blocks[..] else {
-        panic!("the page has an example of each file, and one of a webhook");
+    let [_config, user, managed, webhook] = blocks[..] else {
+        panic!("the page has an example of each file, one of profiles and one of a webhook");
     };
     let home = Some(Path::new("/home/user"));
     let user = parse(user, Layer::User, home).expect("the user's file");
@@ -204,23 +204,23 @@ fn a_named_file_allows_only_if_it_is_the_operators() {
     let warnings = rules.warnings();
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].contains("count as the user's"), "{warnings:?}");
-    assert!(!owner::is_operators(&folder.path("too.toml")));
-    assert!(!owner::is_operators(&folder.path("nowhere")));
-    assert!(owner::is_operators(Path::new("/etc/passwd")));
+    assert!(!raddle_sandbox::is_roots(&folder.path("too.toml")));
+    assert!(!raddle_sandbox::is_roots(&folder.path("nowhere")));
+    assert!(raddle_sandbox::is_roots(Path::new("/etc/passwd")));
 }
 
 #[test]
 fn rules_that_cannot_be_read_stop_the_start_and_not_what_runs() {
     let folder = Folder::new();
     folder.put("managed.toml", "network = ");
-    let error = folder.open().err().expect("a broken file");
+    let error = folder.open().expect_err("a broken file");
     assert!(format!("{error:#}").contains("managed.toml"), "{error:#}");
     let gone = Rules::of(
         &folder.path("a"),
         Some(folder.path("gone")),
         &folder.path("b"),
     );
-    let error = gone.err().expect("a file that was named must be there");
+    let error = gone.expect_err("a file that was named must be there");
     assert!(
         format!("{error:#}").starts_with("cannot read "),
         "{error:#}"

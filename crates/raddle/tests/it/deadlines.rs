@@ -31,7 +31,7 @@ struct Inside {
     /// Says so whenever a connection has ended.
     ended: mpsc::UnboundedReceiver<()>,
     runtime: Runtime,
-    home: TempDir,
+    _home: TempDir,
 }
 
 impl Inside {
@@ -74,7 +74,7 @@ impl Inside {
             socket,
             ended,
             runtime,
-            home,
+            _home: home,
         }
     }
 
@@ -220,7 +220,9 @@ fn a_slow_client_gets_the_whole_of_a_large_answer() {
         ..Limits::default()
     };
     let inside = Inside::start(limits, PATIENCE);
-    let file = inside.home.path().join("large");
+    // Not in the home, which is served to nobody.
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("large");
     std::fs::write(&file, vec![b'x'; 12 << 20]).expect("a file");
     let mut client = Websocket::connect(inside.address);
     client.hello();

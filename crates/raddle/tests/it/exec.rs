@@ -18,6 +18,30 @@ use crate::model::Mock;
 use crate::support::eventually;
 use crate::support::server::command;
 
+#[test]
+fn a_bubblewrap_of_the_workspace_is_never_run() {
+    let call = "{ call = 'exec_command', arguments = { cmd = 'echo inside', login = false } }";
+    let script = format!(
+        "[[answer]]\nmatch = 'do it'\nsteps = [{call}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]"
+    );
+    let bench = Bench::new(&script);
+    let programs = bench.work.path().join("bin");
+    fs::create_dir(&programs).expect("a folder");
+    let marker = bench.home.path().join("marker");
+    let evil = format!(
+        "#!/bin/sh\necho ran >> '{}'\nexec /usr/bin/bwrap \"$@\"\n",
+        marker.display()
+    );
+    fs::write(programs.join("bwrap"), evil).expect("a program");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(programs.join("bwrap"), mode).expect("it is marked");
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display());
+    let mut exec = bench.command(&["--json", "do it"]);
+    let ran = Ran::of(exec.env("PATH", path).output().expect("the binary starts"));
+    assert!(ran.out.contains("inside"), "{ran:?}");
+    assert!(!marker.exists(), "{ran:?}");
+}
+
 /// A home, a folder to work in, and a model.
 struct Bench {
     home: TempDir,

@@ -225,7 +225,10 @@ impl Tally {
 
     /// A run that leaves out a kind of frame proves nothing about it.
     fn check(&self, transport: &str, kinds: &[&str]) {
-        eprintln!("{transport}: {} frames: {:?}", self.frames, self.kinds);
+        eprintln!(
+            "figure: {transport}: {} frames: {:?}",
+            self.frames, self.kinds
+        );
         for kind in kinds {
             assert!(self.of(kind) > 0, "no frame of kind {kind}");
         }

@@ -5,6 +5,7 @@ mod budget;
 mod elsewhere;
 mod grants;
 mod hands;
+mod hold;
 mod keys;
 mod progress;
 mod quiet;

@@ -35,16 +35,20 @@ impl Place {
         Self { folder, path }
     }
 
-    /// One where `bwrap` is this script.
+    /// One where the configuration says that this script is `bwrap`.
     fn with_bubblewrap(script: &str) -> Self {
-        let mut place = Self::new();
-        let programs = place.folder.path().join("programs");
-        fs::create_dir(&programs).expect("it is made");
-        let bubblewrap = programs.join("bwrap");
-        fs::write(&bubblewrap, format!("#!/bin/sh\n{script}\n")).expect("it is written");
-        fs::set_permissions(bubblewrap, Permissions::from_mode(0o755)).expect("it is marked");
-        place.path = programs.display().to_string();
+        let place = Self::new();
+        let bubblewrap = place.folder.path().join("programs/bwrap");
+        write_program(&bubblewrap, script);
+        place.configure(&bubblewrap);
         place
+    }
+
+    /// Writes down where bubblewrap is.
+    fn configure(&self, bubblewrap: &Path) {
+        let text = format!("sandbox_bwrap_path = '{}'\n", bubblewrap.display());
+        let file = self.folder.path().join("home/config.toml");
+        fs::write(file, text).expect("it is written");
     }
 
     fn work(&self) -> PathBuf {
@@ -82,6 +86,13 @@ impl Place {
         names.sort();
         names
     }
+}
+
+/// Makes a program of a script, and the folder that it is in.
+fn write_program(file: &Path, script: &str) {
+    fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
+    fs::write(file, format!("#!/bin/sh\n{script}\n")).expect("it is written");
+    fs::set_permissions(file, Permissions::from_mode(0o755)).expect("it is marked");
 }
 
 fn out(of: &Output) -> String {
@@ -134,7 +145,7 @@ fn a_command_does_what_it_may_and_ends_as_it_ends() {
         // Nothing of the environment that opens anything, nor of our own folders.
         (&[], "echo \"$OPENAI_API_KEY\"; [ -n \"$PATH\" ]", 0, ""),
         (&[], "ls -A ../home | grep . || echo no", 0, "no"),
-        (&["--write", "../home"], "ls ../home", 0, "fence"),
+        (&["--write", "../home"], "ls ../home", 0, "fence\nholds"),
     ] {
         let place = Place::new();
         let script = &place.with_outside(script);
@@ -158,6 +169,71 @@ fn nothing_is_left_in_the_workspace() {
         err(&inside)
     );
     assert_eq!(place.names(), [".git"]);
+}
+
+/// What one command leaves behind stops no other, and the user hears of it and how to get rid of it.
+#[test]
+fn what_cannot_be_protected_is_named_and_stops_nothing() {
+    let place = Place::new();
+    let spoil = "mkdir -p closed/a linked && ln -s ../evil linked/.git && chmod 000 closed";
+    assert!(
+        place
+            .run(&["sandbox", "--", "sh", "-c", spoil])
+            .status
+            .success()
+    );
+    let next = place.run(&["sandbox", "--", "sh", "-c", "echo x > file && cat file"]);
+    assert_eq!(
+        (out(&next).trim(), next.status.code()),
+        ("x", Some(0)),
+        "{}",
+        err(&next)
+    );
+    let told = out(&place.run(&["doctor"]));
+    for expected in [
+        "workspace: ",
+        "closed cannot be entered",
+        "linked/.git is a symbolic link",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(
+            expected == "workspace: " || err(&next).contains(expected),
+            "{}",
+            err(&next)
+        );
+    }
+    let undo = "chmod 755 closed; rm linked/.git; rmdir closed/a";
+    assert!(
+        !place
+            .run(&["sandbox", "--", "sh", "-c", undo])
+            .status
+            .success()
+    );
+    let way_out = place.run(&["sandbox", "--unprotected", "--", "sh", "-c", undo]);
+    assert!(way_out.status.success(), "{}", err(&way_out));
+    let told = out(&place.run(&["doctor"]));
+    assert!(!told.contains("workspace: "), "{told}");
+}
+
+#[test]
+fn the_dotfiles_of_a_home_stay_as_they_are() {
+    let place = Place::new();
+    fs::create_dir(place.work().join("project")).expect("it is made");
+    for (script, works) in [
+        ("echo x > .profile", false),
+        ("mkdir .ssh", false),
+        ("mv project .config", false),
+        ("echo x > project/file", true),
+    ] {
+        let mut raddle = place.raddle(&["sandbox", "--", "sh", "-c", script]);
+        let went = raddle
+            .env("HOME", place.work())
+            .output()
+            .expect("it starts");
+        assert_eq!(went.status.success(), works, "{script}: {}", err(&went));
+        assert!(err(&went).contains("is your home"), "{}", err(&went));
+    }
+    assert_eq!(place.names(), [".git", "project"]);
 }
 
 #[test]
@@ -204,6 +280,29 @@ fn a_bubblewrap_that_does_not_fence_is_found_out() {
     }
 }
 
+/// A `bwrap` that `PATH` names is not run, whose ever it is: here one of the workspace, as an activated environment
+/// puts it first, and one of a folder beside it. Each would go unnoticed, because it fences.
+#[test]
+fn a_bubblewrap_on_path_is_never_run() {
+    for folder in ["work/bin", "programs"] {
+        let mut place = Place::new();
+        let ran = place.folder.path().join("outside");
+        let script = format!(
+            "echo \"$@\" >> '{}'; exec /usr/bin/bwrap \"$@\"",
+            ran.display()
+        );
+        let programs = place.folder.path().join(folder);
+        write_program(&programs.join("bwrap"), &script);
+        place.path = format!("{}:{}", programs.display(), place.path);
+        let told = out(&place.run(&["doctor", "--again"]));
+        assert!(told.starts_with("sandbox: namespaces"), "{told}");
+        let inside = place.run(&["sandbox", "--", "/bin/echo", "hello"]);
+        assert_eq!(out(&inside), "hello\n", "{}", err(&inside));
+        let ran = fs::read_to_string(ran).expect("it is there");
+        assert_eq!(ran, "", "{folder}");
+    }
+}
+
 /// What was found is kept; that there was no room to find out is not.
 #[test]
 fn only_a_verdict_is_remembered() {
@@ -229,10 +328,14 @@ fn only_a_verdict_is_remembered() {
 
 #[test]
 fn the_second_tier_says_what_it_cannot_and_does_the_rest() {
-    let mut place = Place::new();
-    place.path = "/nowhere".to_owned();
+    let place = Place::new();
+    place.configure(Path::new("/nowhere/bwrap"));
     let told = out(&place.run(&["doctor"]));
-    assert!(told.contains("bubblewrap is not installed"), "{told}");
+    assert!(
+        told.contains("`/nowhere/bwrap`, which the configuration names, cannot be used"),
+        "{told}"
+    );
+    assert!(told.contains("sandbox_bwrap_path /absolute/path"), "{told}");
     assert!(told.contains("sandbox_accept_tier = \"B\""), "{told}");
     let refused = place.run(&["sandbox", "--", "/bin/true"]);
     assert_eq!(refused.status.code(), Some(1));

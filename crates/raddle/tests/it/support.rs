@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// How long anything may take before a test gives up on it. Nothing waits this long unless it is broken.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Asks again and again until the answer is there; fails when patience ends.
 pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {

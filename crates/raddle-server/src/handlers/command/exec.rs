@@ -16,6 +16,7 @@ use raddle_sandbox::{Inside, Launch, Size, Stdio, environment};
 use crate::call::{Call, Reply};
 use crate::rooms::Rooms;
 use crate::rooms::files;
+use crate::rooms::permissions;
 use crate::rooms::processes::{
     self, Delta, KEPT_BYTES_MAX, Name, OUTPUT_BYTES, Plan, Processes, Run, Stream, TIME_MS,
 };
@@ -32,14 +33,14 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
         let Wish {
             name,
             launch,
-            policy,
+            limits,
             stdio,
             plan,
         } = wish;
         let (run, start) = Processes::begin(&session, name, plan, || rooms.engine.open(stdio))?;
-        Ok((run, start, launch, policy))
+        Ok((run, start, launch, limits))
     });
-    let (mut run, start, launch, policy) = match begun {
+    let (mut run, start, launch, limits) = match begun {
         Ok(begun) => begun,
         Err(error) => return reply.error(error),
     };
@@ -49,7 +50,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<CommandExec>) {
             biased;
             () = session.outgoing.when_gone() => Err(WireError::Dropped),
             () = run.cut_short() => Ok(None),
-            fenced = fence(&rooms, &session, launch, policy) => fenced.map(Some),
+            fenced = fence(&rooms, &session, launch, limits) => fenced.map(Some),
         };
         let started = fenced.and_then(|inside| {
             match &inside {
@@ -73,12 +74,22 @@ async fn fence(
     rooms: &Rooms,
     session: &Session,
     launch: Launch,
-    wished: Option<SandboxPolicy>,
+    limits: Limits,
 ) -> Result<Inside, WireError> {
     let config = rooms.config_now().await?;
+    let wished = match limits {
+        Limits::Configured => None,
+        Limits::Policy(policy) => Some(policy),
+        Limits::Profile(id) => {
+            let choice = permissions::of_profile(&config.said(None), &id)?;
+            let sandbox = choice.sandbox()?;
+            permissions::allowed(rooms, choice.profile.as_ref(), &sandbox).await?;
+            Some(choice.policy)
+        }
+    };
     let own = rooms.options.paths.own();
     let mut held = processes::policy(wished.as_ref(), &config, &launch.cwd, &own)?;
-    let sandbox = processes::sandbox(&held, wished.as_ref());
+    let sandbox = processes::sandbox(&held, wished.as_ref())?;
     processes::allowed(rooms, &launch, sandbox).await?;
     if let Some(hosts) = held.network.take() {
         held.network = Some(processes::without_closed(rooms, hosts).await?);
@@ -86,11 +97,20 @@ async fn fence(
     processes::wrap(&rooms.fences, session, launch, held).await
 }
 
+/// What bounds a command.
+enum Limits {
+    /// What the configuration says.
+    Configured,
+    Policy(SandboxPolicy),
+    /// A permission profile, by its id.
+    Profile(String),
+}
+
 /// What a client wants.
 struct Wish {
     name: Name,
     launch: Launch,
-    policy: Option<SandboxPolicy>,
+    limits: Limits,
     stdio: Stdio,
     plan: Plan,
 }
@@ -111,12 +131,14 @@ fn wish(params: CommandExecParams) -> Result<Wish, WireError> {
     if params.disable_output_cap && params.output_bytes_cap.is_some() {
         return refuse("disableOutputCap and outputBytesCap exclude each other");
     }
-    if params.permission_profile.is_some() && params.sandbox_policy.is_some() {
-        return refuse("permissionProfile and sandboxPolicy exclude each other");
-    }
-    let profile = params.permission_profile.as_deref();
-    let profile = profile.map(processes::of_profile).transpose()?;
-    let policy = params.sandbox_policy.or(profile);
+    let limits = match (params.permission_profile, params.sandbox_policy) {
+        (Some(_), Some(_)) => {
+            return refuse("`permissionProfile` cannot be combined with `sandboxPolicy`");
+        }
+        (Some(profile), None) => Limits::Profile(profile),
+        (None, Some(policy)) => Limits::Policy(policy),
+        (None, None) => Limits::Configured,
+    };
     let (program, args) = processes::program(params.command)?;
     let cwd = match &params.cwd {
         Some(cwd) => files::absolute(cwd)?,
@@ -156,7 +178,7 @@ fn wish(params: CommandExecParams) -> Result<Wish, WireError> {
     Ok(Wish {
         name,
         launch,
-        policy,
+        limits,
         stdio,
         plan,
     })

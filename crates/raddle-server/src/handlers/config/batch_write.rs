@@ -9,12 +9,13 @@ use crate::rooms::Rooms;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ConfigBatchWrite>) {
     // `reloadUserConfig` needs no work: what was written is in force when the answer goes out.
-    let config = rooms.config.clone();
+    let (config, writer) = (rooms.config.clone(), call.session.config_writer());
     call.at_home(rooms, move |params| {
         config.write(
             &params.edits,
             params.expected_version.as_deref(),
             params.file_path.as_deref(),
+            writer,
         )
     });
 }

@@ -6,24 +6,30 @@ use raddle_protocol::FsCopyResponse;
 use raddle_protocol::methods::FsCopy;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, files};
+use crate::rooms::Rooms;
+use crate::rooms::files::{self, PathAdmission};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsCopy>) {
-    call.on_disk(|params| {
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsCopy>) {
+    PathAdmission::on_disk(rooms, call, |params, admission| {
         let from = files::absolute(&params.source_path)?;
         let to = files::absolute(&params.destination_path)?;
+        admission.check_name(&from)?;
+        admission.check(&to)?;
         if std::fs::symlink_metadata(&from)?.is_dir() && !params.recursive {
             return Err(WireError::Refused(
                 "fs/copy needs recursive: true when sourcePath is a folder".into(),
             ));
+        }
+        if params.recursive {
+            admission.check_all_below(&from)?;
         }
         if files::lands_in(&from, &to)? {
             return Err(WireError::Refused(
                 "fs/copy cannot copy something onto or into itself".into(),
             ));
         }
-        files::copy_any(&from, &to)?;
+        files::copy_any(&from, &to, admission)?;
         Ok(FsCopyResponse {})
     });
 }

@@ -6,11 +6,13 @@ use raddle_protocol::FsCreateDirectoryResponse;
 use raddle_protocol::methods::FsCreateDirectory;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, files};
+use crate::rooms::Rooms;
+use crate::rooms::files::{self, PathAdmission};
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsCreateDirectory>) {
-    call.on_disk(|params| {
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsCreateDirectory>) {
+    PathAdmission::on_disk(rooms, call, |params, admission| {
         let path = files::absolute(&params.path)?;
+        admission.check(&path)?;
         if params.recursive.unwrap_or(true) {
             std::fs::create_dir_all(path)?;
         } else {

@@ -6,13 +6,15 @@ use raddle_protocol::FsGetMetadataResponse;
 use raddle_protocol::methods::FsGetMetadata;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, files};
+use crate::rooms::Rooms;
+use crate::rooms::files::{self, PathAdmission};
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsGetMetadata>) {
-    call.on_disk(|params| {
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsGetMetadata>) {
+    PathAdmission::on_disk(rooms, call, |params, admission| {
         let path = files::absolute(&params.path)?;
+        let admitted = admission.open(&path)?;
         let is_symlink = std::fs::symlink_metadata(&path)?.file_type().is_symlink();
-        let target = std::fs::metadata(&path)?;
+        let target = admitted.metadata()?;
         Ok(FsGetMetadataResponse {
             is_directory: target.is_dir(),
             is_file: target.is_file(),

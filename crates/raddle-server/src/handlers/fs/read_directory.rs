@@ -6,15 +6,19 @@ use raddle_protocol::methods::FsReadDirectory;
 use raddle_protocol::{FsReadDirectoryEntry, FsReadDirectoryResponse};
 
 use crate::call::Call;
-use crate::rooms::{Rooms, files};
+use crate::rooms::Rooms;
+use crate::rooms::files::{self, PathAdmission};
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsReadDirectory>) {
-    call.on_disk(|params| {
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsReadDirectory>) {
+    PathAdmission::on_disk(rooms, call, |params, admission| {
         let mut entries = Vec::new();
-        for entry in std::fs::read_dir(files::absolute(&params.path)?)? {
+        let folder = files::absolute(&params.path)?;
+        let admitted = admission.open(&folder)?;
+        for entry in std::fs::read_dir(admitted.path())? {
             let entry = entry?;
-            // What a link points to counts; a link to nowhere is neither.
-            let metadata = std::fs::metadata(entry.path()).ok();
+            // What a link points to counts; a link to nowhere, or to where nobody may look, is neither.
+            let found = admission.open(&folder.join(entry.file_name())).ok();
+            let metadata = found.and_then(|it| it.metadata().ok());
             entries.push(FsReadDirectoryEntry {
                 file_name: entry.file_name().to_string_lossy().into_owned(),
                 is_directory: metadata.as_ref().is_some_and(std::fs::Metadata::is_dir),

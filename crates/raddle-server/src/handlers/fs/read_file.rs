@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::call::{Call, Reply};
 use crate::rooms::Rooms;
-use crate::rooms::files::{self, Stay};
+use crate::rooms::files::{self, PathAdmission, Stay};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -38,24 +38,35 @@ const LANE_PATIENCE: Duration = Duration::from_secs(1);
 /// How much is read at once; a multiple of three, so that the pieces' base64 can be joined.
 const PIECE_BYTES: usize = 48 << 10;
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsReadFile>) {
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsReadFile>) {
     let Call {
         params,
         reply,
         session,
     } = call;
-    match files::absolute(&params.path) {
-        Ok(path) => drop(tokio::spawn(read(path, reply, session))),
-        Err(error) => reply.error(error),
-    }
+    let path = match files::absolute(&params.path) {
+        Ok(path) => path,
+        Err(error) => return reply.error(error),
+    };
+    let rooms = rooms.clone();
+    tokio::spawn(async move {
+        let admission = PathAdmission::of(&rooms, &session).await;
+        read(path, admission, reply, session).await;
+    });
 }
 
 /// Reads the file once there is room for the answer, and answers.
-async fn read(path: PathBuf, mut reply: Reply<FsReadFileResponse>, session: Arc<Session>) {
+async fn read(
+    path: PathBuf,
+    admission: PathAdmission,
+    mut reply: Reply<FsReadFileResponse>,
+    session: Arc<Session>,
+) {
     let client = &session.outgoing;
-    let path = Arc::new(path);
+    let path = Arc::new((path, admission));
     let looked_at = path.clone();
-    let seen = session.disk.run(client, move || look(&looked_at)).await;
+    let look = move || look(&looked_at.0, &looked_at.1.resolved());
+    let seen = session.disk.run(client, look).await;
     let (mut room, seen) = match seen.flatten() {
         Ok(seen) => seen,
         Err(error) => return reply.error(error),
@@ -77,7 +88,7 @@ async fn read(path: PathBuf, mut reply: Reply<FsReadFileResponse>, session: Arc<
             Err(error) => return reply.error(error),
         };
         let path = path.clone();
-        let job = move || match read_at_most(&path, room, unchanged_since) {
+        let job = move || match read_at_most(&path.0, &path.1.resolved(), room, unchanged_since) {
             Ok(Contents::Larger(size)) => Some((size, reply)),
             Ok(Contents::Whole(data_base64)) => {
                 reply.ok(&FsReadFileResponse { data_base64 });
@@ -105,8 +116,8 @@ fn stamp(file: &Metadata) -> Stamp {
 }
 
 /// How large the file seems to be, and its state.
-fn look(path: &Path) -> Result<(u64, Stamp), WireError> {
-    let (_, metadata) = files::open(path)?;
+fn look(path: &Path, admission: &PathAdmission) -> Result<(u64, Stamp), WireError> {
+    let (_, metadata) = files::open(path, admission)?;
     if metadata.is_dir() {
         let message = format!("{} is not a file", path.display());
         return Err(WireError::Refused(message.into()));
@@ -138,10 +149,11 @@ enum Contents {
 /// as it was: what came after this request may have changed it.
 fn read_at_most(
     path: &Path,
+    admission: &PathAdmission,
     room: u64,
     unchanged_since: Option<Stamp>,
 ) -> Result<Contents, WireError> {
-    let (mut file, metadata) = files::open(path)?;
+    let (mut file, metadata) = files::open(path, admission)?;
     let _stay = Stay::to_read(&metadata)?;
     // Who wrote it until now may have made it longer.
     let metadata = file.metadata()?;

@@ -7,11 +7,13 @@ use raddle_protocol::FsRemoveResponse;
 use raddle_protocol::methods::FsRemove;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, files};
+use crate::rooms::Rooms;
+use crate::rooms::files::{self, PathAdmission};
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsRemove>) {
-    call.on_disk(|params| {
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsRemove>) {
+    PathAdmission::on_disk(rooms, call, |params, admission| {
         let path = files::absolute(&params.path)?;
+        admission.check_name(&path)?;
         let removed = std::fs::symlink_metadata(&path).and_then(|metadata| {
             if !metadata.is_dir() {
                 std::fs::remove_file(&path)

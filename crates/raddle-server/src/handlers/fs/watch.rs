@@ -7,8 +7,9 @@ use raddle_protocol::methods::FsWatch;
 use raddle_protocol::{FsWatchParams, FsWatchResponse};
 
 use crate::call::Call;
+use crate::rooms::Rooms;
+use crate::rooms::files::{self, PathAdmission};
 use crate::rooms::watches::{Lookout, Watch};
-use crate::rooms::{Rooms, files};
 use crate::session::Session;
 use crate::wire_error::{WireError, shown};
 
@@ -24,9 +25,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsWatch>) {
         reply,
         session,
     } = call;
-    let lookout = rooms.lookout.clone();
+    let rooms = rooms.clone();
     tokio::spawn(async move {
-        reply.finish(begin(params, &session, &lookout).await);
+        let admission = PathAdmission::of(&rooms, &session).await;
+        reply.finish(begin(params, &session, &rooms.lookout, admission).await);
     });
 }
 
@@ -34,6 +36,7 @@ async fn begin(
     params: FsWatchParams,
     session: &Arc<Session>,
     lookout: &Lookout,
+    admission: PathAdmission,
 ) -> Result<FsWatchResponse, WireError> {
     let FsWatchParams { watch_id, path } = params;
     if watch_id.len() > NAME_BYTES_MAX {
@@ -47,6 +50,9 @@ async fn begin(
     }
     let watched = files::absolute(&path)?;
     may_begin(&session.watches(), &watch_id)?;
+    let checked = watched.clone();
+    let check = move || admission.resolved().check(&checked);
+    session.disk.run(&session.outgoing, check).await??;
     let watch = Watch::begin(watch_id.clone(), watched, session, lookout).await?;
     // The lane kept others of the same name waiting, but not those of other names.
     let mut watches = session.watches();

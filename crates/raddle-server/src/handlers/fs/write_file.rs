@@ -8,15 +8,17 @@ use raddle_protocol::FsWriteFileResponse;
 use raddle_protocol::methods::FsWriteFile;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, files};
+use crate::rooms::Rooms;
+use crate::rooms::files::{self, PathAdmission};
 use crate::wire_error::WireError;
 
-pub(crate) fn handle(_rooms: &Arc<Rooms>, call: Call<FsWriteFile>) {
-    call.on_disk(|params| {
+pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsWriteFile>) {
+    PathAdmission::on_disk(rooms, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let bytes = STANDARD.decode(&params.data_base64).map_err(|error| {
             WireError::InvalidRequest(format!("dataBase64 is not base64: {error}"))
         })?;
+        admission.check(&path)?;
         files::write(&path, &bytes)?;
         Ok(FsWriteFileResponse {})
     });

@@ -7,7 +7,8 @@ use raddle_protocol::SkillsListResponse;
 use raddle_protocol::methods::SkillsList;
 
 use crate::call::Call;
-use crate::rooms::{Rooms, files, skills};
+use crate::rooms::files::{self, PathAdmission};
+use crate::rooms::{Rooms, skills};
 use crate::wire_error::WireError;
 
 /// How many folders one request may ask for.
@@ -28,7 +29,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<SkillsList>) {
     }
     // `forceReload` needs no work: the folders are looked at every time.
     let user = rooms.options.paths.skills.clone();
-    call.on_disk(move |params| {
+    let is_observer = call.session.is_observer();
+    PathAdmission::on_disk(rooms, call, move |params, admission| {
+        for folder in params.cwds.iter().filter(|_| is_observer) {
+            admission.check(&std::path::absolute(folder)?)?;
+        }
         let mut folders = params.cwds;
         if folders.is_empty() {
             folders.push(std::env::current_dir()?.display().to_string());

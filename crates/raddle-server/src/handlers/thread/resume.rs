@@ -42,8 +42,13 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
             Ok(room) => room,
             Err(error) => return reply.error(error),
         };
-        let config = rooms.config_now().await;
-        let change = config.and_then(|config| threads::Overrides::from(&params).change(&config));
+        let change = match rooms.config_now().await {
+            Ok(config) => {
+                let overrides = threads::Overrides::from(&params);
+                overrides.change(&rooms, &config).await
+            }
+            Err(error) => Err(error),
+        };
         let change = match change {
             Ok(change) => threads::routed(&rooms, id, change).await,
             Err(error) => Err(error),

@@ -30,7 +30,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadShellCommand>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let words = ["sh", "-lc", &params.command].map(str::to_owned);
+        let words = ["sh", "-c", &params.command].map(str::to_owned);
         if let Some(why) = rooms
             .threads
             .objection(words.into(), Sandbox::FullAccess)

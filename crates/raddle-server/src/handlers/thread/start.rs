@@ -9,8 +9,8 @@ use raddle_protocol::methods::ThreadStart;
 use raddle_protocol::{ThreadHistoryMode, ThreadId, ThreadStartResponse};
 
 use crate::call::{Call, Reply};
-use crate::rooms::Rooms;
 use crate::rooms::threads::{self, view};
+use crate::rooms::{Rooms, permissions};
 use crate::session::Session;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
@@ -33,6 +33,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
             Ok(settings) => settings,
             Err(error) => return reply.error(error),
         };
+        let profile = settings.profile.as_ref();
+        let profile = profile.filter(|_| params.permissions.is_some());
+        if let Err(error) = permissions::allowed(&rooms, profile, &settings.sandbox).await {
+            return reply.error(error);
+        }
         let id = keyed.map_or_else(ThreadId::mint, |it| it.thread);
         let started = ThreadStarted {
             thread: id,

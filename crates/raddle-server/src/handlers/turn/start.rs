@@ -20,8 +20,11 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
         // Until the thread's inbox has it: from there on the inbox keeps the order.
         let _lane = reply.take_pass();
         let id = params.thread_id;
-        let change = threads::routed(&rooms, id, threads::change(&params));
-        let change = match change.await {
+        let change = match threads::change(&rooms, &params).await {
+            Ok(change) => threads::routed(&rooms, id, change).await,
+            Err(error) => Err(error),
+        };
+        let change = match change {
             Ok(change) => Box::new(change),
             Err(error) => return reply.error(error),
         };

@@ -8,7 +8,7 @@ use raddle_protocol::{
 };
 use raddle_rpc::ErrorObject;
 
-use super::{Config, ConfigError, Override, keys, layers, value_of};
+use super::{Config, ConfigError, Override, Writer, keys, layers, value_of};
 use crate::rooms::models::{self, Known};
 use crate::rooms::providers::{self, Chosen, Preset, Provider, ProviderError};
 use crate::rooms::vendors::Offered;
@@ -128,7 +128,7 @@ impl Configuration {
             value,
             merge_strategy: MergeStrategy::Replace,
         };
-        let written = self.config.write(&[edit], None, None);
+        let written = self.config.write(&[edit], None, None, Writer::Local);
         let written = written.map_err(|error| ErrorObject::from(error).message)?;
         let is_overridden = written.status == WriteStatus::OkOverridden;
         Ok(ConfigWritten {
@@ -136,6 +136,11 @@ impl Configuration {
             overridden: is_overridden.then(|| self.origin(&path)),
             warning: keys::oddity(&path),
         })
+    }
+
+    /// Whether the `PATH` of commands has what the user's login shell adds to it.
+    pub fn asks_login_shell(&self) -> bool {
+        self.config.state().asks_login_shell()
     }
 
     /// What people should know about it.
@@ -149,8 +154,13 @@ impl Configuration {
         let state = self.config.state();
         let mut problems = state.problems.clone();
         let start = threads::settings(&ThreadStartParams::default(), &state).map(drop);
+        // A thread is refused for the first of them only.
+        let budgets = threads::check_budgets(&state);
         let network = processes::hosts(&state).map(drop);
-        for refusal in [start, network].into_iter().filter_map(Result::err) {
+        for refusal in [start, budgets, network]
+            .into_iter()
+            .filter_map(Result::err)
+        {
             let what = ErrorObject::from(refusal).message.to_string();
             if !problems.contains(&what) {
                 problems.push(what);

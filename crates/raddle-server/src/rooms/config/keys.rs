@@ -118,7 +118,18 @@ pub(super) const KEYS: &[Key] = &[
     key(approval::KEY, Kind::Approval, "`on-request`", "when people are asked: `untrusted` (before every command that is not known to be harmless), `on-request` (when the agent wants to go beyond its sandbox), `never`, or by kinds of questions"),
     key("approvals_reviewer", Kind::OneOf(&["user", "auto_review", "guardian_subagent"]), "`user`", "kept for clients, which say it for each thread"),
     key("sandbox_mode", Kind::OneOf(&["read-only", "workspace-write", "danger-full-access"]), "`read-only`", "what the agent's commands may write"),
+    key("default_permissions", Kind::Text, "`sandbox_mode` decides", "the permission profile that threads begin with; it goes before a `sandbox_mode` that is not said in a stronger place"),
+    key("permissions", Kind::Table, "", "permission profiles of your own beside `:read-only`, `:workspace` and `:danger-full-access`, see [policy](policy.md#permission-profiles)"),
+    key("permissions.NAME", Kind::Table, "", "one profile"),
+    key("permissions.NAME.extends", Kind::Text, "nothing", "the profile that it begins with"),
+    key("permissions.NAME.description", Kind::Text, "nothing", "a line about it for people"),
+    key("permissions.NAME.filesystem", Kind::TextTable, "what it extends", "`read` or `write` for `:root`, `:project_roots`, `:slash_tmp`, `:tmpdir` or an absolute path"),
+    key("permissions.NAME.network", Kind::Table, "", "its network"),
+    key("permissions.NAME.network.enabled", Kind::Flag, "what it extends, else false", "whether commands may use the network"),
     key("sandbox_accept_tier", Kind::OneOf(&["A", "B"]), "`A`", "with `B`, commands may write folders on machines where names in them cannot be protected"),
+    key("sandbox_bwrap_path", Kind::Text, "the system's, if it is root's and in `/usr/bin`, `/bin` or `/usr/local/bin`", "the absolute path of another bubblewrap; `PATH` is never searched for it"),
+    key("allow_login_shell", Kind::Flag, "false", "whether the agent may ask for a login shell, which reads your profile with the keys that are exported there; never outside its sandbox"),
+    key("login_shell_path", Kind::Flag, "true", "whether commands find the programs of the `PATH` that your login shell sets; it is started once for that, and nothing else of it is read"),
     key("sandbox_workspace_write", Kind::Table, "", "more of the mode `workspace-write`"),
     key("sandbox_workspace_write.network_access", Kind::Flag, "false", "whether commands may use the network"),
     key("sandbox_workspace_write.writable_roots", Kind::Texts, "none", "absolute paths that may be written beside the workspace"),
@@ -127,6 +138,7 @@ pub(super) const KEYS: &[Key] = &[
     key("sandbox_network", Kind::Table, "every public host", "whom commands that may use the network can reach"),
     key("sandbox_network.allow", Kind::Texts, "none", "hosts like `example.com`, `*.example.org` or `git.example.net:8443`"),
     key("sandbox_network.deny", Kind::Texts, "none", "hosts that are denied although they are listed"),
+    key("remote_clients_set_programs", Kind::Flag, "false", "whether clients other than the one that started the server on its stdin may write keys that name programs, or where keys of models are read or sent"),
     key("model_providers", Kind::Table, "", "providers of models, each by a name of your own or that of a well-known one"),
     key("model_providers.NAME", Kind::Table, "", "one provider"),
     key("model_providers.NAME.name", Kind::Text, "", "its name for people; not used"),
@@ -194,7 +206,29 @@ const OF_ENVIRONMENT: &[&str] = &[
     "model_reasoning_effort",
 ];
 
-/// Each such key with its variable.
+/// The keys that name what the server starts, or where keys of models are read from or sent to, with all that is below
+/// them. Some are read by other programs that share the file, or will be by later versions.
+const GUARDED: &[&str] = &[
+    "allow_login_shell",
+    "hooks",
+    "login_shell_path",
+    "mcp_servers",
+    "model_providers",
+    "notify",
+    "remote_clients_set_programs",
+    "sandbox_bwrap_path",
+];
+
+/// The flag that lets remote clients write those keys.
+pub(super) const REMOTE: &str = "remote_clients_set_programs";
+
+/// A key of those that says something else in the one table than in the other.
+pub(super) fn guarded_change(before: &toml::Table, after: &toml::Table) -> Option<&'static str> {
+    let mut keys = GUARDED.iter().copied();
+    keys.find(|it| before.get(*it) != after.get(*it))
+}
+
+/// Each key that environment variables may say, with its variable.
 pub(super) fn variables() -> impl Iterator<Item = (&'static str, String)> {
     let name = |key: &str| format!("RADDLE_{}", key.to_uppercase());
     OF_ENVIRONMENT.iter().map(move |it| (*it, name(it)))

@@ -8,6 +8,13 @@ use serde_json::Value;
 use super::{State, layers};
 use crate::wire_error::WireError;
 
+/// Keys that bound commands and are not read from requests. The last is the reference's, and read nowhere.
+const OF_OPERATOR: &[&str] = &[
+    "sandbox_network",
+    "sandbox_accept_tier",
+    "shell_environment_policy",
+];
+
 /// All layers in one, and a request's own `config` above them.
 #[derive(Debug)]
 pub(crate) struct Said<'a> {
@@ -49,6 +56,39 @@ impl Said<'_> {
     /// A value.
     pub(crate) fn value(&self, key: &str) -> Option<&toml::Value> {
         self.table.get(key)
+    }
+
+    /// Whether the request itself says something of a key, or of one in its table.
+    pub(crate) fn names(&self, key: &str) -> bool {
+        let is_key = |own: &Vec<String>| own.first().is_some_and(|it| it == key);
+        self.own.iter().any(is_key)
+    }
+
+    /// How strong the layer is that says a key: nothing if none does, and the request itself is the strongest.
+    pub(crate) fn strength(&self, key: &str) -> Option<usize> {
+        let layers = self.state.layers.each();
+        let layers: Vec<bool> = layers.map(|it| it.table.contains_key(key)).collect();
+        match self.names(key) {
+            true => Some(layers.len()),
+            false => layers.iter().rposition(|it| *it),
+        }
+    }
+
+    /// Refuses what a request says otherwise of keys that only whoever runs the server may say: it would be taken
+    /// for a limit and be none.
+    pub(crate) fn leaves_to_operator(&self) -> Result<(), WireError> {
+        let is_other =
+            |key: &&&str| self.names(key) && self.table.get(**key) != self.state.merged.get(**key);
+        match OF_OPERATOR.iter().find(is_other) {
+            Some(key) => Err(WireError::Refused(
+                format!(
+                    "`{key}` holds for the whole server and cannot be said in a request; leave it out of `config`, or \
+                     set it in the server's configuration"
+                )
+                .into(),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// That a value cannot be, with the file that says it. Who says it in the request itself knows where.

@@ -7,27 +7,32 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::{Stay, create, open};
+use super::{PathAdmission, Stay, create, open};
 use crate::wire_error::{WireError, shown};
 
 /// Copies a file, a link, or a folder with everything in it. Links are copied as links.
-pub(crate) fn copy_any(from: &Path, to: &Path) -> Result<(), WireError> {
+pub(crate) fn copy_any(from: &Path, to: &Path, admission: &PathAdmission) -> Result<(), WireError> {
     let kind = fs::symlink_metadata(from)?.file_type();
     if !kind.is_dir() {
-        return copy_one(from, to, kind);
+        return copy_one(from, to, kind, admission);
     }
     // Folders wait in a list, by their paths below the first, so that depth costs no stack.
     let mut waiting = vec![PathBuf::new()];
     while let Some(below) = waiting.pop() {
         let (from, to) = (from.join(&below), to.join(&below));
-        copy_folder(&from, &to, |name| waiting.push(below.join(name)))
+        copy_folder(&from, &to, admission, |name| waiting.push(below.join(name)))
             .map_err(|error| explain(error, &from, &to))?;
     }
     Ok(())
 }
 
 /// Copies a folder with what is directly in it, and says which folders those are that are left.
-fn copy_folder(from: &Path, to: &Path, mut left: impl FnMut(&Path)) -> Result<(), WireError> {
+fn copy_folder(
+    from: &Path,
+    to: &Path,
+    admission: &PathAdmission,
+    mut left: impl FnMut(&Path),
+) -> Result<(), WireError> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -36,18 +41,23 @@ fn copy_folder(from: &Path, to: &Path, mut left: impl FnMut(&Path)) -> Result<()
         if kind.is_dir() {
             left(Path::new(&name));
         } else {
-            copy_one(&entry.path(), &to.join(name), kind)?;
+            copy_one(&entry.path(), &to.join(name), kind, admission)?;
         }
     }
     Ok(())
 }
 
 /// Copies a file or a link.
-fn copy_one(from: &Path, to: &Path, kind: FileType) -> Result<(), WireError> {
+fn copy_one(
+    from: &Path,
+    to: &Path,
+    kind: FileType,
+    admission: &PathAdmission,
+) -> Result<(), WireError> {
     if kind.is_symlink() {
         return Ok(symlink(fs::read_link(from)?, to)?);
     }
-    let (mut from, metadata) = open(from)?;
+    let (mut from, metadata) = open(from, admission)?;
     let (mut to, there) = create(to, metadata.mode())?;
     let _stay = Stay::to_copy(&metadata, &there)?;
     to.set_len(0)?;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use raddle_protocol::{
     ReadOnlySandboxPolicy, SandboxInfo, SandboxPolicy, WorkspaceWriteSandboxPolicy,
 };
-use raddle_sandbox::{Fences, Held, Inside, Launch, Policy, Rules, Scratch, egress};
+use raddle_sandbox::{Fences, Held, HoldConflict, Inside, Launch, Policy, Rules, Scratch, egress};
 
 use crate::rooms::config::{Said, State};
+use crate::rooms::permissions;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -41,6 +42,17 @@ pub(crate) async fn wrap(
     held: Held,
 ) -> Result<Inside, WireError> {
     let ready = fences.ready(launch, held).await?;
+    // A client that asked to write is told, and does not find out by an error of its command.
+    if let Some(HoldConflict { path, about }) = ready.conflicts().first() {
+        return Err(WireError::Refused(
+            format!(
+                "{} must not change while an approved command runs outside the sandbox: {about}; wait until it has \
+                 ended, or ask for readOnly",
+                path.display()
+            )
+            .into(),
+        ));
+    }
     Ok(session
         .disk
         .run(&session.outgoing, || ready.wrap())
@@ -58,7 +70,7 @@ pub(crate) fn policy(
     let wished = match wished {
         Some(wished) => wished,
         None => {
-            configured = of_config(&config.said(None), None)?;
+            configured = permissions::of_config(&config.said(None), None)?.policy;
             &configured
         }
     };
@@ -73,18 +85,24 @@ pub(crate) fn policy(
         SandboxPolicy::ReadOnly(it) => (Rules::read_only(), it.network_access),
         SandboxPolicy::WorkspaceWrite(it) => (workspace(it, cwd)?, it.network_access),
         SandboxPolicy::Unrecognized(_) => {
-            return Err(WireError::Refused(
-                "the sandboxPolicy is none that is known; see permissionProfile/list".into(),
-            ));
+            return Err(unknown_policy());
         }
     };
     // What is the server's own (keys, threads, rules) is nobody else's; a folder in it may be worked on by name.
-    rules.hidden = own.to_vec();
+    rules.hide_own(own);
     Ok(Held {
         policy: Policy::Fenced(rules),
         network: has_network.then(|| hosts(config)).transpose()?,
         accepts_second: accepts_second(config),
     })
+}
+
+/// That a policy is none that is known.
+pub(crate) fn unknown_policy() -> WireError {
+    let known = SandboxPolicy::KNOWN.join(", ");
+    WireError::Refused(
+        format!("the type of the sandboxPolicy is not known; use one of {known}").into(),
+    )
 }
 
 /// Whether whoever runs the server accepts the second tier for commands that write folders.
@@ -132,29 +150,9 @@ fn workspace(policy: &WorkspaceWriteSandboxPolicy, cwd: &Path) -> Result<Rules, 
     })
 }
 
-/// The policy that the name of a profile stands for.
-pub(crate) fn of_profile(id: &str) -> Result<SandboxPolicy, WireError> {
-    Ok(match id {
-        ":danger-full-access" => SandboxPolicy::DangerFullAccess,
-        ":workspace" => SandboxPolicy::WorkspaceWrite(WorkspaceWriteSandboxPolicy {
-            exclude_slash_tmp: false,
-            exclude_tmpdir_env_var: false,
-            network_access: false,
-            writable_roots: Vec::new(),
-        }),
-        ":read-only" => SandboxPolicy::ReadOnly(ReadOnlySandboxPolicy {
-            network_access: false,
-        }),
-        _ => {
-            return Err(WireError::Refused(
-                "the permissionProfile is none that permissionProfile/list shows".into(),
-            ));
-        }
-    })
-}
-
-/// The policy that the configuration names, or its policy for a mode that is named. Keys are those of its table.
-pub(crate) fn of_config(said: &Said<'_>, mode: Option<&str>) -> Result<SandboxPolicy, WireError> {
+/// The policy of the mode that the configuration names, or its policy for a mode that is named. Keys are those of its
+/// table.
+pub(crate) fn of_mode(said: &Said<'_>, mode: Option<&str>) -> Result<SandboxPolicy, WireError> {
     let configured = || said.text("sandbox_mode");
     Ok(match mode.or_else(configured).unwrap_or("read-only") {
         "danger-full-access" => SandboxPolicy::DangerFullAccess,

@@ -36,12 +36,12 @@ pub(crate) async fn without_closed(
 }
 
 /// The sandbox that a client gets, by the name that operators know.
-pub(crate) fn sandbox(held: &Held, wished: Option<&SandboxPolicy>) -> Sandbox {
+pub(crate) fn sandbox(held: &Held, wished: Option<&SandboxPolicy>) -> Result<Sandbox, WireError> {
     if let Some(wished) = wished {
         return threads::sandbox(wished);
     }
     let network = held.network.is_some();
-    match &held.policy {
+    Ok(match &held.policy {
         Policy::FullAccess => Sandbox::FullAccess,
         Policy::Fenced(rules) if rules.write.is_empty() => Sandbox::ReadOnly {
             roots: Vec::new(),
@@ -53,5 +53,5 @@ pub(crate) fn sandbox(held: &Held, wished: Option<&SandboxPolicy>) -> Sandbox {
             without_tmp: false,
             without_tmpdir: false,
         },
-    }
+    })
 }

@@ -62,7 +62,7 @@ fn is_repository_plain(git: &Path) -> bool {
 }
 
 fn first_line(file: &Path) -> Option<String> {
-    let (file, _) = files::open(file).ok()?;
+    let (file, _) = files::open(file, &files::PathAdmission::default()).ok()?;
     let mut lines = BufReader::new(file.take(FILE_BYTES_MAX)).lines();
     lines.next()?.ok()
 }

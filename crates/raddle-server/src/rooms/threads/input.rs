@@ -133,13 +133,14 @@ fn read(path: &Path) -> Result<Vec<u8>, WireError> {
         let message = format!("the image {} cannot be read: {what}", path.display());
         WireError::NoImage(message)
     };
-    let (file, metadata) = files::open(path).map_err(|error| match error {
-        WireError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-            no_file("there is no such file".to_owned())
-        }
-        WireError::Io(error) => no_file(error.to_string()),
-        error => error,
-    })?;
+    let (file, metadata) =
+        files::open(path, &files::PathAdmission::default()).map_err(|error| match error {
+            WireError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+                no_file("there is no such file".to_owned())
+            }
+            WireError::Io(error) => no_file(error.to_string()),
+            error => error,
+        })?;
     if metadata.is_dir() {
         return Err(no_file("it is a folder".to_owned()));
     }

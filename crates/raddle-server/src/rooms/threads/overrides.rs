@@ -6,8 +6,10 @@ use raddle_core::{Scope, SettingsChange};
 use raddle_protocol as wire;
 use serde_json::Value;
 
-use super::budget;
-use crate::rooms::config::{State, approval};
+use super::{Limits, Place, budget};
+use crate::rooms::Rooms;
+use crate::rooms::config::{Said, State, approval};
+use crate::rooms::permissions::{self, Choice};
 use crate::wire_error::WireError;
 
 /// The settings that both may name.
@@ -19,6 +21,7 @@ pub(crate) struct Overrides<'a> {
     approval: &'a Option<wire::AskForApproval>,
     reviewer: &'a Option<wire::ApprovalsReviewer>,
     sandbox: &'a Option<wire::SandboxMode>,
+    permissions: &'a Option<String>,
     config: &'a Option<BTreeMap<String, Value>>,
     tier: &'a wire::Maybe<String>,
     personality: Option<&'a wire::Personality>,
@@ -36,6 +39,7 @@ impl<'a> From<&'a wire::ThreadResumeParams> for Overrides<'a> {
             approval: &params.approval_policy,
             reviewer: &params.approvals_reviewer,
             sandbox: &params.sandbox,
+            permissions: &params.permissions,
             config: &params.config,
             tier: &params.service_tier,
             personality: params.personality.as_ref(),
@@ -55,6 +59,7 @@ impl<'a> From<&'a wire::ThreadForkParams> for Overrides<'a> {
             approval: &params.approval_policy,
             reviewer: &params.approvals_reviewer,
             sandbox: &params.sandbox,
+            permissions: &params.permissions,
             config: &params.config,
             tier: &params.service_tier,
             personality: None,
@@ -66,26 +71,37 @@ impl<'a> From<&'a wire::ThreadForkParams> for Overrides<'a> {
 
 impl Overrides<'_> {
     /// What changes. What is not named stays as it is.
-    pub(crate) fn change(self, config: &State) -> Result<SettingsChange, WireError> {
+    pub(crate) async fn change(
+        self,
+        rooms: &Rooms,
+        config: &State,
+    ) -> Result<SettingsChange, WireError> {
         let config = config.said(self.config.as_ref());
+        config.leaves_to_operator()?;
         let budget = |scope| budget::named(self.config.as_ref(), &config, scope);
-        let sandbox = match self.sandbox {
-            Some(mode) => Some(super::sandbox_of(Some(mode), &config)?),
-            None => None,
-        };
-        // Whoever says when to ask is told if what was started with says it wrongly.
-        if self.approval.is_some() || self.names("approval_policy") {
-            approval::of_config(&config)?;
+        let choice = self.choice(&config)?;
+        let sandbox = choice.as_ref().map(Choice::sandbox).transpose()?;
+        let profile = choice.map(|it| it.profile);
+        if let (Some(profile), Some(sandbox)) = (&profile, &sandbox) {
+            permissions::allowed(rooms, profile.as_ref(), sandbox).await?;
         }
+        // Whoever says when to ask is told if what was started with says it wrongly.
+        let mut approval = None;
+        if self.approval.is_some() || config.names("approval_policy") {
+            approval = approval::of_config(&config)?.filter(|_| config.names("approval_policy"));
+        }
+        let approval = self.approval.as_ref().or(approval.as_ref());
+        let place = Place::of(None, self.roots.as_deref())?;
         let named = |text: &Option<String>| text.clone().map(Some);
         Ok(SettingsChange {
             model: named(self.model),
             provider: named(self.provider),
             cwd: self.cwd.clone(),
-            roots: self.roots.clone(),
-            approval: self.approval.as_ref().map(super::approval),
-            reviewer: self.reviewer.as_ref().map(super::reviewer),
+            roots: place.roots,
+            approval: approval.map(super::approval).transpose()?,
+            reviewer: super::asked_reviewer(self.reviewer.as_ref(), &config)?,
             sandbox,
+            profile,
             tier: match self.tier {
                 // Clients say null for what they do not name.
                 wire::Maybe::Absent | wire::Maybe::Null => None,
@@ -100,12 +116,24 @@ impl Overrides<'_> {
         })
     }
 
-    /// Whether the request's own `config` says something of a key.
-    fn names(&self, key: &str) -> bool {
-        let is_key = |it: &String| {
-            let rest = it.strip_prefix(key);
-            rest.is_some_and(|it| it.is_empty() || it.starts_with('.'))
+    /// The sandbox that the request names, or its own configuration.
+    fn choice(&self, config: &Said<'_>) -> Result<Option<Choice>, WireError> {
+        let limits = Limits {
+            sandbox: self.sandbox.as_ref(),
+            permissions: self.permissions.as_deref(),
         };
-        self.config.iter().flat_map(BTreeMap::keys).any(is_key)
+        if let Some(choice) = limits.choice(config)? {
+            return Ok(Some(choice));
+        }
+        if config.names("sandbox_mode") || config.names("default_permissions") {
+            return permissions::of_config(config, None).map(Some);
+        }
+        // The mode of the configuration may be wider than the one that the thread has.
+        if config.names("sandbox_workspace_write") {
+            let what = "`sandbox_workspace_write` in `config` says how far a mode goes; name the mode too, with \
+                        `sandbox` or `sandbox_mode`";
+            return Err(WireError::Refused(what.into()));
+        }
+        Ok(None)
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn head(thread: &Thread, sources: Vec<String>) -> wire::ThreadStartRe
         model_provider: settings.model_provider,
         sandbox: settings.sandbox_policy,
         thread: view(thread),
-        active_permission_profile: None,
+        active_permission_profile: settings.active_permission_profile,
         disabled_plugin_ids: settings.disabled_plugin_ids,
         instruction_sources: sources,
         multi_agent_mode: settings.multi_agent_mode,

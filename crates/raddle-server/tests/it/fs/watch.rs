@@ -120,7 +120,8 @@ async fn only_the_connection_that_watches_is_told() {
     // The names belong to the connection, so both may use the same one.
     std::fs::create_dir_all(stage.path("w")).unwrap();
     watch(&mut first, &stage, "w").await;
-    let params = json!({"watchId": "w", "path": stage.home});
+    std::fs::create_dir_all(stage.path("other")).unwrap();
+    let params = json!({"watchId": "w", "path": stage.path("other")});
     second.ask("fs/watch", params).await.expect("a watch");
     std::fs::write(stage.path("w/a"), "x").unwrap();
     told(&mut first, &stage, "w", &["w/a"]).await;

@@ -1,12 +1,16 @@
 //! Keys that commands write.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use raddle_sandbox::{Engine, Launch, Output, Over, Process, Stdio, environment};
+use raddle_core::ports::Rulebook;
+use raddle_sandbox::{Engine, Launch, environment, named_program, own_path};
 use raddle_server::KeyCommand;
+use raddle_tools::shell;
 use tokio::time::timeout;
 
 use super::KEY_BYTES_MAX;
+use crate::rules::Rules;
 
 /// How long a command may take unless the configuration says something else, and how long what it wrote is used.
 /// As in Codex.
@@ -22,13 +26,26 @@ pub(super) fn kept(command: &KeyCommand) -> Duration {
     }
 }
 
+/// What decides whether and how a command of the configuration is started.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    /// The operator's rules; without any that can be read, nothing is started.
+    pub(super) rules: Option<Rules>,
+    /// Workspaces, and what sandboxed commands may write: programs do not come from there.
+    pub(super) workspaces: Vec<PathBuf>,
+}
+
 /// What a command writes, within the time that it may take.
-pub(super) async fn written(engine: &Engine, command: &KeyCommand) -> Result<String, String> {
+pub(super) async fn written(
+    engine: &Engine,
+    command: &KeyCommand,
+    bounds: Bounds,
+) -> Result<String, String> {
     let patience = command
         .timeout_ms
         .map(|it| Duration::from_millis(it.into()));
     let patience = patience.unwrap_or(PATIENCE);
-    let written = timeout(patience, run(engine, command)).await;
+    let written = timeout(patience, run(engine, command, bounds)).await;
     let written = written.unwrap_or_else(|_| {
         let ms = patience.as_millis();
         Err(format!(
@@ -38,53 +55,44 @@ pub(super) async fn written(engine: &Engine, command: &KeyCommand) -> Result<Str
     written.map_err(|why| format!("`{}` gave no key: {why}", command.program))
 }
 
-/// What a command writes to stdout. What it writes to stderr may be a secret too, and is not looked at.
-async fn run(engine: &Engine, command: &KeyCommand) -> Result<String, String> {
+/// What a command writes to stdout.
+async fn run(engine: &Engine, command: &KeyCommand, bounds: Bounds) -> Result<String, String> {
     let named = std::env::vars_os().filter(|(name, _)| {
         let name = name.to_str();
         name.is_some_and(|name| command.env_vars.iter().any(|it| it == name))
     });
     let mut env = environment::of(std::env::vars_os(), &Default::default());
     env.extend(named);
+    let asked = command.clone();
+    let looking = tokio::task::spawn_blocking(move || {
+        bounds.objection(&asked).map_or(Ok(()), Err)?;
+        let found = named_program(&asked.program, &own_path(), &bounds.workspaces);
+        found.map_err(|error| error.to_string())
+    });
+    let program = looking.await.map_err(|error| error.to_string())??;
+    env.retain(|(name, _)| name != "PATH");
+    env.push(("PATH".into(), program.path));
     let launch = Launch {
-        program: command.program.clone().into(),
+        program: program.file.into(),
         args: command.args.iter().map(Into::into).collect(),
         cwd: command.cwd.clone(),
         env,
     };
-    let started = engine.start(launch, Stdio::Pipes { input: false });
-    let Process {
-        stdout,
-        stderr,
-        mut life,
-        ..
-    } = started.map_err(|error| error.to_string())?;
-    life.started().await.map_err(|error| error.to_string())?;
-    let drained = async {
-        match &stderr {
-            Some(stderr) => read(stderr).await.map(drop),
-            None => Ok(()),
-        }
-    };
-    let (written, _, ended) = tokio::join!(read(&stdout), drained, life.ended());
-    match ended.over {
-        Some(Over::Exit(0)) => {}
-        Some(over) => return Err(format!("it ended with {}", over.code())),
-        None => return Err("it was killed".to_owned()),
-    }
-    let written = written.map_err(|error| error.to_string())?;
+    let written = engine.output(launch, KEY_BYTES_MAX).await?;
     String::from_utf8(written).map_err(|_| "what it writes is no text".to_owned())
 }
 
-/// Everything that comes, of which no more is kept than shows that it is too much.
-async fn read(output: &Output) -> std::io::Result<Vec<u8>> {
-    let mut read = Vec::new();
-    let mut buffer = [0; 4096];
-    loop {
-        match output.read(&mut buffer).await? {
-            0 => return Ok(read),
-            some if read.len() <= KEY_BYTES_MAX => read.extend_from_slice(&buffer[..some]),
-            _ => {}
-        }
+impl Bounds {
+    /// Why the operator does not let it run.
+    fn objection(&self, command: &KeyCommand) -> Option<String> {
+        let Some(rules) = &self.rules else {
+            return Some("the rules cannot be read, so nothing is started".to_owned());
+        };
+        let program = std::iter::once(&command.program);
+        let words: Vec<String> = program.chain(&command.args).cloned().collect();
+        let objection = rules
+            .policy()
+            .objection_to_configured(&shell::of_words(&words));
+        objection.map(|why| format!("it may not run: {why}"))
     }
 }

@@ -41,7 +41,7 @@ impl SignedIn {
             }),
             ..Provider::default()
         };
-        let keys = Desk::new(home.path()).keys;
+        let keys = Desk::new(home.path(), None).keys;
         let given = oauth::Tokens {
             access: "old".to_owned(),
             refresh: Some("first".to_owned()),
@@ -102,7 +102,7 @@ async fn what_is_given_is_kept_though_nobody_waits_for_it_any_more() {
 #[tokio::test]
 async fn a_process_that_renews_for_ever_is_not_waited_for() {
     let signed_in = SignedIn::new(3600).await;
-    let other = Desk::new(signed_in.home.path()).keys;
+    let other = Desk::new(signed_in.home.path(), None).keys;
     let held = other.alone(Duration::ZERO).await.expect("a lock");
     let error = signed_in.keys.alone(Duration::ZERO).await;
     let error = error.expect_err("another has it");

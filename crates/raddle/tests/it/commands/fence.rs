@@ -209,8 +209,9 @@ fn the_second_tier_writes_folders_only_where_that_was_accepted() {
     for (accepted, works) in [(None, false), (Some("A"), false), (Some("B"), true)] {
         let setting = accepted.map(|it| format!("sandbox_accept_tier={it:?}"));
         let mut arguments = DOOR.to_vec();
+        arguments.extend(["-c", "sandbox_bwrap_path=/nowhere/bwrap"]);
         arguments.extend(setting.iter().flat_map(|it| ["-c", it]));
-        let server = Server::start_under("export PATH=/nowhere", &arguments);
+        let server = Server::start_under(":", &arguments);
         let workspace = workspace();
         let outside = TempDir::new_in("/var/tmp").expect("a folder");
         let script = format!(": > file && ! echo x > {}/file", outside.path().display());
@@ -237,9 +238,9 @@ fn a_command_that_is_ended_before_its_fence_stands_is_one_that_was_ended() {
     let bubblewrap = folder.path().join("bwrap");
     let script = format!("#!/bin/sh\nread nothing < {}\n", pipe.display());
     fs::write(&bubblewrap, script).expect("it is written");
-    fs::set_permissions(bubblewrap, Permissions::from_mode(0o755)).expect("it is marked");
-    let path = folder.path().display();
-    let server = Server::start_under(&format!("export PATH={path}:$PATH"), &DOOR);
+    fs::set_permissions(&bubblewrap, Permissions::from_mode(0o755)).expect("it is marked");
+    let setting = format!("sandbox_bwrap_path={}", bubblewrap.display());
+    let server = Server::start_under(":", &[&DOOR[..], &["-c", &setting]].concat());
     let mut client = server.client();
     let fenced = json!({"type": "readOnly"});
     let limited = json!({

@@ -53,7 +53,9 @@ fn flood(more: Value) {
     let answered = asked.elapsed();
     assert_eq!(answer(&mut client)["id"], "run");
     let grown = server.memory("VmHWM").saturating_sub(before);
-    eprintln!("{seconds} s, {told} deltas: {grown} bytes more at most; ended in {answered:?}");
+    eprintln!(
+        "figure: {seconds} s, {told} deltas: {grown} bytes more at most; ended in {answered:?}"
+    );
     assert!(grown < GROWTH_BYTES_MAX, "{grown} bytes more than {before}");
     assert!(answered < answer_max, "answered after {answered:?}");
     assert_eq!(told > 0, more["streamStdoutStderr"] == true);

@@ -33,7 +33,7 @@ fn nothing_is_left_behind() {
         slowest = slowest.max((took(round, unruly, way), unruly.name));
     }
     let (time, name) = slowest;
-    eprintln!("{rounds} rounds; in the slowest, {name}, nothing was left after {time:?}");
+    eprintln!("figure: {rounds} rounds; in the slowest, {name}, nothing was left after {time:?}");
 }
 
 /// How long it took until nothing was left.

@@ -61,3 +61,155 @@ fn the_operator_holds_clients_too() {
     }
     server.stop();
 }
+
+/// The operator allows only sandboxes, and a client writes a command into the configuration, which a turn would run
+/// without one.
+#[test]
+fn the_operator_holds_commands_of_the_configuration_too() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("policy.toml");
+    let ran = folder.path().join("ran");
+    let only = "allowed_sandbox_modes = ['read-only']\n";
+    let forbids = "[[rule]]\ncommand = ['sh']\nverdict = 'deny'\n";
+    for (policy, why) in [
+        (only, "does not allow the sandbox danger-full-access"),
+        (forbids, "the managed rule `command sh` forbids it"),
+    ] {
+        std::fs::write(&file, policy).expect("a file");
+        let setup = format!("export RADDLE_MANAGED_POLICY={}", file.display());
+        let mut server = Server::start_under(&setup, &[]);
+        let mut pipes = server.pipes();
+        pipes.hello();
+        let edit = |key: &str, value: serde_json::Value| json!({"keyPath": key, "value": value, "mergeStrategy": "upsert"});
+        let auth = json!({
+            "command": "sh", "args": ["-c", format!("echo x > {}; echo k", ran.display())],
+        });
+        let edits = json!([
+            edit("model", json!("y/m")),
+            edit("model_providers.y.base_url", json!("http://127.0.0.1:9/v1")),
+            edit("model_providers.y.auth", auth),
+        ]);
+        // Who started the server may write it; that nobody runs it is the operator's doing.
+        let start = json!({"cwd": folder.path(), "sandbox": "read-only"});
+        let mut result = json!(null);
+        for (id, method, params) in [
+            ("write", "config/batchWrite", json!({"edits": edits})),
+            ("list", "model/list", json!({})),
+            ("start", "thread/start", start),
+        ] {
+            pipes.send(&request(id, method, params));
+            result = loop {
+                let message = pipes.receive();
+                if message["id"] == id {
+                    assert_eq!(message["error"], json!(null));
+                    break message["result"].clone();
+                }
+            };
+        }
+        let thread = result["thread"]["id"].clone();
+        let input = json!([{"type": "text", "text": "hello"}]);
+        let turn = json!({"threadId": thread, "input": input});
+        pipes.send(&request("turn", "turn/start", turn));
+        let ended = loop {
+            let message = pipes.receive();
+            if message["method"] == "turn/completed" {
+                break message;
+            }
+        };
+        assert!(!ran.exists(), "{ended}");
+        let error = ended["params"]["turn"]["error"]["message"].to_string();
+        assert!(error.contains(why), "{ended}");
+        server.stop();
+    }
+}
+
+/// Who comes over a socket may write the configuration, but not what is started or where keys are sent, unless the
+/// operator says so.
+#[test]
+fn a_remote_client_names_no_programs() {
+    let table = json!({"command": "sh"});
+    for allowed in [false, true] {
+        let setting = ["-c", "remote_clients_set_programs=true"];
+        let more = if allowed { &setting[..] } else { &[] };
+        let server = Server::start_under(":", &[&DOOR[..], more].concat());
+        let mut client = server.client();
+        for (key, value, is_plain) in [
+            ("model", json!("y/m"), true),
+            ("tui.theme", json!("dark"), true),
+            ("profiles.a.model", json!("y/m"), true),
+            ("model_providers.y.auth.command", json!("sh"), false),
+            ("model_providers.y.auth", table.clone(), false),
+            ("model_providers.y", json!({"auth": table}), false),
+            ("model_providers", json!({"y": {"auth": table}}), false),
+            (
+                "model_providers.y.base_url",
+                json!("http://127.0.0.1:9"),
+                false,
+            ),
+            ("model_providers.y.env_key", json!("AWS_SECRET"), false),
+            ("model_providers.y.key_file", json!("/etc/shadow"), false),
+            (
+                "model_providers.y.env_http_headers",
+                json!({"x": "HOME"}),
+                false,
+            ),
+            ("sandbox_bwrap_path", json!("/tmp/bwrap"), false),
+            ("allow_login_shell", json!(true), false),
+            ("remote_clients_set_programs", json!(true), false),
+        ] {
+            let edit = json!({"keyPath": key, "value": value, "mergeStrategy": "replace"});
+            for sent in [
+                request("write", "config/value/write", edit.clone()),
+                request("write", "config/batchWrite", json!({"edits": [edit]})),
+            ] {
+                client.send(&sent);
+                let answered = answer(&mut client);
+                let is_written = answered["result"]["version"].is_string();
+                assert_eq!(is_written, allowed || is_plain, "{key}: {answered}");
+                if !is_written {
+                    let why = answered["error"]["message"].as_str().unwrap_or_default();
+                    assert!(why.contains("remote_clients_set_programs"), "{answered}");
+                }
+            }
+        }
+        server.stop();
+    }
+}
+
+/// What a request says in its own `config` is about its thread, and starts nothing.
+#[test]
+fn the_config_of_a_request_names_no_programs() {
+    let folder = TempDir::new().expect("a folder");
+    let ran = folder.path().join("ran");
+    let script = format!("echo x > {}; echo k", ran.display());
+    let provider = json!({
+        "base_url": "http://127.0.0.1:9/v1", "auth": {"command": "sh", "args": ["-c", script]},
+    });
+    let mut server = Server::start_under(":", &[]);
+    let mut pipes = server.pipes();
+    pipes.hello();
+    let config = json!({"model_providers": {"y": provider}, "sandbox_bwrap_path": "/nowhere"});
+    let start = json!({
+        "cwd": folder.path(), "model": "m", "modelProvider": "y", "config": config,
+    });
+    pipes.send(&request("start", "thread/start", start));
+    let started = loop {
+        let message = pipes.receive();
+        if message["id"] == "start" {
+            break message;
+        }
+    };
+    let input = json!([{"type": "text", "text": "hello"}]);
+    let turn = json!({"threadId": started["result"]["thread"]["id"], "input": input});
+    pipes.send(&request("turn", "turn/start", turn));
+    let ended = loop {
+        let message = pipes.receive();
+        if message["method"] == "turn/completed" || message["error"].is_object() {
+            break message;
+        }
+    };
+    let why = "the model provider `y` has no base_url";
+    assert!(ended.to_string().contains(why), "{ended}");
+    assert!(!ran.exists(), "{ended}");
+    server.stop();
+}

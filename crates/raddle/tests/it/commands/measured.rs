@@ -108,7 +108,7 @@ fn kill(mut server: Child) -> Instant {
 /// A bubblewrap ties itself to its parent only after a moment. This one never does.
 #[test]
 fn a_self_test_that_hangs_ends_with_a_killed_server() {
-    let mut place = Place::new();
+    let place = Place::new();
     let bubblewrap = place.folder.path().join("bwrap");
     let begun = place.folder.path().join("begun");
     let pipe = place.folder.path().join("pipe");
@@ -117,7 +117,10 @@ fn a_self_test_that_hangs_ends_with_a_killed_server() {
     let script = format!("#!/bin/sh\n: > {at}\nread nothing < {from}\n");
     fs::write(&bubblewrap, script).expect("it is written");
     fs::set_permissions(&bubblewrap, Permissions::from_mode(0o755)).expect("it is marked");
-    place.path = place.folder.path().display().to_string();
+    let home = place.folder.path().join("home");
+    fs::create_dir(&home).expect("it is made");
+    let setting = format!("sandbox_bwrap_path = '{}'\n", bubblewrap.display());
+    fs::write(home.join("config.toml"), setting).expect("it is written");
 
     let server = place.server("home");
     eventually("the self-test", || begun.exists().then_some(()));

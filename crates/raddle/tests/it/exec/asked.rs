@@ -183,13 +183,16 @@ fn what_the_agent_writes_does_not_look_like_ours() {
     let child = exec.spawn().expect("started");
     terminal.wait_for("[y/a/n");
     assert!(
-        !terminal.shown().contains("echo 29"),
+        !terminal.shown().contains("echo 20"),
         "{}",
         terminal.shown()
     );
     assert!(terminal.shown().contains("more lines; ? shows them all"));
+    // The end is shown too: what is left out is in the middle.
+    assert!(terminal.shown().contains("  │ echo 29"));
+    assert!(terminal.shown().contains("SHA-256 of all of it: "));
     terminal.ours.write_all(b"?\n").expect("typed");
-    terminal.wait_for("  │ echo 29");
+    terminal.wait_for("  │ echo 20");
     terminal.ours.write_all(b"n\n").expect("typed");
     let ran = Ran::of(child.wait_with_output().expect("an end"));
     let shown = terminal.shown();

@@ -40,7 +40,9 @@ fn strangers_cannot_use_them_up() {
     );
     let address = server.address();
     let mut client = server.client();
-    let file = server.home().join("file");
+    // Not in the home, which is served to nobody.
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
     std::fs::write(&file, "hello").expect("a file");
     let strangers: Vec<TcpStream> = (0..300)
         .map(|_| {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::server::{Server, command};
+use crate::support::stdio::Pipes;
 use crate::support::{PATIENCE, code, eventually, initialize, request};
 
 /// A server whose pipes are the test's own.
@@ -50,6 +51,33 @@ impl Drop for Started {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let home = TempDir::new().expect("a home");
+    let full = File::options().write(true).open("/dev/full");
+    let mut command = command(home.path());
+    command
+        .arg("app-server")
+        .env("RADDLE_LOG", "trace")
+        .stderr(full.expect("a device that is always full"));
+    let mut server = Started {
+        child: command.spawn().expect("the binary starts"),
+        _home: home,
+    };
+    let mut pipes = Pipes::of(&mut server.child);
+    pipes.hello();
+    // Each of these is logged where it is done.
+    pipes.send(&request(1, "thread/start", json!({})));
+    let started = std::iter::from_fn(|| pipes.next()).find(|it| it["id"] == 1);
+    let started = started.expect("an answer");
+    assert_eq!(code(&started), None, "{started}");
+    pipes.close();
+    let status = eventually("the end of the server", || {
+        server.child.try_wait().expect("a child")
+    });
+    assert_eq!(status.code(), Some(0));
 }
 
 fn lines(frames: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {

@@ -48,7 +48,7 @@ fn put(path: &Path, text: &str) {
 }
 
 impl Client {
-    fn thread_in(&mut self, cwd: &Path) -> String {
+    pub(super) fn thread_in(&mut self, cwd: &Path) -> String {
         self.ask("thread/start", json!({ "cwd": cwd }));
         let asked = self.asked;
         let answer = self.until(|it| it["id"] == asked);
@@ -70,7 +70,7 @@ impl Client {
     }
 
     /// A turn in which every question is answered like this. Gives the questions, and what was heard.
-    fn answered(
+    pub(super) fn answered(
         &mut self,
         mut params: Value,
         text: &str,
@@ -97,7 +97,7 @@ impl Client {
     }
 
     /// What the model was told of calls with its last question, newest last.
-    fn told(&self) -> Vec<String> {
+    pub(super) fn told(&self) -> Vec<String> {
         let asked = self.mock.asked();
         let input = asked.last().map(|it| it["input"].clone());
         let input = input.unwrap_or_default();
@@ -146,7 +146,8 @@ fn exchange(folder: &Path) {
 
 const SWAPS: [Swap; 16] = [
     Swap::new("nothing, for a command", "say run", |_| {}).for_nothing(),
-    Swap::new("nothing, for a recipe", "say sub", |_| {}).for_nothing(),
+    // What a recipe includes and runs cannot be listed, so a yes to it is for one call.
+    Swap::new("nothing, for a recipe", "say sub", |_| {}),
     Swap::new("the same text again", "say edit", |work| {
         put(&work.join("note"), "one and all\n")
     })

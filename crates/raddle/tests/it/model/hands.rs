@@ -87,6 +87,93 @@ fn a_command_runs_in_the_fence_and_its_deltas_are_its_output() {
     assert!(told.contains("Process exited with code 0"), "{told}");
 }
 
+/// A user whose profile exports a key and a folder of programs: the folder counts, the key does not, whatever the model
+/// asks for. With the operator's leave a login shell reads the profile, in the sandbox only.
+#[test]
+fn a_command_gets_nothing_of_the_users_profile_but_its_path() {
+    let user = tempfile::TempDir::new_in("/var/tmp").expect("a folder");
+    let profile = "export LOGIN_KEY=sekret\nexport PATH=\"$PATH:$HOME/programs\"\necho noise\n";
+    std::fs::write(user.path().join(".profile"), profile).expect("a profile");
+    std::fs::create_dir(user.path().join("programs")).expect("a folder");
+    let variables = [
+        ("HOME", user.path().to_str().expect("text")),
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        ("SHELL", "/bin/bash"),
+    ];
+    let cmd = "echo \"key ${LOGIN_KEY:-none}\"; echo \"path $PATH\"";
+    let line = format!("{{ call = 'exec_command', arguments = {{ cmd = '{cmd}' }} }}");
+    let login =
+        format!("{{ call = 'exec_command', arguments = {{ cmd = '{cmd}', login = true }} }}");
+    let beyond = format!(
+        "{{ call = 'exec_command', arguments = {{ cmd = '{cmd}', login = true, sandbox_permissions = 'require_escalated' }} }}"
+    );
+    let words =
+        format!("{{ call = 'shell', arguments = {{ command = ['bash', '-lc', '{cmd}'] }} }}");
+    for (call, allowed, is_login) in [
+        (&line, false, false),
+        (&login, false, false),
+        (&words, false, false),
+        (&beyond, false, false),
+        (&line, true, false),
+        (&login, true, true),
+        (&words, true, true),
+        (&beyond, true, false),
+    ] {
+        let mock = super::Mock::start(&script(call));
+        let mut arguments = mock.arguments(&[]);
+        if allowed {
+            arguments.extend(["-c", "allow_login_shell=true"].map(str::to_owned));
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let server = crate::support::server::Server::start_with(&arguments, &variables);
+        let mut client = Client::at(mock, server);
+        let (heard, told) = act(&mut client, workspace(), "accept");
+        let at = format!("{call}, allowed: {allowed}: {told}");
+        let key = if is_login { "key sekret" } else { "key none" };
+        assert!(told.contains(key), "{at}");
+        assert!(told.contains("/programs"), "{at}");
+        // What is shown is what is run.
+        let shown = completed(&heard, "commandExecution")["command"].to_string();
+        assert_eq!(shown.contains("-lc"), is_login, "{at}: {shown}");
+    }
+}
+
+/// A yes to a program by its name is none to what the sandbox could have written under that name: an activated
+/// environment has a folder of the workspace first in `PATH`.
+#[test]
+fn what_goes_beyond_is_not_found_in_the_workspace_by_its_name() {
+    for (more, expected) in [
+        ("", "own"),
+        (
+            ", sandbox_permissions = 'require_escalated'",
+            "the system's",
+        ),
+    ] {
+        let call = format!(
+            "{{ call = 'exec_command', arguments = {{ cmd = 'whose-program || echo the systems', login = false{more} }} }}"
+        );
+        let mock = super::Mock::start(&script(&call));
+        let arguments = mock.arguments(&["name=mock"]);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let link = folder.path().join("work");
+        let path = format!("{}/bin:bin:.:/usr/bin:/bin", link.display());
+        let server = crate::support::server::Server::start_with(&arguments, &[("PATH", &path)]);
+        let mut client = {
+            let work = server.home().join("work");
+            std::os::unix::fs::symlink(&work, &link).expect("a link");
+            Client::at(mock, server)
+        };
+        let program = client.work().join("bin/whose-program");
+        std::fs::create_dir(client.work().join("bin")).expect("a folder");
+        std::fs::write(&program, "#!/bin/sh\necho own\n").expect("a program");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&program, mode).expect("it is marked");
+        let (_, told) = act(&mut client, workspace(), "accept");
+        assert!(told.contains(&expected.replace('\'', "")), "{more}: {told}");
+    }
+}
+
 /// The order is the one that was recorded from Codex.
 #[test]
 fn what_goes_beyond_is_asked_about_in_the_order_that_clients_know() {
@@ -134,6 +221,29 @@ fn what_goes_beyond_is_asked_about_in_the_order_that_clients_know() {
             "It goes beyond the sandbox. The agent says: May I?"
         );
         assert_eq!(completed(&heard, "commandExecution")["status"], status);
+    }
+}
+
+/// What runs is what was shown: all of it, or nothing.
+#[test]
+fn a_long_command_is_asked_about_whole_or_not_at_all() {
+    for (bytes, is_asked) in [(100_000, true), (300_000, false)] {
+        let line = format!(": {}; echo the end", "a".repeat(bytes));
+        let call = format!(
+            "{{ call = 'exec_command', arguments = {{ cmd = '{line}', login = false, sandbox_permissions = 'require_escalated' }} }}"
+        );
+        let (heard, told, _client) = play(&call, workspace(), "accept");
+        let asked = |it: &&Value| it["method"] == "item/commandExecution/requestApproval";
+        let question = heard.iter().find(asked);
+        assert_eq!(question.is_some(), is_asked, "{bytes} bytes");
+        match question {
+            Some(it) => {
+                let shown = it["params"]["command"].as_str().unwrap_or_default();
+                assert!(shown.contains(&line), "{} bytes of it", shown.len());
+                assert!(told.ends_with("the end\n"), "{told}");
+            }
+            None => assert!(told.contains("too long to be shown whole"), "{told}"),
+        }
     }
 }
 

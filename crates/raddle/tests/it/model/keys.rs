@@ -1,5 +1,7 @@
 //! Keys, and models by the name of their vendor.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -122,6 +124,74 @@ fn a_command_sees_only_variables_that_are_named_and_starts_in_the_users_folder()
         assert!(has("PWD=") && !has("RADDLE_HOME="), "{seen}");
         assert_eq!(has("RADDLE_LOG="), is_seen, "{seen}");
     }
+}
+
+/// Makes a program that writes a key, and leaves a mark beside itself.
+fn write_program(file: &Path, key: &str) {
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
+    let text = format!("#!/bin/sh\n: > '{}.ran'\necho {key}\n", file.display());
+    std::fs::write(file, text).expect("it is written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(file, mode).expect("it is marked");
+}
+
+/// The operator names a command, and the workspace has one of that name that `PATH` names first. The same by the way
+/// of a link, and as a program that the command itself starts.
+#[test]
+fn a_command_for_a_key_is_never_one_of_the_workspace() {
+    let folder = TempDir::new().expect("a folder");
+    let own = folder.path().join("own");
+    write_program(&own.join("give-key"), "sekret-2");
+    for named in ["give-key", "sh"] {
+        let mock = Mock::start(LOCKED);
+        let setting = match named {
+            "sh" => "auth={ command = 'sh', args = ['-c', 'give-key'] }".to_owned(),
+            _ => format!("auth={{ command = '{named}' }}"),
+        };
+        let arguments = mock.arguments(&[&setting]);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        // The link is made before the folder that it leads to, where the thread will work.
+        let link = folder.path().join(format!("link-{named}"));
+        let path = format!(
+            "bin:{0}/bin:{0}:{1}:/usr/bin:/bin",
+            link.display(),
+            own.display()
+        );
+        let server = Server::start_with(&arguments, &[("PATH", &path)]);
+        let work = server.home().join("work");
+        std::os::unix::fs::symlink(&work, &link).expect("a link");
+        let mut client = Client::at(mock, server);
+        write_program(&work.join("bin/give-key"), "sekret-1");
+        write_program(&work.join("give-key"), "sekret-1");
+        let (_, turn) = client.say("hello");
+        assert_eq!(turn["status"], "completed", "{named}: {turn}");
+        for program in ["bin/give-key.ran", "give-key.ran"] {
+            assert!(!work.join(program).exists(), "{named}: {program}");
+        }
+        assert!(own.join("give-key.ran").exists(), "{named}");
+    }
+}
+
+/// By its path, too: a command in the sandbox may write it.
+#[test]
+fn a_command_for_a_key_that_lies_in_the_workspace_is_refused() {
+    let folder = TempDir::new().expect("a folder");
+    let program = folder.path().join("give-key");
+    write_program(&program, "sekret-2");
+    let auth = format!("auth={{ command = '{}' }}", program.display());
+    let mut client = Client::start(LOCKED, &[&auth]);
+    client.ask("thread/start", json!({ "cwd": folder.path() }));
+    let asked = super::client_id(client.asked);
+    let started = client.until(|it| it["id"] == asked);
+    let id = &started.last().expect("an answer")["result"]["thread"]["id"];
+    client.thread = id.as_str().expect("a thread").to_owned();
+    let (_, turn) = client.say("hello");
+    let why = turn["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        why.contains("lies in a folder that commands may write"),
+        "{turn}"
+    );
+    assert!(!folder.path().join("give-key.ran").exists());
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_long_turn_is_logged_in_few_words() {
     while client.pipes.next().is_some() {}
     let log = client.server.ended().log;
     let bytes: usize = log.iter().map(|line| line.len() + 1).sum();
-    eprintln!("{deltas} deltas left {bytes} bytes of log");
+    eprintln!("figure: {deltas} deltas left {bytes} bytes of log");
     assert!(
         bytes < deltas,
         "{bytes} bytes of log, from {:?}",

@@ -28,8 +28,7 @@ impl Ground {
     }
 
     fn fenced(&self, tier: Tier, script: &str) -> Fenced {
-        let path = std::env::var_os("PATH").expect("a PATH");
-        let bubblewrap = find_bubblewrap(&path).expect("bubblewrap");
+        let bubblewrap = find_bubblewrap(None, None).expect("bubblewrap");
         let fence = Fence::new(tier, bubblewrap, env!("CARGO_BIN_EXE_raddle").into());
         let launch = Launch {
             program: "/bin/sh".into(),

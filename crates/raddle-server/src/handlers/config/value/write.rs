@@ -9,7 +9,7 @@ use crate::call::Call;
 use crate::rooms::Rooms;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ConfigValueWrite>) {
-    let config = rooms.config.clone();
+    let (config, writer) = (rooms.config.clone(), call.session.config_writer());
     call.at_home(rooms, move |params| {
         let edit = ConfigEdit {
             key_path: params.key_path,
@@ -20,6 +20,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ConfigValueWrite>) {
             &[edit],
             params.expected_version.as_deref(),
             params.file_path.as_deref(),
+            writer,
         )
     });
 }

@@ -17,10 +17,6 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadSettingsUpdate>) {
         reply,
         session,
     } = call;
-    if params.permissions.is_some() {
-        let what = "there are no permission profiles here; say sandboxPolicy";
-        return reply.error(WireError::Refused(what.into()));
-    }
     if let Some(what) = params.budget.as_ref().and_then(below_nothing) {
         return reply.error(WireError::Refused(what.into()));
     }
@@ -32,11 +28,17 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadSettingsUpdate>) {
     let rooms = rooms.clone();
     tokio::spawn(async move {
         let id = params.thread_id;
-        let change = SettingsChange {
-            client_tools,
-            ..change(&params)
+        let change = match change(&rooms, &params).await {
+            Ok(change) => {
+                let change = SettingsChange {
+                    client_tools,
+                    ..change
+                };
+                threads::routed(&rooms, id, change).await
+            }
+            Err(error) => Err(error),
         };
-        let change = match threads::routed(&rooms, id, change).await {
+        let change = match change {
             Ok(change) => change,
             Err(error) => return reply.error(error),
         };
@@ -62,7 +64,12 @@ fn below_nothing(budget: &Budget) -> Option<String> {
     })
 }
 
-fn change(params: &ThreadSettingsUpdateParams) -> SettingsChange {
+async fn change(
+    rooms: &Rooms,
+    params: &ThreadSettingsUpdateParams,
+) -> Result<SettingsChange, WireError> {
+    let policy = params.sandbox_policy.as_ref();
+    let (sandbox, profile) = threads::changed(rooms, params.permissions.as_deref(), policy).await?;
     // A mode brings settings of its own, which give way to what is said beside it.
     let mode = params.collaboration_mode.as_ref().map(|it| &it.settings);
     let model = params.model.clone().or_else(|| Some(mode?.model.clone()));
@@ -71,15 +78,24 @@ fn change(params: &ThreadSettingsUpdateParams) -> SettingsChange {
     let summary = params.summary.as_ref();
     let personality = params.personality.as_ref();
     let budget = params.budget.as_ref();
-    SettingsChange {
+    Ok(SettingsChange {
         model: model.map(Some),
         provider: params.model_provider.clone().map(Some),
         effort,
         summary: summary.map(|it| Some(it.as_str().to_owned())),
         cwd: params.cwd.clone(),
-        approval: params.approval_policy.as_ref().map(threads::approval),
-        reviewer: params.approvals_reviewer.as_ref().map(threads::reviewer),
-        sandbox: params.sandbox_policy.as_ref().map(threads::sandbox),
+        approval: params
+            .approval_policy
+            .as_ref()
+            .map(threads::approval)
+            .transpose()?,
+        reviewer: params
+            .approvals_reviewer
+            .as_ref()
+            .map(threads::reviewer)
+            .transpose()?,
+        sandbox,
+        profile,
         personality: personality.map(|it| Some(it.as_str().to_owned())),
         tier: match &params.service_tier {
             Maybe::Absent => None,
@@ -89,5 +105,5 @@ fn change(params: &ThreadSettingsUpdateParams) -> SettingsChange {
         turn_budget: budget.and_then(|it| Some(it.turn.as_ref()?.into())),
         thread_budget: budget.and_then(|it| Some(it.thread.as_ref()?.into())),
         ..SettingsChange::default()
-    }
+    })
 }

@@ -1,0 +1,137 @@
+//! What a request says to bound the agent or a command, and no type of it takes in: it would be left out in silence,
+//! and the client would believe to be bounded by it.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use crate::wire_error::{WireError, shown};
+
+/// Requests, and members that bound something in others: what to say instead. With nothing to say it is a member that
+/// the contract had.
+const ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("command/exec", "permissions", "permissionProfile"),
+    ("command/exec", "sandbox", "sandboxPolicy"),
+    ("process/spawn", "permissionProfile", NO_SANDBOX),
+    ("process/spawn", "permissions", NO_SANDBOX),
+    ("process/spawn", "sandboxPolicy", NO_SANDBOX),
+    ("thread/fork", "permissionProfile", ""),
+    ("thread/fork", "sandboxPolicy", "sandbox"),
+    ("thread/resume", "permissionProfile", ""),
+    ("thread/resume", "sandboxPolicy", "sandbox"),
+    ("thread/settings/update", "permissionProfile", ""),
+    ("thread/settings/update", "sandbox", "sandboxPolicy"),
+    ("thread/shellCommand", "permissionProfile", NO_SANDBOX),
+    ("thread/shellCommand", "sandboxPolicy", NO_SANDBOX),
+    ("thread/start", "permissionProfile", ""),
+    ("thread/start", "sandboxPolicy", "sandbox"),
+    ("turn/start", "permissionProfile", ""),
+    ("turn/start", "sandbox", "sandboxPolicy"),
+];
+
+/// What has no sandbox.
+const NO_SANDBOX: &str = "command/exec";
+
+/// Members that a policy may have, whatever its type: where a type has no use for one it is as narrow without it.
+const OF_POLICY: &[&str] = &[
+    "type",
+    "networkAccess",
+    "writableRoots",
+    "excludeSlashTmp",
+    "excludeTmpdirEnvVar",
+];
+
+/// Members of older policies: how far they let commands read.
+const OF_READING: &[&str] = &["access", "readOnlyAccess"];
+
+const OF_GRANULAR: &[&str] = &[
+    "sandbox_approval",
+    "rules",
+    "mcp_elicitations",
+    "request_permissions",
+    "skill_approval",
+];
+
+type Members<'a> = HashMap<String, &'a RawValue>;
+
+/// Refuses params with such a member.
+pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
+    let has_limits = ["\"sandbox", "\"permission", "\"granular"]
+        .iter()
+        .any(|it| text.contains(it));
+    if !has_limits || !ELSEWHERE.iter().any(|it| it.0 == method) {
+        return Ok(());
+    }
+    // What has another shape is refused where it is read.
+    let Some(members) = members(text) else {
+        return Ok(());
+    };
+    let elsewhere = ELSEWHERE
+        .iter()
+        .find(|it| it.0 == method && members.contains_key(it.1));
+    match elsewhere {
+        None => {}
+        Some((_, _, "")) => return Err(WireError::Obsolete { method }),
+        Some((_, member, NO_SANDBOX)) => {
+            let what = format!("{method} has no sandbox, and so no `{member}`; use {NO_SANDBOX}");
+            return Err(WireError::Refused(what.into()));
+        }
+        Some((_, member, instead)) => {
+            let what = format!("{method} has no `{member}`; use `{instead}`");
+            return Err(WireError::Refused(what.into()));
+        }
+    }
+    if let Some(policy) = members.get("sandboxPolicy") {
+        check_policy(policy.get())?;
+    }
+    let granular = members
+        .get("approvalPolicy")
+        .and_then(|it| self::members(it.get()));
+    let granular = granular.and_then(|it| self::members(it.get("granular")?.get()));
+    let unknown = granular
+        .iter()
+        .flat_map(Members::keys)
+        .find(|it| !OF_GRANULAR.contains(&it.as_str()));
+    match unknown {
+        Some(kind) => Err(WireError::Refused(
+            format!(
+                "approvalPolicy.granular has no `{}`; it has {}",
+                shown(kind),
+                OF_GRANULAR.join(", ")
+            )
+            .into(),
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_policy(text: &str) -> Result<(), WireError> {
+    let members = members(text).unwrap_or_default();
+    let is_open = |value: &RawValue| {
+        let kind = self::members(value.get()).and_then(|it| Some(it.get("type")?.get().to_owned()));
+        kind.as_deref() == Some("\"fullAccess\"")
+    };
+    let unknown = members.iter().find(|(name, value)| {
+        let name = name.as_str();
+        let is_reading = OF_READING.contains(&name) && is_open(value);
+        !OF_POLICY.contains(&name) && !is_reading
+    });
+    match unknown {
+        Some((name, _)) => Err(WireError::Refused(
+            format!(
+                "sandboxPolicy has no `{}` that is kept here; leave it out. It has {}",
+                shown(name),
+                OF_POLICY.join(", ")
+            )
+            .into(),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The members of an object that say something.
+fn members(text: &str) -> Option<Members<'_>> {
+    let mut members: Members<'_> = serde_json::from_str(text).ok()?;
+    members.retain(|_, value| value.get() != "null");
+    Some(members)
+}

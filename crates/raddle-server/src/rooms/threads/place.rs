@@ -1,0 +1,55 @@
+//! Where a client wants a thread's tools to run.
+
+use raddle_protocol::TurnEnvironmentParams;
+
+use crate::rooms::files::absolute;
+use crate::wire_error::{WireError, shown};
+
+/// The one environment there is: this machine.
+const LOCAL: &str = "local";
+
+/// What a request says of it. What is absent stays as it is.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) cwd: Option<String>,
+    pub(crate) roots: Option<Vec<String>>,
+    /// Whether there is none, so that the agent has no tools of its own.
+    pub(crate) nowhere: Option<bool>,
+}
+
+impl Place {
+    /// Where the environments of a request are, or its workspace folders, which the former name too.
+    pub(crate) fn of(
+        environments: Option<&[TurnEnvironmentParams]>,
+        roots: Option<&[String]>,
+    ) -> Result<Self, WireError> {
+        let mut place = Self::default();
+        let roots = match environments {
+            None => roots,
+            Some([]) => {
+                place.nowhere = Some(true);
+                roots
+            }
+            Some([one]) if one.environment_id == LOCAL => {
+                absolute(&one.cwd)?;
+                place.nowhere = Some(false);
+                place.cwd = Some(one.cwd.clone());
+                one.runtime_workspace_roots.as_deref().or(roots)
+            }
+            Some([one]) => {
+                let id = shown(&one.environment_id);
+                let what = format!("unknown environment `{id}`; the only one here is `{LOCAL}`");
+                return Err(WireError::Refused(what.into()));
+            }
+            Some(_) => {
+                let what = "a thread has one environment here; name one, or none with []";
+                return Err(WireError::Refused(what.into()));
+            }
+        };
+        for root in roots.into_iter().flatten() {
+            absolute(root)?;
+        }
+        place.roots = roots.map(<[String]>::to_vec);
+        Ok(place)
+    }
+}

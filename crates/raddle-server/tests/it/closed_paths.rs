@@ -1,0 +1,260 @@
+//! What `fs/*` serves nobody, and what it serves no observer.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use raddle_protocol::METHODS;
+use raddle_rpc::Limits;
+use raddle_server::{Options, Server};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::player::Stage;
+
+/// Every request that takes a path of the client's, and whether an observer may send it.
+const REQUESTS: &[(&str, bool)] = &[
+    ("fs/copy", false),
+    ("fs/createDirectory", false),
+    ("fs/getMetadata", true),
+    ("fs/readDirectory", true),
+    ("fs/readFile", true),
+    ("fs/remove", false),
+    ("fs/watch", true),
+    ("fs/writeFile", false),
+    ("fuzzyFileSearch", true),
+];
+
+fn params(stage: &Stage, method: &str, path: &str) -> Value {
+    match method {
+        "fs/copy" => json!({
+            "sourcePath": path, "destinationPath": stage.path("copy"), "recursive": true,
+        }),
+        "fs/watch" => json!({"path": path, "watchId": path}),
+        "fs/writeFile" => json!({"path": path, "dataBase64": "aGk="}),
+        "fuzzyFileSearch" => json!({"roots": [path], "query": "e"}),
+        _ => json!({"path": path}),
+    }
+}
+
+/// The answer to a request, whatever is told before it.
+async fn answer(client: &mut Client, method: &str, params: Value) -> Result<Value, Value> {
+    let id = client.request(method, params);
+    loop {
+        let mut message = client.next().await;
+        if message["id"] == id && message.get("method").is_none() {
+            return match message.get_mut("result") {
+                Some(result) => Ok(result.take()),
+                None => Err(message["error"].take()),
+            };
+        }
+    }
+}
+
+/// A home with secrets in it, others that the server is told of, and ways to them.
+struct Secrets {
+    stage: Stage,
+    server: Server,
+}
+
+const SECRET: &str = "sk-planted-secret";
+
+fn secrets() -> Secrets {
+    let stage = Stage::new();
+    let token = stage.path("token");
+    let key = stage.path("key");
+    std::fs::write(&token, SECRET).unwrap();
+    std::fs::write(&key, SECRET).unwrap();
+    std::fs::write(stage.home.join("credentials.json"), SECRET).unwrap();
+    std::fs::create_dir_all(stage.home.join("skills/spin")).unwrap();
+    std::fs::write(stage.home.join("skills/spin/SKILL.md"), "# Spin").unwrap();
+    let config = format!(
+        "# {SECRET}\n[model_providers.mine]\nbase_url = 'http://127.0.0.1:9'\nkey_file = '{key}'\n"
+    );
+    std::fs::write(stage.config(), config).unwrap();
+    symlink("/proc", stage.path("processes")).unwrap();
+    symlink(&stage.home, stage.path("home")).unwrap();
+    symlink(stage.home.join("credentials.json"), stage.path("link")).unwrap();
+    std::fs::hard_link(stage.home.join("credentials.json"), stage.path("second")).unwrap();
+    std::fs::hard_link(&token, stage.path("second-token")).unwrap();
+    let options = Options {
+        secrets: vec![token.into()],
+        ..stage.options()
+    };
+    let server = Server::open(options, crate::script::threads(&[])).expect("a server");
+    Secrets { stage, server }
+}
+
+/// Ways to what nobody is served.
+fn closed(stage: &Stage) -> Vec<String> {
+    let home = stage.home.display().to_string();
+    let mut paths = vec![
+        "/proc/self/environ".to_owned(),
+        "/proc/thread-self/environ".to_owned(),
+        "/proc/self/task".to_owned(),
+        "/proc".to_owned(),
+        "/proc/self/root/proc/self/environ".to_owned(),
+        "/dev/fd".to_owned(),
+        "/usr/../proc/self/environ".to_owned(),
+        format!("{home}/credentials.json"),
+        format!("{home}/skills/../credentials.json"),
+        format!("{home}/new"),
+        stage.config().display().to_string(),
+        home,
+    ];
+    for name in [
+        "token",
+        "key",
+        "processes/self/environ",
+        "home/",
+        "home/.",
+        "home/credentials.json",
+        "home/../home/config.toml",
+        "link",
+        "second",
+        "second-token",
+    ] {
+        paths.push(stage.path(name));
+    }
+    paths
+}
+
+#[test]
+fn each_request_with_a_path_is_in_the_list() {
+    let with_path = METHODS.iter().filter(|it| it.name.starts_with("fs/"));
+    for row in with_path.filter(|it| it.name != "fs/unwatch") {
+        let is_listed = REQUESTS.iter().any(|(name, _)| *name == row.name);
+        assert!(is_listed, "{} must keep closed what is closed", row.name);
+    }
+}
+
+/// As a driver: whoever drives may do much, and still is no server.
+#[tokio::test]
+async fn processes_keys_and_tokens_are_served_to_nobody() {
+    let Secrets { stage, mut server } = secrets();
+    let mut client = Client::connect(&mut server).await;
+    for path in closed(&stage) {
+        for (method, _) in REQUESTS {
+            // A name is removed, and a link copied; not what it leads to.
+            let names = ["link", "second", "second-token"].map(|it| stage.path(it));
+            let is_name = path == "/dev/fd" || names.contains(&path);
+            if is_name && ["fs/remove", "fs/copy"].contains(method) {
+                continue;
+            }
+            let answer = client.ask(method, params(&stage, method, &path)).await;
+            let refused = answer.expect_err(&format!("{method} served {path}"));
+            assert_eq!(
+                refused["data"]["errorInfo"], "closed_path",
+                "{method} {path}: {refused}"
+            );
+        }
+    }
+    // A whole folder brings along what is in it.
+    let around = stage.home.parent().unwrap().display().to_string();
+    for path in [around.as_str(), "/"] {
+        let refused = client.ask("fs/copy", params(&stage, "fs/copy", path)).await;
+        assert!(refused.is_err(), "{path}");
+    }
+    let second = params(&stage, "fs/copy", &stage.path("second"));
+    assert!(client.ask("fs/copy", second).await.is_err());
+    assert!(!Path::new(&stage.path("copy")).exists());
+    let found = client.ask(
+        "fuzzyFileSearch",
+        json!({"roots": [around], "query": "credentials"}),
+    );
+    assert_eq!(found.await, Ok(json!({"files": []})));
+    // Nothing was written there, and skills are still read.
+    let kept = std::fs::read_to_string(stage.home.join("credentials.json"));
+    assert_eq!(kept.unwrap(), SECRET);
+    let skill = stage
+        .home
+        .join("skills/spin/SKILL.md")
+        .display()
+        .to_string();
+    client
+        .ask("fs/readFile", json!({"path": skill}))
+        .await
+        .expect("a skill");
+}
+
+#[tokio::test]
+async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
+    let Secrets { stage, mut server } = secrets();
+    let elsewhere = stage.home.parent().unwrap().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::write(elsewhere.join("diary"), "x").unwrap();
+    std::fs::write(stage.path("notes"), "x").unwrap();
+    symlink(&elsewhere, stage.path("way")).unwrap();
+    let mut driver = Client::connect(&mut server).await;
+    let begun = driver
+        .ask("thread/start", json!({"cwd": stage.path("")}))
+        .await;
+    let thread = begun.expect("a thread")["thread"]["id"].clone();
+    let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
+    let mut observer = Client::introduced(&mut server, Limits::default(), wishes).await;
+    let looks = || {
+        REQUESTS
+            .iter()
+            .filter(|(_, looks)| *looks)
+            .map(|(method, _)| *method)
+    };
+    let outside = [
+        elsewhere.join("diary").display().to_string(),
+        elsewhere.join("missing").display().to_string(),
+        stage.path("way/diary"),
+        stage.path("../elsewhere/diary"),
+        "/etc/passwd".to_owned(),
+        "/".to_owned(),
+    ];
+    // It follows no thread yet.
+    for path in outside.iter().chain([&stage.path("notes")]) {
+        for method in looks() {
+            let answer = answer(&mut observer, method, params(&stage, method, path)).await;
+            let refused = answer.expect_err(&format!("{method} served {path}"));
+            assert_eq!(
+                refused["data"]["errorInfo"], "observer",
+                "{method} {path}: {refused}"
+            );
+        }
+    }
+    let resumed = answer(&mut observer, "thread/resume", json!({"threadId": thread})).await;
+    resumed.expect("heard");
+    let notes = stage.path("notes");
+    for method in looks().filter(|it| *it != "fs/readDirectory") {
+        let answer = answer(&mut observer, method, params(&stage, method, &notes)).await;
+        assert!(answer.is_ok(), "{method}: {answer:?}");
+    }
+    let listed = answer(
+        &mut observer,
+        "fs/readDirectory",
+        json!({"path": stage.path("")}),
+    )
+    .await;
+    let listed = listed.expect("a list");
+    let entries = listed["entries"].as_array().unwrap();
+    let way = entries
+        .iter()
+        .find(|it| it["fileName"] == "way")
+        .expect("the link");
+    assert_eq!(
+        *way,
+        json!({"fileName": "way", "isDirectory": false, "isFile": false})
+    );
+    for path in &outside {
+        for method in looks() {
+            let answer = answer(&mut observer, method, params(&stage, method, path)).await;
+            let refused = answer.expect_err(&format!("{method} served {path}"));
+            assert_eq!(
+                refused["data"]["errorInfo"], "observer",
+                "{method} {path}: {refused}"
+            );
+        }
+    }
+    for path in closed(&stage) {
+        for method in looks() {
+            let answer = answer(&mut observer, method, params(&stage, method, &path)).await;
+            assert!(answer.is_err(), "{method} served {path}");
+        }
+    }
+    let asked = json!({"cwds": [elsewhere.display().to_string()]});
+    assert!(answer(&mut observer, "skills/list", asked).await.is_err());
+}
