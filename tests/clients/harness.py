@@ -96,6 +96,8 @@ class Bench:
         self.server_user = os.geteuid()
         #: Whether it looks at a terminal, as the check then depends on when that draws and listens.
         self.on_screen = False
+        #: Whether it holds the program to a limit in seconds.
+        self.has_limit = False
         self._endings = []
         self._evidence = []
 

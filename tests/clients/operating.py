@@ -58,7 +58,8 @@ def watched(bench):
 
 
 def stuck(bench):
-    """Someone holds the journal's lock and does not give it back."""
+    """Another process holds the journal's lock and does not give it back."""
+    bench.has_limit = True
     server = Server(bench, "--listen", "ws://127.0.0.1:0", "--insecure-loopback")
     require_equal("/livez", _health(server), (200, "ok", "ok"))
     journal = bench.server_home / "threads" / "journal.sqlite"

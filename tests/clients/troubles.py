@@ -44,8 +44,10 @@ class Reader:
         self._title = title
         self._settings = home / ".config/raddle"
         self._settings.mkdir(parents=True)
-        (home / "examples").symlink_to(_TOP / "examples")
-        self._home = home
+        # Not the home itself, in which commands of the sandbox can write nothing.
+        self._folder = home / "project"
+        self._folder.mkdir()
+        (self._folder / "examples").symlink_to(_TOP / "examples")
         self._environment = {
             "PATH": f"{programs}:{bench.environment()['PATH']}",
             "HOME": str(home),
@@ -63,7 +65,7 @@ class Reader:
         for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, expected = step.partition("\n")
             self.commands += 1
-            script = f"cd {self._home}; {command}"
+            script = f"cd {self._folder}; {command}"
             _, out, err = run_client(self._bench, ["sh", "-c", script], self._environment)
             found = out + err
             pattern = "".join(_pattern(line) for line in expected.splitlines())

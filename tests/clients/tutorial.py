@@ -17,7 +17,7 @@ _PAGE = (_TOP / "docs/tutorial.md").read_text()
 _LINES_MAX = 60
 #: What the page has one ask for: a command that writes a file.
 _COMMAND = 'MOCK call name=exec_command arguments={"cmd": "touch woven"}'
-_QUESTION = "/bin/bash -lc 'touch woven'? [y/N] "
+_QUESTION = "/bin/bash -c 'touch woven'? [y/N] "
 _PATCH = r'MOCK call name=apply_patch input="*** Begin Patch\n*** Add File: woven\n+cloth\n*** End Patch\n"'
 _STORY = "warp and weft"
 

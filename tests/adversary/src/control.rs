@@ -56,7 +56,7 @@ pub fn run(seed: u64, raddle: &Path) -> Result<bool> {
         all == ATTACKS.len() * ROUNDS,
         "the control made {all} attacks"
     );
-    println!("control: {tripped} of {all} attacks succeed without a fence");
+    println!("figure: control: {tripped} of {all} attacks succeed without a fence");
     Ok(tripped * 100 >= all * PERCENT_MIN && is_noticed(&seed, raddle)?)
 }
 

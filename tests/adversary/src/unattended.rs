@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::LATE;
 use crate::call::{Call, Class, Input, token};
 use crate::far::Far;
 use crate::ground::{Ground, Stage};
@@ -163,7 +164,7 @@ fn left(stage: &Stage, number: usize) -> PathBuf {
 }
 
 impl Arguments {
-    pub fn run(&self) -> Result<bool> {
+    pub fn run(&self) -> Result<Vec<String>> {
         let mut wrongs = Vec::new();
         for unattended in Unattended::ALL {
             House::open(&self.raddle, unattended)?.live(&mut wrongs)?;
@@ -171,7 +172,7 @@ impl Arguments {
         for wrong in &wrongs {
             println!("WRONG {wrong}");
         }
-        Ok(wrongs.is_empty())
+        Ok(wrongs)
     }
 }
 
@@ -238,7 +239,10 @@ impl House {
                 _ => self.decided(it),
             };
             let (unattended, kind) = (self.unattended, it.gated.kind);
-            wrongs.extend(wrong.map(|it| format!("{unattended:?}: {kind}: {it}")));
+            wrongs.extend(wrong.map(|it| match it.strip_prefix(LATE) {
+                Some(it) => format!("{LATE}{unattended:?}: {kind}: {it}"),
+                None => format!("{unattended:?}: {kind}: {it}"),
+            }));
         }
         let noticed = self.ground.noticed()?;
         wrongs.extend(noticed);
@@ -290,14 +294,18 @@ impl House {
         );
         let is_answered = open.gated.is_for_others && self.unattended == Unattended::Webhook;
         let is_early = took + SLACK < DEADLINE;
-        if is_early != is_answered || took > DEADLINE + SLACK {
-            return Some(format!("it was decided after {took:?}"));
-        }
         let is_allowed = match self.unattended {
             Unattended::Allow => open.gated.is_allowed,
             _ => is_answered,
         };
-        (self.is_done(open) != is_allowed).then(|| format!("it was decided otherwise: {output}"))
+        if self.is_done(open) != is_allowed {
+            return Some(format!("it was decided otherwise: {output}"));
+        }
+        if is_early && !is_answered {
+            return Some(format!("it was decided after {took:?}"));
+        }
+        let is_late = took > DEADLINE + SLACK || (is_answered && !is_early);
+        is_late.then(|| format!("{LATE}it was decided after {took:?}"))
     }
 
     /// It waits past every deadline, and whoever comes back answers it.

@@ -94,7 +94,7 @@ fn tell(opened: &[(&str, Seen)], took: Duration) -> bool {
     }
     let wrongs = sum(|it| it.wrongs.len());
     println!(
-        "{} workspaces in {:.1} s: {} programs started, {} of them inside the fence and {} there by git \
+        "figure: {} workspaces in {:.1} s: {} programs started, {} of them inside the fence and {} there by git \
          because the repository says so; {} connections; {wrongs} wrongs",
         opened.len(),
         took.as_secs_f64(),
@@ -133,6 +133,14 @@ fn open(fixture: &Fixture, raddle: &Path, measured: &[u8]) -> Result<Seen> {
     let stage = ground.stage.clone();
     fs::write(stage.home().join("fence"), measured)?;
     let traced = stage.root.join("trace");
+    let first = fixture
+        .first_in_path()
+        .map(|it| stage.workspace().join(it).display().to_string());
+    let usual = "/usr/local/bin:/usr/bin:/bin";
+    let path = match &first {
+        Some(first) => format!("{first}:{usual}"),
+        None => usual.to_owned(),
+    };
     let mut command = Command::new("strace");
     command
         .args([
@@ -153,7 +161,8 @@ fn open(fixture: &Fixture, raddle: &Path, measured: &[u8]) -> Result<Seen> {
         .arg("app-server")
         .env("RADDLE_HOME", stage.home())
         .env("HOME", stage.user())
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("PATH", path)
+        .env("SHELL", "/bin/bash")
         .envs(secrets.environment())
         .current_dir(stage.workspace());
     let mut server = Server::start(command, &stage.root.join("server.stderr"))?;
@@ -165,6 +174,7 @@ fn open(fixture: &Fixture, raddle: &Path, measured: &[u8]) -> Result<Seen> {
         model: model.port(),
         root: &stage.root.display().to_string(),
         by_git: fixture.commands == Commands::RunByGit,
+        first: first.as_deref(),
     };
     let mut seen = trace::judge(&fs::read_to_string(&traced)?, &expected);
     ensure!(

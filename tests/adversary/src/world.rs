@@ -89,7 +89,7 @@ impl Arguments {
             println!("WRONG {wrong}");
         }
         println!(
-            "{} worlds in {:.1} s, {} wrongs",
+            "figure: {} worlds in {:.1} s, {} wrongs",
             worlds,
             begun.elapsed().as_secs_f64(),
             tally.wrongs.len()

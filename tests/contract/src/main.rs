@@ -260,14 +260,13 @@ fn settle_page(arguments: &Arguments, root: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The top of the repository. Cargo tells where this package is when it runs it; the folder of the
-/// build is for those who start the program by hand.
+/// The top of the repository, where the program has to be started.
 fn root() -> Result<PathBuf> {
-    let package = std::env::var_os("CARGO_MANIFEST_DIR")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    let root = package
-        .ancestors()
-        .nth(2)
-        .context("this package is not inside the repository")?;
-    Ok(root.to_owned())
+    let root = std::env::current_dir()?;
+    ensure!(
+        root.join(PAGE).is_file(),
+        "{} has no {PAGE}; start contract-check at the top of the repository",
+        root.display()
+    );
+    Ok(root)
 }

@@ -39,7 +39,7 @@ pub fn run(server: &Server, threads: usize, connections: usize) -> Result<()> {
     }
     let grown = server.memory_peak()?.saturating_sub(before);
     println!(
-        "{threads} threads over {connections} connections streamed within {:.2?}; {} KiB for each at most",
+        "figure: {threads} threads over {connections} connections streamed within {:.2?}; {} KiB for each at most",
         begun.elapsed(),
         (grown >> 10) / threads as u64
     );

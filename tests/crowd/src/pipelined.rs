@@ -38,7 +38,7 @@ pub fn run(server: &Server, requests: usize) -> Result<()> {
             anyhow::Ok((answers?, asked))
         })?;
         println!(
-            "{door:?}: of {requests} requests at once {} were refused for now; {asked} of others were answered meanwhile",
+            "figure: {door:?}: of {requests} requests at once {} were refused for now; {asked} of others were answered meanwhile",
             answers
         );
     }

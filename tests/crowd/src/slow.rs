@@ -107,7 +107,11 @@ pub fn run(server: &mut Server, size: &Size) -> Result<()> {
 fn bounded(server: &Server, before: u64, guests: u64) -> Result<()> {
     let grown = server.memory_peak()?.saturating_sub(before);
     let grown_max = (ORDINARY as u64 + guests) * QUEUED_BYTES + BESIDE_BYTES;
-    println!("memory grew by {} MiB of {}", grown / MIB, grown_max / MIB);
+    println!(
+        "figure: memory grew by {} MiB of {}",
+        grown / MIB,
+        grown_max / MIB
+    );
     ensure!(grown <= grown_max, "grew by {grown} bytes of {grown_max}");
     Ok(())
 }

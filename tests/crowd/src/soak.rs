@@ -60,7 +60,7 @@ pub fn run(server: &Server, size: &Size) -> Result<()> {
     })?;
     let count = |it: &AtomicUsize| it.load(Ordering::Acquire);
     println!(
-        "{} turns, {} clients killed in the middle of one",
+        "figure: {} turns, {} clients killed in the middle of one",
         count(&counts.turns),
         count(&counts.kills)
     );
@@ -96,7 +96,7 @@ fn flat(what: &str, looks: &[Look], percent: u64, of: impl Fn(&Look) -> u64) -> 
             span[span.len() / 2]
         })
         .collect();
-    println!("{what}: {middles:?}");
+    println!("figure: {what}: {middles:?}");
     let first = *middles.first().context("some time to look")?;
     for middle in middles {
         ensure!(

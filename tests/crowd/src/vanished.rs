@@ -42,7 +42,7 @@ pub fn run(server: &Server) -> Result<()> {
         std::thread::sleep(Duration::from_secs(1));
     }
     println!(
-        "noticed after {:.0?} that clients vanished",
+        "figure: noticed after {:.0?} that clients vanished",
         begun.elapsed()
     );
     // The one who stayed reads its pings and is still served.

@@ -94,7 +94,8 @@ impl Made {
         let connection = rusqlite::Connection::open(home.join("journal.sqlite"))?;
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         drop(connection);
-        let stored = folder_bytes(home, &|name| !is_search(name))?;
+        // The reserve of the disk does not grow with what is stored.
+        let stored = folder_bytes(home, &|name| !is_search(name) && name != "reserve")?;
         let search = folder_bytes(home, &is_search)?;
         let file = folder_bytes(home, &|name| name == "journal.sqlite")?;
         let mega = |bytes: u64| bytes as f64 / 1e6;

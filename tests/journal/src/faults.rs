@@ -19,7 +19,8 @@ const SYNCS: &str = "fsync,fdatasync";
 const WRITES: &str = "pwrite64";
 
 /// The smallest disk that is filled, the largest, and the step between them, in KiB.
-const DISKS_KIB: (u64, u64, u64) = (64, 2560, 64);
+/// 1,024 KiB of each are held back for the ends of turns.
+const DISKS_KIB: (u64, u64, u64) = (64, 3584, 64);
 
 /// Let the disk fail or be full.
 #[derive(Clone, Debug, clap::Args)]
@@ -43,6 +44,7 @@ struct Tally {
     told: u64,
     taken_up: u64,
     power_after_doubt: u64,
+    turns_failed: u64,
     violations: u64,
 }
 
@@ -145,6 +147,11 @@ impl Faults {
             let mut ledger = Ledger::default();
             end.lines.into_iter().for_each(|line| ledger.take(line));
             tally.failures += ledger.failures;
+            tally.turns_failed += ledger.turns_failed;
+            if ledger.turns_left_open > 0 {
+                tally.violations += 1;
+                println!("VIOLATION: a turn has no end on a disk of {size} KiB that is full");
+            }
             mount(folder.path(), "remount,size=64m")?;
             let context = || format!("on a disk of {size} KiB");
             let held = tally.hold(runtime, &home, ledger).with_context(context);
@@ -153,7 +160,14 @@ impl Faults {
             held?;
             size += step;
         }
-        Ok(tally.print("real disks that are full, smaller and larger", begun))
+        let title = "real disks that are full, smaller and larger";
+        let ended = Row::new(
+            "turns that were ended on a full disk",
+            tally.turns_failed as f64,
+            "",
+            verdict::Limit::AtLeast(1.0),
+        );
+        Ok(tally.print_with(title, begun, Some(ended)))
     }
 }
 
@@ -179,25 +193,28 @@ impl Tally {
     }
 
     fn print(&self, title: &str, begun: Instant) -> bool {
-        verdict::print(
-            title,
-            &[
-                Row::count("runs", self.runs),
-                Row::new(
-                    "failures that were met",
-                    self.failures as f64,
-                    "",
-                    verdict::Limit::AtLeast(1.0),
-                ),
-                Row::count("records that were told", self.told),
-                Row::count("threads that took their next turn", self.taken_up),
-                Row::count("seconds", begun.elapsed().as_secs()),
-                Row::never(
-                    "told as safe from loss of power while syncs fail",
-                    self.power_after_doubt,
-                ),
-                Row::never("violations", self.violations),
-            ],
-        )
+        self.print_with(title, begun, None)
+    }
+
+    fn print_with(&self, title: &str, begun: Instant, more: Option<Row>) -> bool {
+        let rows = [
+            Row::count("runs", self.runs),
+            Row::new(
+                "failures that were met",
+                self.failures as f64,
+                "",
+                verdict::Limit::AtLeast(1.0),
+            ),
+            Row::count("records that were told", self.told),
+            Row::count("threads that took their next turn", self.taken_up),
+            Row::count("seconds", begun.elapsed().as_secs()),
+            Row::never(
+                "told as safe from loss of power while syncs fail",
+                self.power_after_doubt,
+            ),
+            Row::never("violations", self.violations),
+        ];
+        let rows: Vec<Row> = rows.into_iter().chain(more).collect();
+        verdict::print(title, &rows)
     }
 }

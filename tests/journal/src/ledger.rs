@@ -27,6 +27,8 @@ pub enum Line {
     },
     /// An append failed.
     Failed { error: String, power: bool },
+    /// A turn that a full disk left open was ended, if that could be stored.
+    TurnFailed { stored: bool },
     /// A thread will be deleted now.
     Deleting(ThreadId),
     /// It is gone.
@@ -145,6 +147,10 @@ pub struct Ledger {
     pub power: u64,
     /// How many appends failed.
     pub failures: u64,
+    /// How many turns that a full disk left open were ended.
+    pub turns_failed: u64,
+    /// How many could not be.
+    pub turns_left_open: u64,
     /// Whether a sync failed.
     in_doubt: bool,
     /// Appends acknowledged as safe from the loss of power after that.
@@ -193,6 +199,8 @@ impl Ledger {
                 self.failures += 1;
                 self.in_doubt |= error.starts_with("Unknown");
             }
+            Line::TurnFailed { stored: true } => self.turns_failed += 1,
+            Line::TurnFailed { stored: false } => self.turns_left_open += 1,
             Line::Deleting(thread) => self.fate(thread, Fate::MayBeGone),
             Line::Deleted(thread) => self.fate(thread, Fate::Gone),
             Line::Forking { from, at, to } => {

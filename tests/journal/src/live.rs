@@ -5,9 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use raddle_core::ports::{AppendError, Journal};
 use raddle_core::{
-    Base, Class, Command, Effect, Ended, Envelope, Epoch, Forked, Node, Out, Outcome, Owner,
-    Record, Recovery, Refusal, Seq, Settings, Source, Step, Tail, Thread, ThreadId, ThreadStarted,
-    Timestamp, Token,
+    Base, Class, Command, Effect, Ended, Envelope, Epoch, Failure, FailureKind, Forked, Node, Out,
+    Outcome, Owner, Record, Recovery, Refusal, Seq, Settings, Source, Step, Tail, Thread, ThreadId,
+    ThreadStarted, Timestamp, Token,
 };
 use raddle_store::LocalJournal;
 
@@ -137,6 +137,26 @@ impl<'a> Live<'a> {
         Ok(live)
     }
 
+    /// Ends the turn that a full disk left open, as the server does it. Returns whether there was one
+    /// and whether its end is stored.
+    pub async fn fail_turn(
+        store: &'a LocalJournal,
+        id: ThreadId,
+        node: &str,
+        hears: &mut dyn Hears,
+    ) -> Result<Option<bool>> {
+        let (thread, tail) = fold_tail(store, id, None).await?;
+        if thread.turn().is_none() {
+            return Ok(None);
+        }
+        let node = of_name(node, thread.epoch().0 + 1);
+        let failure = Failure::new(FailureKind::StorageFull, "the disk is full");
+        let owner = Owner::open_to_fail(thread, node, failure, now()).since_base(tail);
+        let mut live = Self::new(store, id, owner);
+        live.settle(hears).await?;
+        Ok(Some(live.ended.is_none()))
+    }
+
     /// Goes on from a thread's history up to a record, as another thread.
     pub async fn fork(
         store: &'a LocalJournal,
@@ -234,7 +254,11 @@ impl<'a> Live<'a> {
                             bail!("the journal stays unavailable: {outcome:?}");
                         }
                     }
-                    let outs = self.owner.appended(outcome);
+                    let is_full = matches!(outcome, Err(AppendError::Full(_)));
+                    let mut outs = self.owner.appended(outcome);
+                    if is_full && self.owner.fails().is_some() {
+                        outs = self.owner.give_up("the disk stays full".to_owned());
+                    }
                     self.take(outs).await;
                 }
                 Step::ReadHead => {

@@ -93,7 +93,7 @@ fn number(value: f64) -> String {
 pub fn print(title: &str, rows: &[Row]) -> bool {
     println!("\n{title}");
     for row in rows {
-        println!("  {}", row.line());
+        println!("figure: {title}: {}", row.line().trim());
     }
     rows.iter().all(Row::is_kept)
 }

@@ -106,7 +106,11 @@ const DEEDS: [Act; 20] = [
 ];
 
 /// Says on stdout what is stored.
-struct Pipe;
+#[derive(Default)]
+struct Pipe {
+    /// Whether an append found no room.
+    was_full: bool,
+}
 
 impl Pipe {
     fn say(&self, line: &Line) {
@@ -131,6 +135,7 @@ impl Hears for Pipe {
     }
 
     fn failed(&mut self, error: &AppendError, class: Class) {
+        self.was_full |= matches!(error, AppendError::Full(_));
         self.say(&Line::Failed {
             error: format!("{error:?}"),
             power: class == Class::Power,
@@ -144,13 +149,13 @@ impl Writer {
         let folder = self.home.clone();
         let store = LocalJournal::open(&Options { folder })?;
         let _lock = NodeLock::take(&self.home, &self.node)?;
-        Pipe.say(&Line::Ready);
+        Pipe::default().say(&Line::Ready);
         let mut desk = Desk {
             store: &store,
             node: self.node.clone(),
             rng: Rng::new(self.seed),
             lives: Vec::new(),
-            pipe: Pipe,
+            pipe: Pipe::default(),
         };
         for id in &self.threads {
             desk.take_up(*id).await?;
@@ -172,7 +177,7 @@ impl Writer {
             }
             desk.again().await;
         }
-        Pipe.say(&Line::Done);
+        desk.pipe.say(&Line::Done);
         Ok(())
     }
 }
@@ -202,6 +207,15 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
+    /// Ends the turn of a thread that found no room.
+    async fn fail_turn(&mut self, id: ThreadId) -> Result<()> {
+        let (node, pipe) = (&self.node, &mut self.pipe);
+        if let Some(stored) = Live::fail_turn(self.store, id, node, pipe).await? {
+            self.pipe.say(&Line::TurnFailed { stored });
+        }
+        Ok(())
+    }
+
     /// After a failure every thread is taken up again, from what is stored.
     async fn again(&mut self) {
         for live in std::mem::take(&mut self.lives) {
@@ -226,8 +240,13 @@ impl<'a> Desk<'a> {
             Act::Fork => self.fork(at).await,
             act => {
                 let mut live = self.lives.swap_remove(at);
-                self.change(&mut live, act).await?;
-                self.keep(live)
+                let id = live.id;
+                let changed = self.change(&mut live, act).await;
+                let kept = changed.and_then(|()| self.keep(live));
+                if kept.is_err() && std::mem::take(&mut self.pipe.was_full) {
+                    self.fail_turn(id).await?;
+                }
+                kept
             }
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::dice::Dice;
 use crate::node::{Node, says};
-use crate::{Arguments, Home, records};
+use crate::{Arguments, Home, LATE, records};
 
 /// In this time a client goes on whose thread was another process's, which is dead.
 const GOES_ON: Duration = Duration::from_secs(2);
@@ -47,7 +47,7 @@ pub fn run(raddle: &Path, arguments: &Arguments) -> Result<Vec<String>> {
         trial.kill(dice.below(arguments.nodes))?;
     }
     println!(
-        "{} kills, {} processes, {} threads: the slowest went on after {} ms of at most {}",
+        "figure: {} kills, {} processes, {} threads: the slowest went on after {} ms of at most {}",
         arguments.kills,
         arguments.nodes,
         arguments.threads,
@@ -143,8 +143,10 @@ impl<'a> Trial<'a> {
             }
             let took = killed.elapsed();
             if took > GOES_ON {
-                self.wrongs
-                    .push(format!("{thread} went on after {} ms", took.as_millis()));
+                self.wrongs.push(format!(
+                    "{LATE}{thread} went on after {} ms",
+                    took.as_millis()
+                ));
             }
             self.slowest = self.slowest.max(took);
         }

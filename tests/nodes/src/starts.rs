@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use crate::Home;
 use crate::node::Node;
+use crate::{Home, LATE};
 
 /// What one of them may take where it has a core to itself.
 const EACH: Duration = Duration::from_secs(2);
@@ -30,13 +30,16 @@ pub fn run(raddle: &Path, starts: usize) -> Result<Vec<String>> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let limit = EACH * u32::try_from(starts)? / u32::try_from(cores)?;
     println!(
-        "{starts} starts at once on an empty home: {} ms of at most {}",
+        "figure: {starts} starts at once on an empty home: {} ms of at most {}",
         took.as_millis(),
         limit.as_millis()
     );
     let mut wrongs = Vec::new();
     if took > limit {
-        wrongs.push(format!("{starts} starts took {} ms", took.as_millis()));
+        wrongs.push(format!(
+            "{LATE}{starts} starts took {} ms",
+            took.as_millis()
+        ));
     }
     for node in started {
         node.end()?;

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::Home;
 use crate::node::{Node, says};
-use crate::records;
+use crate::{Home, LATE, records};
 
 /// How long a client may wait until it is told that nobody answers.
 const TOLD: Duration = Duration::from_secs(15);
@@ -84,7 +83,8 @@ fn is_refused(node: &mut Node, method: &str, params: &Value, why: &str) -> Resul
     let is_well = is_it && took < TOLD;
     Ok((!is_well).then(|| {
         let took = took.as_millis();
-        format!("{method} of a stopped process after {took} ms: {answer:?}, not {why}")
+        let late = if is_it { LATE } else { "" };
+        format!("{late}{method} of a stopped process after {took} ms: {answer:?}, not {why}")
     }))
 }
 

@@ -65,7 +65,7 @@ impl Held {
         }
         let cuts = restless.finish(&server, &thread, &told)?;
         println!(
-            "a message of {} records; {cuts} times cut off while it came",
+            "figure: a message of {} records; {cuts} times cut off while it came",
             told.len()
         );
         let story = Story {

@@ -61,7 +61,7 @@ fn main() -> Result<()> {
         let begun = Instant::now();
         kill::run(&bench, door, arguments.kills)?;
         println!(
-            "{door:?}: killed {} times, {:.1?}",
+            "figure: {door:?}: killed {} times, {:.1?}",
             arguments.kills,
             begun.elapsed()
         );
@@ -69,20 +69,23 @@ fn main() -> Result<()> {
     let begun = Instant::now();
     let wins = race::race(&bench, arguments.races)?;
     println!(
-        "{} races, {wins} won by the first, {:.1?}",
+        "figure: {} races, {wins} won by the first, {:.1?}",
         arguments.races,
         begun.elapsed()
     );
     let begun = Instant::now();
     race::killed(&bench, arguments.kills)?;
     println!(
-        "killed {} times while a request was open, {:.1?}",
+        "figure: killed {} times while a request was open, {:.1?}",
         arguments.kills,
         begun.elapsed()
     );
     let begun = Instant::now();
     let sent = again::run(&bench, arguments.again)?;
-    println!("{sent} requests sent again, {:.1?}", begun.elapsed());
+    println!(
+        "figure: {sent} requests sent again, {:.1?}",
+        begun.elapsed()
+    );
     println!("nothing was missed, told twice or taken back");
     Ok(())
 }
@@ -92,7 +95,10 @@ fn through_sockets(when: &str, cut: impl Fn(Door) -> Result<usize> + Sync) -> Re
     let cut = &|door| {
         let begun = Instant::now();
         let cuts = cut(door).with_context(|| format!("{door:?}, {when}"))?;
-        println!("{door:?}: {cuts} came back {when}, {:.1?}", begun.elapsed());
+        println!(
+            "figure: {door:?}: {cuts} came back {when}, {:.1?}",
+            begun.elapsed()
+        );
         anyhow::Ok(())
     };
     thread::scope(|scope| {

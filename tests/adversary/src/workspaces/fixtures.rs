@@ -99,6 +99,17 @@ beyond = true
 const PROGRAM: &str = "#!/bin/sh\nexec {evil}\n";
 const VARIABLES: &str = "RADDLE_HOME={root}/workspace/.raddle\nCODEX_HOME={root}/workspace/.codex\nOPENAI_BASE_URL=http://127.0.0.1:{port}/v1\nHTTPS_PROXY=http://127.0.0.1:{port}\nHTTP_PROXY=http://127.0.0.1:{port}\nLD_PRELOAD={root}/workspace/evil.so\nPATH={root}/workspace:/usr/bin:/bin\nBASH_ENV={evil}\nGIT_SSH_COMMAND={evil}\n";
 
+/// The program that is started if `PATH` decides which bubblewrap it is.
+const BWRAP_FIRST: &str = ".venv/bin/bwrap";
+
+impl Fixture {
+    /// The folder that comes first in `PATH`, from the workspace on.
+    pub fn first_in_path(&self) -> Option<&'static str> {
+        let has_programs = self.files.iter().any(|(path, _)| *path == BWRAP_FIRST);
+        has_programs.then_some(".venv/bin")
+    }
+}
+
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Fixture> {
     FIXTURES.iter().chain(git::FIXTURES)
@@ -287,6 +298,18 @@ const FIXTURES: &[Fixture] = &[
             ("python3", PROGRAM),
             ("raddle", PROGRAM),
             ("bubblewrap", PROGRAM),
+        ],
+    ),
+    // First in `PATH`, as an activated environment has it.
+    plain(
+        "activated-environment",
+        &[
+            (BWRAP_FIRST, PROGRAM),
+            (".venv/bin/bash", PROGRAM),
+            (".venv/bin/id", PROGRAM),
+            (".venv/bin/printf", PROGRAM),
+            (".venv/bin/raddle", PROGRAM),
+            (".venv/bin/sh", PROGRAM),
         ],
     ),
     plain(

@@ -13,6 +13,8 @@ pub struct Expected<'a> {
     pub root: &'a str,
     /// Whether git may start what the repository names, inside the fence.
     pub by_git: bool,
+    /// The folder of the workspace that `PATH` begins with. Names are tried there, and must not be found.
+    pub first: Option<&'a str>,
 }
 
 /// Programs of the system that the commands of the session are made of.
@@ -20,6 +22,9 @@ const ASKED_FOR: &[&str] = &["bash", "sh", "dash", "ls", "cat", "head", "git"];
 
 /// What the system's profile starts in a login shell, to see who it is.
 const BY_PROFILE: &str = "id";
+
+/// What only the login shell is told that is asked for its `PATH`.
+const LOGIN: &str = ", [\"/bin/bash\", \"-lc\", \"printf ";
 
 /// Our own program as the one that stays when the server is killed.
 const KEEPER: &str = "\"/proc/self/exe\", [\"raddle-keeper\", \"keep\"]";
@@ -45,11 +50,16 @@ pub fn judge(text: &str, expected: &Expected<'_>) -> Seen {
     let whole = whole(text);
     let lines: Vec<Line<'_>> = whole.iter().filter_map(|it| Line::parse(it)).collect();
     let fenced = fenced(&lines);
+    let login = login(&lines);
     let mut seen = Seen::default();
     for line in &lines {
         let inside = fenced.contains(line.pid);
         match line.call {
+            "execve" | "execveat" if login.contains(line.pid) => {
+                by_login(line, expected, &mut seen)
+            }
             "execve" | "execveat" => start(line, inside, expected, &mut seen),
+            "connect" if login.contains(line.pid) && line.rest.contains(USERS) => {}
             "connect" => connect(line, inside, expected, &mut seen),
             _ => {}
         }
@@ -79,8 +89,9 @@ fn start(line: &Line<'_>, inside: bool, expected: &Expected<'_>, seen: &mut Seen
     let is_git = path.contains("/git-core/");
     seen.started += 1;
     seen.started_inside += usize::from(inside);
+    let is_tried = expected.first.is_some_and(|it| path.starts_with(it));
     let well = match (is_ours, inside) {
-        _ if is_missing && !is_of_workspace => true,
+        _ if is_missing && (!is_of_workspace || is_tried) => true,
         (true, _) => true,
         // It is what makes the fence, so it counts as inside.
         _ if path == "/usr/bin/bwrap" => true,
@@ -102,6 +113,21 @@ fn start(line: &Line<'_>, inside: bool, expected: &Expected<'_>, seen: &mut Seen
             "without a fence"
         };
         seen.wrongs.push(format!("started {place}: {}", line.rest));
+    }
+}
+
+/// The login shell that is asked for its `PATH`, and what the system's profile starts in it. Nothing of it comes from
+/// the workspace.
+fn by_login(line: &Line<'_>, expected: &Expected<'_>, seen: &mut Seen) {
+    let path = line.rest.split('"').nth(1).unwrap_or_default();
+    let name = Path::new(path).file_name().and_then(|it| it.to_str());
+    let is_known = [Some("bash"), Some(BY_PROFILE)].contains(&name)
+        || path == expected.raddle
+        || line.rest.contains(KEEPER);
+    seen.started += 1;
+    if path.starts_with(expected.root) && path != expected.raddle || !is_known {
+        seen.wrongs
+            .push(format!("started by the login shell: {}", line.rest));
     }
 }
 
@@ -190,6 +216,22 @@ impl<'a> Line<'a> {
     }
 }
 
+/// The login shell that is asked for its `PATH`, and all that it started.
+fn login<'a>(lines: &[Line<'a>]) -> HashSet<&'a str> {
+    let mut children: HashMap<&str, Vec<&'a str>> = HashMap::new();
+    for line in lines {
+        if let Some(child) = line.child() {
+            children.entry(line.pid).or_default().push(child);
+        }
+    }
+    let shells = lines.iter().filter(|it| {
+        it.call.starts_with("execve") && it.rest.contains(LOGIN) && !it.rest.contains("= -1 ")
+    });
+    let mut login = HashSet::new();
+    spread(shells.map(|it| it.pid).collect(), &children, &mut login);
+    login
+}
+
 /// The processes that bubblewrap became, and all that they started.
 fn fenced<'a>(lines: &[Line<'a>]) -> HashSet<&'a str> {
     let mut children: HashMap<&str, Vec<&'a str>> = HashMap::new();
@@ -243,6 +285,7 @@ mod tests {
         model: 4010,
         root: "/var/tmp/ground",
         by_git: false,
+        first: None,
     };
 
     /// A server that runs `ls` inside the fence.
@@ -272,6 +315,28 @@ mod tests {
             (seen.started, seen.started_inside, seen.connected),
             (4, 3, 2)
         );
+    }
+
+    /// The login shell is known by what it is told, and so is what the system's profile starts in it.
+    #[test]
+    fn the_login_shell_is_expected_and_starts_nothing_of_the_workspace() {
+        let login = "10 clone(child_stack=NULL) = 20\n\
+                     20 execve(\"/bin/bash\", [\"/bin/bash\", \"-lc\", \"printf '%s'\"], 0x7) = 0\n\
+                     20 clone(child_stack=NULL) = 21\n";
+        for (line, expected) in [
+            ("21 execve(\"/usr/bin/id\", [\"id\"], 0x7) = 0", 0),
+            ("21 execve(\"/usr/bin/curl\", [\"curl\"], 0x7) = 0", 1),
+            (
+                "21 execve(\"/var/tmp/ground/workspace/id\", [\"id\"], 0x7) = 0",
+                1,
+            ),
+            (
+                "10 execve(\"/bin/bash\", [\"bash\", \"-lc\", \"ls\"], 0x7) = 0",
+                1,
+            ),
+        ] {
+            assert_eq!(wrongs(&format!("{login}{line}")), expected, "{line}");
+        }
     }
 
     #[test]
