@@ -109,7 +109,7 @@ impl Row {
             .others
             .map_or(String::new(), |share| format!("{:.0} %", share * 100.0));
         println!(
-            "{:<42}{:>12}{:>12}{:>8.2}×  {:<7} {others}",
+            "figure: {:<42}{:>12}{:>12}{:>8.2}×  {:<7} {others}",
             self.name, self.floor, self.raddle, self.ratio, self.limit
         );
         (!self.kept).then_some(self.name)

@@ -2,15 +2,14 @@
 //!
 //! An input is what a client says to the proxy. If the rules allow where it leads, then the request named
 //! that host letter by letter, and what is sent on names that host and no other.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
 use raddle_sandbox::egress::{Head, Host, Rules, Target, Verdict, Way};
 
 /// One host, and those below another.
 const ALLOW: [&str; 3] = ["listed.test", "*.below.test", "10.0.0.1"];
 
-fuzz_target!(|input: &[u8]| {
+raddle_fuzz::target!(|input: &[u8]| {
     let Ok(Some(head)) = Head::parse(input) else {
         return;
     };

@@ -1,16 +1,15 @@
 //! The envelope against the reference that the hostile tests use: both must say the same of any
 //! bytes. In particular a request with a bad id is never taken for a notification.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 #[path = "../../crates/raddle/tests/it/reference.rs"]
 #[expect(dead_code, reason = "the hostile tests also read params with it")]
 mod reference;
 
-use libfuzzer_sys::fuzz_target;
 use raddle_rpc::{Fault, Id, Inbound, Noise, code, parse};
 use reference::Verdict;
 
-fuzz_target!(|frame: &[u8]| {
+raddle_fuzz::target!(|frame: &[u8]| {
     let said = told(frame);
     let expected = reference::judge(frame);
     assert_eq!(said, expected);

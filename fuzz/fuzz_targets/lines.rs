@@ -2,12 +2,11 @@
 //!
 //! The first byte of an input is the cap, the second begins the sizes of the pieces, the rest is the
 //! stream.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use libfuzzer_sys::fuzz_target;
 use raddle_rpc::{Frame, Lines};
 
-fuzz_target!(|input: &[u8]| {
+raddle_fuzz::target!(|input: &[u8]| {
     let [cap, seed, stream @ ..] = input else {
         return;
     };

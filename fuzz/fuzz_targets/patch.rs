@@ -2,7 +2,7 @@
 //!
 //! An input is what a file says, a NUL, and a patch. If the patch can be planned, then the diff that people
 //! are shown leads to what is written, and nothing else is.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 #[path = "../../crates/raddle-tools/tests/it/unified.rs"]
 mod unified;
@@ -11,7 +11,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use libfuzzer_sys::fuzz_target;
 use raddle_sandbox::{Policy, Rules};
 use raddle_tools::files::{Contents, Roots};
 use raddle_tools::patch::{in_command, plan};
@@ -27,7 +26,7 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     place.join(format!("raddle-fuzz-patch-{}", std::process::id()))
 });
 
-fuzz_target!(|input: &[u8]| {
+raddle_fuzz::target!(|input: &[u8]| {
     let Ok(input) = std::str::from_utf8(input) else {
         return;
     };

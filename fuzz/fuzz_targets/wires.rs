@@ -1,17 +1,16 @@
 //! Answers of models in pieces of any size against the same answers at once, on every wire.
 //!
 //! The first byte of an input is the wire, the second begins the sizes of the pieces, the rest is the answer.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use libfuzzer_sys::fuzz_target;
 use raddle_model::{CallError, Event, Reading, Wire};
 
 type Heard = Vec<Result<Event, CallError>>;
 
-fuzz_target!(|input: &[u8]| {
+raddle_fuzz::target!(|input: &[u8]| {
     let [wire, seed, answer @ ..] = input else {
         return;
     };

@@ -1,0 +1,71 @@
+//! Git's configuration files against git itself.
+//!
+//! The reader never fails and its work is bounded by the length of the text: no setting is longer than what it was
+//! read from. Where a path is reported and git accepts the file, git has the same settings.
+#![cfg_attr(fuzzing, no_main)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use raddle_sandbox::git_config::{SETTINGS_MAX, Setting, named_paths, parse};
+
+/// In memory where there is such a place.
+static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
+    place.join(format!("raddle-fuzz-git-config-{}", std::process::id()))
+});
+
+/// Every key, a line end, its value if it has one, and a zero.
+fn as_git_reads(text: &[u8]) -> Option<Vec<u8>> {
+    fs::write(&*FILE, text).expect("a file");
+    let said = Command::new("git")
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .args(["config", "--no-includes", "-z", "--list", "-f"])
+        .arg(&*FILE)
+        .stderr(Stdio::null())
+        .output()
+        .expect("git runs");
+    let _ = fs::remove_file(&*FILE);
+    said.status.success().then_some(said.stdout)
+}
+
+/// Before 2.45 git made a space of every tab inside a value.
+fn plain(said: &[u8]) -> String {
+    String::from_utf8_lossy(said).replace(['\t', '\r'], " ")
+}
+
+raddle_fuzz::target!(|text: &[u8]| {
+    let settings = parse(text);
+    assert!(settings.len() <= SETTINGS_MAX);
+    for Setting { key, value } in &settings {
+        // A section is repeated in the key of each of its settings.
+        assert!(key.len() <= text.len() + 1);
+        assert!(value.as_ref().is_none_or(|it| it.len() <= text.len()));
+    }
+    let named = named_paths(&settings);
+    // A zero ends a string for git, and would end a setting in what it prints.
+    if named.is_empty() || text.contains(&0) {
+        return;
+    }
+    let Some(git) = as_git_reads(text) else {
+        return;
+    };
+    let mut ours = Vec::new();
+    for Setting { key, value } in settings {
+        ours.extend(key);
+        if let Some(value) = value {
+            ours.push(b'\n');
+            ours.extend(value);
+        }
+        ours.push(0);
+    }
+    assert_eq!(plain(&ours), plain(&git));
+});
