@@ -1,6 +1,6 @@
 """Writes the packages that carry a binary, and their checksums.
 
-Usage: python3 packages/package.py --raddle BINARY --out FOLDER
+Usage: python3 packages/package.py --raddle BINARY --out FOLDER [--sign KEY]
 """
 
 import sys
@@ -14,10 +14,14 @@ import json
 import re
 import subprocess
 import tempfile
+import tomllib
 from pathlib import Path
 
+import sbom
 from archives import Entry, tar_gz
+from crates import crates
 from elf import is_elf, is_static, is_stripped
+from signing import SIGNATURE, SUMS, sign
 from third_party import third_party
 from wheel import wheel
 
@@ -33,6 +37,7 @@ def main():
     parser = argparse.ArgumentParser(description="Writes the packages that carry a binary.")
     parser.add_argument("--raddle", type=Path, required=True, help="the binary, static and stripped")
     parser.add_argument("--out", type=Path, required=True, help="a folder, which is made anew")
+    parser.add_argument("--sign", type=Path, help="a key of OpenSSH, to sign the checksums with")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     earlier = _ours(arguments.out)
@@ -42,6 +47,9 @@ def main():
     for name, data in packages.items():
         (arguments.out / name).write_bytes(data)
         print(f"{len(data) / 1e6:6.1f} MB  {arguments.out / name}")
+    if arguments.sign:
+        sign(arguments.out, arguments.sign.resolve())
+        print(f"signed     {arguments.out / SIGNATURE}")
 
 
 def all_packages(binary):
@@ -49,35 +57,43 @@ def all_packages(binary):
     version = _version(binary)
     program = binary.read_bytes()
     _require_fit(program, binary)
+    linked = crates(_REPOSITORY)
     licences = [
         Entry("LICENSE", (_REPOSITORY / "LICENSE").read_bytes()),
         Entry("NOTICE", (_REPOSITORY / "NOTICE").read_bytes()),
-        Entry("THIRD-PARTY", third_party(_REPOSITORY).encode()),
+        Entry("THIRD-PARTY", third_party(linked).encode()),
     ]
+    rust = _rust()
+
+    def bill(kind, name):
+        return Entry(sbom.FILE, sbom.sbom(kind, name, version, linked, program, rust))
+
     packages = dict(
         [
-            _archive(version, binary, program, licences),
-            *_npm(version, program, licences),
-            _wheel(version, program, licences),
+            _archive(version, binary, program, licences, bill),
+            *_npm(version, program, licences, bill),
+            _wheel(version, program, licences, bill),
         ]
     )
     sums = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in packages.items()]
-    packages["SHA256SUMS"] = "".join(sums).encode()
+    packages[SUMS] = "".join(sums).encode()
     return packages
 
 
-def _archive(version, binary, program, licences):
+def _archive(version, binary, program, licences, bill):
     top = f"raddle-{version}-{_PLATFORM}"
-    files = [Entry("raddle", program, runs=True), *licences, *_completions(binary), *_man(binary)]
+    files = [Entry("raddle", program, runs=True), *licences, bill("generic", "raddle")]
+    files += [*_completions(binary), *_man(binary)]
     entries = [Entry(f"{top}/{it.path}", it.data, it.runs) for it in files]
     return f"{top}.tar.gz", tar_gz(entries)
 
 
-def _npm(version, program, licences):
+def _npm(version, program, licences, bill):
     """The one that people name, and the one with the binary, which npm picks by the system."""
     platform = f"raddle-{_PLATFORM}"
-    command = [*_folder(_HERE / "npm/raddle", version), *licences[:2]]
-    carrier = [*_folder(_HERE / f"npm/{platform}", version), *licences]
+    launcher = Entry(sbom.FILE, sbom.sbom_of_launcher("raddle", version, platform))
+    command = [*_folder(_HERE / "npm/raddle", version), *licences[:2], launcher]
+    carrier = [*_folder(_HERE / f"npm/{platform}", version), *licences, bill("npm", platform)]
     carrier.append(Entry("bin/raddle", program, runs=True))
     for name, entries in (("raddle", command), (platform, carrier)):
         # npm takes what lies below this name.
@@ -85,10 +101,11 @@ def _npm(version, program, licences):
         yield f"{name}-{version}.tgz", tar_gz(below)
 
 
-def _wheel(version, program, licences):
+def _wheel(version, program, licences, bill):
     modules = _folder(_HERE / "python", version)
     scripts = [Entry("raddle", program, runs=True)]
-    return wheel("raddle", version, _SUMMARY, modules, scripts, licences)
+    bills = [bill("pypi", "raddle")]
+    return wheel("raddle", version, _SUMMARY, modules, scripts, licences, bills)
 
 
 def _folder(folder, version):
@@ -129,6 +146,12 @@ def _has(binary, command):
     return done.returncode == 0
 
 
+def _rust():
+    """The version of the compiler, whose standard library is in the binary."""
+    pinned = tomllib.loads((_REPOSITORY / "rust-toolchain.toml").read_text())
+    return pinned["toolchain"]["channel"]
+
+
 def _version(binary):
     found = re.fullmatch(r"raddle (\d+\.\d+\.\d+)\n", _output(binary, "--version").decode())
     if not found:
@@ -150,7 +173,8 @@ def _ours(folder):
     files = list(folder.iterdir())
     for file in files:
         is_package = file.name.startswith("raddle-") and file.name.endswith(endings)
-        if not file.is_file() or not (is_package or file.name == "SHA256SUMS"):
+        is_list = file.name in (SUMS, SIGNATURE)
+        if not file.is_file() or not (is_package or is_list):
             sys.exit(f"{folder} holds other things, like {file.name}; name a new folder")
     return files
 

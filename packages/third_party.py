@@ -1,11 +1,7 @@
 """The licences of what is in the binary, gathered from the crates themselves."""
 
-import json
-import subprocess
 from collections import defaultdict
-from pathlib import Path
 
-_TARGET = "x86_64-unknown-linux-musl"
 _NAMES = ("LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE")
 _RULE = "-" * 78
 
@@ -17,40 +13,18 @@ Each crate is under the terms that its line names. The texts that come with them
 """
 
 
-def third_party(repository):
+def third_party(crates):
     """One page: every crate with its licence, then every text with the crates that it came with."""
-    crates = _crates(repository)
+    others = [it for it in crates if not it.is_ours]
     page = [_HEAD]
-    page += [f"{it['name']} {it['version']}: {it['license'] or 'see its text'}\n" for it in crates]
+    page += [f"{it.name} {it.version}: {it.licence or 'see its text'}\n" for it in others]
     texts = defaultdict(list)
-    for crate in crates:
-        for text in _texts(Path(crate["manifest_path"]).parent):
-            texts[text].append(f"{crate['name']} {crate['version']}")
+    for crate in others:
+        for text in _texts(crate.folder):
+            texts[text].append(f"{crate.name} {crate.version}")
     for text, names in sorted(texts.items(), key=lambda it: (it[1], it[0])):
         page.append(f"\n{_RULE}\n{', '.join(names)}\n{_RULE}\n\n{text}\n")
     return "".join(page)
-
-
-def _crates(repository):
-    """What is linked: everything that the binary needs, and what that needs, but not to be built or tested."""
-    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", _TARGET]
-    found = subprocess.run(command, cwd=repository, check=True, stdout=subprocess.PIPE)
-    metadata = json.loads(found.stdout)
-    packages = {it["id"]: it for it in metadata["packages"]}
-    nodes = {it["id"]: it for it in metadata["resolve"]["nodes"]}
-    (first,) = (it["id"] for it in metadata["packages"] if it["name"] == "raddle")
-    linked, waiting = set(), [first]
-    while waiting:
-        crate = waiting.pop()
-        if crate in linked:
-            continue
-        linked.add(crate)
-        for needed in nodes[crate]["deps"]:
-            if any(it["kind"] is None for it in needed["dep_kinds"]):
-                waiting.append(needed["pkg"])
-    # Those of this repository have no source elsewhere.
-    others = (packages[it] for it in linked if packages[it]["source"])
-    return sorted(others, key=lambda it: (it["name"], it["version"]))
 
 
 def _texts(folder):

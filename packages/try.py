@@ -1,4 +1,5 @@
-"""Tries the packages: sums, sizes, the same bytes again, and each installed by someone who owns nothing.
+"""Tries the packages: sums, signatures, sizes, bills of materials, the same bytes again, and each installed
+by someone who owns nothing.
 
 Usage: python3 packages/try.py --raddle BINARY --packages FOLDER --parts FOLDER
 """
@@ -9,19 +10,28 @@ import sys
 sys.dont_write_bytecode = True
 
 import argparse
+import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tarfile
 import tempfile
 import time
+import tomllib
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import sbom
+import signing
+from crates import linked_crates, locked_checksums
 from package import all_packages
 from stranger import Stranger, node_for_strangers
 
+_REPOSITORY = Path(__file__).resolve().parent.parent
+_RUST = tomllib.loads((_REPOSITORY / "rust-toolchain.toml").read_text())["toolchain"]["channel"]
 _BYTES_MAX = 30_000_000
 _DEADLINE_S = 180
 
@@ -89,6 +99,8 @@ def main():
     packages = arguments.packages.resolve()
     raddle = arguments.raddle.resolve()
     _sums(packages)
+    _signed(packages)
+    _bills(packages, raddle)
     _sizes(packages, raddle)
     _no_scripts(packages)
     _same_again(packages, raddle)
@@ -155,9 +167,104 @@ def _serves(line, stranger):
 def _sums(packages):
     _output(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=packages)
     named = {line.split("  ")[1] for line in (packages / "SHA256SUMS").read_text().splitlines()}
-    others = {it.name for it in packages.iterdir()} - {"SHA256SUMS"}
+    others = {it.name for it in packages.iterdir()} - {"SHA256SUMS", signing.SIGNATURE}
     _require(named == others, f"SHA256SUMS names {sorted(named)}, not {sorted(others)}")
     print("ok  sums")
+
+
+def _signed(packages):
+    """A signature is taken from whom the file of signers names, and over these checksums only."""
+    with tempfile.TemporaryDirectory(prefix="raddle-signing-") as folder:
+        folder = Path(folder)
+        for name in ("key", "other"):
+            _output(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name])
+        signers, strangers = folder / "signers", folder / "strangers"
+        for file, key in ((signers, "key"), (strangers, "other")):
+            file.write_text(f"{signing.SIGNER} {(folder / f'{key}.pub').read_text()}")
+        shutil.copy(packages / signing.SUMS, folder)
+        signing.sign(folder, folder / "key")
+        _require(signing.verify(folder, signers), "a signature is not taken")
+        _require(not signing.verify(folder, strangers), "a stranger's signature is taken")
+        with (folder / signing.SUMS).open("a") as sums:
+            sums.write("more\n")
+        _require(not signing.verify(folder, signers), "a signature is taken for other checksums")
+    print("ok  signatures")
+
+
+def _bills(packages, raddle):
+    """Each package says what it is made of: every crate of the binary, its checksum and its licence."""
+    linked = linked_crates(_REPOSITORY)
+    checksums = locked_checksums(_REPOSITORY)
+    denied = tomllib.loads((_REPOSITORY / "deny.toml").read_text())["bans"]["deny"]
+    denied = {it["crate"] for it in denied if "deny-multiple-versions" not in it}
+    digest = hashlib.sha256(raddle.read_bytes()).hexdigest()
+    count = 0
+    for file in sorted(packages.iterdir()):
+        if file.name in (signing.SUMS, signing.SIGNATURE):
+            continue
+        bill = json.loads(_bill(file))
+        _sound(file.name, bill)
+        count += 1
+        components = {(it["name"], it.get("version")): it for it in bill["components"]}
+        binary = [it for it in bill["components"] if it["bom-ref"] == "raddle"]
+        if not binary:
+            # The one that asks npm for the other.
+            _require(len(components) == 1, f"{file.name} has no binary, but more than one component")
+            continue
+        _require(binary[0]["hashes"][0]["content"] == digest, f"{file.name}: another binary")
+        for name, version in sorted(linked):
+            about = f"{name} {version} in the bill of {file.name}"
+            found = components.get((name, version))
+            _require(found, f"there is no {about}")
+            hashes = [it["content"] for it in found.get("hashes", [])]
+            checksum = checksums.get((name, version))
+            _require(not checksum or hashes == [checksum], f"the checksum of {about} is another")
+            _require(found["licenses"], f"there is no licence for {about}")
+        crates = {it for it in components if it not in (("rust-std", _RUST), ("musl", None))}
+        _require(crates == linked, f"{file.name} names {sorted(crates - linked)}, which is not in it")
+        banned = sorted(denied & {name for name, _ in crates})
+        _require(not banned, f"{file.name} has {banned}, which deny.toml bans")
+    _require(count >= 4, f"{count} bills of materials are too few")
+    print(f"ok  bills of materials, with {len(linked)} crates")
+
+
+def _bill(file):
+    """The one bill in a package."""
+    if file.suffix == ".whl":
+        with zipfile.ZipFile(file) as wheel:
+            names = [it for it in wheel.namelist() if it.endswith(f".dist-info/sboms/{sbom.FILE}")]
+            _require(len(names) == 1, f"{file.name} has {len(names)} bills of materials")
+            return wheel.read(names[0])
+    with tarfile.open(file) as tar:
+        names = [it for it in tar.getnames() if it.endswith(f"/{sbom.FILE}")]
+        _require(len(names) == 1, f"{file.name} has {len(names)} bills of materials")
+        return tar.extractfile(names[0]).read()
+
+
+def _sound(name, bill):
+    """The shape that CycloneDX 1.6 asks for, as far as it is used here."""
+    _require(bill["bomFormat"] == "CycloneDX", f"{name}: no CycloneDX")
+    _require(bill["specVersion"] == "1.6", f"{name}: another version of CycloneDX")
+    _require(bill["serialNumber"].startswith("urn:uuid:"), f"{name}: no serial number")
+    components = [bill["metadata"]["component"], *bill["components"]]
+    refs = [it["bom-ref"] for it in components]
+    _require(len(refs) == len(set(refs)), f"{name}: a reference is there twice")
+    for component in components:
+        _require(component["type"] in ("application", "library"), f"{name}: {component}")
+        _require(component["name"], f"{name}: {component}")
+        for it in component.get("hashes", []):
+            is_digest = it["alg"] == "SHA-256" and len(bytes.fromhex(it["content"])) == 32
+            _require(is_digest, f"{name}: {component}")
+    listed = [it["ref"] for it in bill["dependencies"]]
+    _require(sorted(listed) == sorted(refs), f"{name}: the graph does not name each component once")
+    reached, waiting = set(), [components[0]["bom-ref"]]
+    needs = {it["ref"]: it["dependsOn"] for it in bill["dependencies"]}
+    while waiting:
+        ref = waiting.pop()
+        if ref not in reached:
+            reached.add(ref)
+            waiting += needs[ref]
+    _require(reached == set(refs), f"{name}: nothing needs {sorted(set(refs) - reached)}")
 
 
 def _sizes(packages, raddle):

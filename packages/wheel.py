@@ -9,13 +9,14 @@ from archives import Entry, zipped
 _PLATFORM = "manylinux_2_17_x86_64.musllinux_1_2_x86_64"
 
 
-def wheel(name, version, summary, modules, scripts, licences):
+def wheel(name, version, summary, modules, scripts, licences, bills):
     """The file name and the bytes. `modules` go where Python looks, `scripts` where the shell does."""
     about = f"{name}-{version}.dist-info"
     entries = [
         *modules,
         *(_below(f"{name}-{version}.data/scripts", it) for it in scripts),
         *(_below(f"{about}/licenses", it) for it in licences),
+        *(_below(f"{about}/sboms", it) for it in bills),
         Entry(f"{about}/METADATA", _metadata(name, version, summary, licences).encode()),
         Entry(f"{about}/WHEEL", _wheel().encode()),
     ]

@@ -40,6 +40,11 @@ impl Cache {
         self.root.join("target")
     }
 
+    /// The copy of the checkout that is built; see `mirror.rs`.
+    pub fn source(&self) -> PathBuf {
+        self.root.join("source")
+    }
+
     /// Fuzz targets are built with other flags, and would throw out the ordinary builds.
     pub fn fuzz_target(&self) -> PathBuf {
         self.root.join("target-fuzz")
@@ -48,6 +53,11 @@ impl Cache {
     /// Inputs that broke a fuzz target; kept after the run.
     pub fn fuzz_findings(&self) -> PathBuf {
         self.root.join("fuzz-findings")
+    }
+
+    /// Outputs of steps in the background, and the tables of step times.
+    pub fn logs(&self) -> PathBuf {
+        self.root.join("logs")
     }
 
     pub fn tools(&self) -> PathBuf {

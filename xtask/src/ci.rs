@@ -2,11 +2,15 @@
 
 mod background;
 mod plan;
+mod rotation;
 mod steps;
 
 pub use steps::{MUSL, release_build};
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -15,16 +19,46 @@ use crate::arguments::Arguments;
 use crate::cache::Cache;
 use crate::ci::background::Background;
 use crate::ci::plan::{Choice, Step};
-use crate::run::Run;
-use crate::{parts, processes, repository};
+use crate::ci::rotation::Day;
+use crate::run::{Punctuality, Run};
+use crate::{mirror, processes, repository};
 
-/// What every step is given.
+/// How often a check with a time limit is run before being late is a failure.
+const TRIES: usize = 3;
+
+/// Shared by all steps. Cheap to clone.
+#[derive(Clone)]
 pub struct Ci {
+    /// The checkout itself, with its git folder.
+    checkout: PathBuf,
+    /// The copy of it that is built and tested.
     root: PathBuf,
     cache: Cache,
+    /// Steps that passed only on a later try.
+    unsteady: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
 impl Ci {
+    fn open() -> Result<Self> {
+        let cache = Cache::open()?;
+        Ok(Self {
+            checkout: repository::root()?,
+            root: cache.source(),
+            cache,
+            unsteady: Arc::default(),
+        })
+    }
+
+    /// Brings the copy up to date. Only with the `ci` lock held.
+    fn refresh(&self) -> Result<()> {
+        let refresh = mirror::refresh(&self.checkout, &self.root)?;
+        println!(
+            "{} files of the checkout differ from the last run's, {} are gone",
+            refresh.written, refresh.removed
+        );
+        Ok(())
+    }
+
     /// A program at the top of the repository, building into the cache.
     fn run(&self, program: impl AsRef<std::ffi::OsStr>) -> Run {
         Run::new(program)
@@ -40,12 +74,40 @@ impl Ci {
     fn raddle(&self) -> PathBuf {
         self.cache.target().join(steps::MUSL).join("release/raddle")
     }
+
+    /// Runs a check that has a time limit, up to three times in fresh processes as long as nothing but the limit
+    /// was missed. A machine that is busy for a moment is no defect; what is late three times is.
+    fn steadily(&self, step: &'static str, check: impl Fn() -> Result<Punctuality>) -> Result<()> {
+        for attempt in 1..=TRIES {
+            if check()? == Punctuality::InTime {
+                return Ok(());
+            }
+            println!("unsteady: {step} was late in try {attempt} of {TRIES}");
+            self.mark_unsteady(step);
+        }
+        bail!("late {TRIES} times")
+    }
+
+    fn mark_unsteady(&self, step: &'static str) {
+        let mut unsteady = self.unsteady.lock().unwrap_or_else(PoisonError::into_inner);
+        unsteady.insert(step);
+    }
+
+    fn is_unsteady(&self, step: &str) -> bool {
+        let unsteady = self.unsteady.lock().unwrap_or_else(PoisonError::into_inner);
+        unsteady.contains(step)
+    }
 }
 
 pub fn command(mut arguments: Arguments) -> Result<()> {
     let list = arguments.flag("--list");
+    let every_slice = arguments.flag("--every-slice");
     let only = arguments.value("--only")?;
     let from = arguments.value("--from")?;
+    let day = match arguments.number("--day")? {
+        Some(number) => Day(number),
+        None => Day::today()?,
+    };
     arguments.end()?;
     let choice = match (only, from) {
         (None, None) => Choice::All,
@@ -53,22 +115,32 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
         (None, Some(name)) => Choice::From(name),
         (Some(_), Some(_)) => bail!("--only and --from do not go together"),
     };
-    let steps = plan::plan(steps::STEPS, &choice)?;
+    let day = (!every_slice).then_some(day);
+    let steps = plan::plan(steps::STEPS, &choice, day)?;
     if list {
         for step in &steps {
             println!("{:<11}{}", step.name, step.about);
         }
         return Ok(());
     }
+    if let (Some(day), Choice::All | Choice::From(_)) = (day, &choice) {
+        println!("{}", day.describe(steps::STEPS));
+    }
     run(&steps)
 }
 
-/// Builds the binary that users get, and says where it is.
-pub fn release(root: &Path, cache: &Cache) -> Result<PathBuf> {
+/// The date in UTC.
+pub fn today() -> Result<String> {
+    Ok(Day::today()?.to_string())
+}
+
+/// Builds the binary that users get, and returns its path.
+pub fn release(cache: &Cache) -> Result<PathBuf> {
     let ci = Ci {
-        root: root.to_owned(),
         cache: cache.clone(),
+        ..Ci::open()?
     };
+    ci.refresh()?;
     steps::release(&ci)?;
     Ok(ci.raddle())
 }
@@ -76,128 +148,216 @@ pub fn release(root: &Path, cache: &Cache) -> Result<PathBuf> {
 struct Row {
     step: &'static str,
     took: Duration,
-    ok: bool,
+    outcome: Outcome,
+    is_background: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Ok,
+    Unsteady,
+    Failed,
 }
 
 fn run(steps: &[&'static Step]) -> Result<()> {
-    let ci = Ci {
-        root: repository::root()?,
-        cache: Cache::open()?,
-    };
+    let ci = Ci::open()?;
     let _lock = ci.cache.lock("ci")?;
     ci.cache.prune()?;
+    ci.refresh()?;
 
+    let begun = Instant::now();
     let mut rows = Vec::new();
     let outcome = run_all(&ci, steps, &mut rows);
     if outcome.is_err() {
-        // Parts may still be installing, and must not outlive us.
+        // Steps in the background must not outlive us.
         processes::kill_descendants(std::process::id());
     }
-    print!("\n{}", table(&rows));
+    let table = table(&rows, begun.elapsed());
+    print!("\n{table}");
+    keep(&ci, &table)?;
     outcome
 }
 
 fn run_all(ci: &Ci, steps: &[&'static Step], rows: &mut Vec<Row>) -> Result<()> {
-    let mut installing: Option<Background> = None;
+    let mut background: Vec<Background> = Vec::new();
     for step in steps {
-        if step.needs.contains(&steps::PARTS) {
-            finish_parts(installing.take(), rows)?;
+        while let Some(at) = background
+            .iter()
+            .position(|it| step.needs.contains(&it.step))
+        {
+            finish(ci, background.remove(at), rows)?;
         }
-        if step.name == steps::PARTS {
-            println!("\n=== {} (in the background)", step.name);
-            let cache = ci.cache.clone();
-            installing = Some(Background::start(move || {
-                parts::install(&cache, &[]).map(|_| ())
-            }));
+        if step.background {
+            println!("\n=== {} (to the background)", step.name);
+            let (ci, run) = (ci.clone(), step.run);
+            let logs = ci.cache.logs();
+            background.push(Background::start(step.name, &logs, move || run(&ci))?);
             continue;
         }
         println!("\n=== {}", step.name);
-        timed(step.name, rows, || (step.run)(ci))?;
+        let begun = Instant::now();
+        let result = (step.run)(ci);
+        record(ci, step.name, begun.elapsed(), result, rows)?;
     }
-    finish_parts(installing, rows)
+    for it in background {
+        finish(ci, it, rows)?;
+    }
+    Ok(())
 }
 
-fn timed(step: &'static str, rows: &mut Vec<Row>, run: impl FnOnce() -> Result<()>) -> Result<()> {
-    let begun = Instant::now();
-    let result = run();
-    record(step, begun.elapsed(), result, rows)
-}
-
-fn finish_parts(installing: Option<Background>, rows: &mut Vec<Row>) -> Result<()> {
-    let Some(installing) = installing else {
-        return Ok(());
-    };
-    let (took, result) = installing.join();
-    record(steps::PARTS, took, result, rows)
+fn finish(ci: &Ci, background: Background, rows: &mut Vec<Row>) -> Result<()> {
+    let step = background.step;
+    let (took, result) = background.join();
+    let result = record(ci, step, took, result, rows);
+    if let Some(row) = rows.last_mut() {
+        row.is_background = true;
+    }
+    result
 }
 
 fn record(
+    ci: &Ci,
     step: &'static str,
     took: Duration,
     result: Result<()>,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
+    let outcome = match &result {
+        Err(_) => Outcome::Failed,
+        Ok(()) if ci.is_unsteady(step) => Outcome::Unsteady,
+        Ok(()) => Outcome::Ok,
+    };
     rows.push(Row {
         step,
         took,
-        ok: result.is_ok(),
+        outcome,
+        is_background: false,
     });
     result.with_context(|| format!("step `{step}` failed"))
 }
 
-fn table(rows: &[Row]) -> String {
+fn table(rows: &[Row], whole: Duration) -> String {
     let mut out = format!("{:<11}{:>8}  result\n", "step", "seconds");
     for row in rows {
-        let result = if row.ok { "ok" } else { "FAILED" };
-        out.push_str(&format!(
-            "{:<11}{:>8.1}  {result}\n",
-            row.step,
-            row.took.as_secs_f64()
-        ));
+        let outcome = match row.outcome {
+            Outcome::Ok => "ok",
+            Outcome::Unsteady => "unsteady",
+            Outcome::Failed => "FAILED",
+        };
+        let beside = if row.is_background {
+            ", in the background"
+        } else {
+            ""
+        };
+        let took = row.took.as_secs_f64();
+        out.push_str(&format!("{:<11}{took:>8.1}  {outcome}{beside}\n", row.step));
     }
+    out.push_str(&format!("{:<11}{:>8.1}\n", "whole", whole.as_secs_f64()));
     out
+}
+
+/// Adds the table to those of earlier runs, so that it can be seen where the minutes go.
+fn keep(ci: &Ci, table: &str) -> Result<()> {
+    let commit = repository::commit(&ci.checkout)?;
+    let path = ci.cache.logs().join("tables.txt");
+    fs::create_dir_all(ci.cache.logs())?;
+    let mut tables = fs::read_to_string(&path).unwrap_or_default();
+    tables.push_str(&format!("{} {commit}\n{table}\n", Day::today()?));
+    fs::write(&path, tables).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(step: &'static str, ok: bool) -> Row {
+    fn ci() -> Ci {
+        Ci {
+            checkout: PathBuf::new(),
+            root: PathBuf::new(),
+            cache: Cache::open().expect("a cache"),
+            unsteady: Arc::default(),
+        }
+    }
+
+    fn row(step: &'static str, outcome: Outcome) -> Row {
         Row {
             step,
             took: Duration::from_millis(1_540),
-            ok,
+            outcome,
+            is_background: step == "release",
         }
     }
 
     #[test]
-    fn the_table_says_what_failed() {
+    fn the_table_names_failures_and_unsteady_steps() {
+        let rows = [
+            row("format", Outcome::Ok),
+            row("release", Outcome::Ok),
+            row("nodes", Outcome::Unsteady),
+            row("clippy", Outcome::Failed),
+        ];
         assert_eq!(
-            table(&[row("format", true), row("clippy", false)]),
+            table(&rows, Duration::from_secs(9)),
             "step        seconds  result\n\
              format          1.5  ok\n\
-             clippy          1.5  FAILED\n"
+             release         1.5  ok, in the background\n\
+             nodes           1.5  unsteady\n\
+             clippy          1.5  FAILED\n\
+             whole           9.0\n"
         );
     }
 
     #[test]
-    fn a_failed_step_is_named_and_a_good_one_passes() {
+    fn a_failed_step_is_named() {
+        let ci = ci();
         let mut rows = Vec::new();
-        timed("good", &mut rows, || Ok(())).expect("it passes");
-        let error = timed("bad", &mut rows, || bail!("no")).expect_err("it fails");
+        record(&ci, "good", Duration::ZERO, Ok(()), &mut rows).expect("it passes");
+        let failed = Err(anyhow::anyhow!("no"));
+        let error = record(&ci, "bad", Duration::ZERO, failed, &mut rows).expect_err("it fails");
         assert_eq!(format!("{error:#}"), "step `bad` failed: no");
-        assert_eq!(
-            rows.iter().map(|row| row.ok).collect::<Vec<_>>(),
-            [true, false]
-        );
+        let outcomes: Vec<Outcome> = rows.iter().map(|row| row.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Ok, Outcome::Failed]);
     }
 
     #[test]
-    fn a_failure_in_the_background_is_that_of_the_parts() {
+    fn a_failure_in_the_background_is_that_of_its_step() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let step = Background::start("parts", folder.path(), || bail!("no")).expect("started");
         let mut rows = Vec::new();
-        let error =
-            finish_parts(Some(Background::start(|| bail!("no"))), &mut rows).expect_err("it fails");
+        let error = finish(&ci(), step, &mut rows).expect_err("it fails");
         assert_eq!(format!("{error:#}"), "step `parts` failed: no");
-        assert!(!rows[0].ok);
+        assert!(rows[0].is_background && rows[0].outcome == Outcome::Failed);
+    }
+
+    #[test]
+    fn a_check_that_is_late_once_is_unsteady_and_one_that_is_wrong_fails_at_once() {
+        let ci = ci();
+        let tries = std::cell::Cell::new(0);
+        let late = |times: usize| {
+            tries.set(tries.get() + 1);
+            Ok(if tries.get() <= times {
+                Punctuality::Late
+            } else {
+                Punctuality::InTime
+            })
+        };
+        ci.steadily("once", || late(1)).expect("it passes");
+        assert!(ci.is_unsteady("once"));
+
+        tries.set(0);
+        ci.steadily("never", || late(0)).expect("it passes");
+        assert!(!ci.is_unsteady("never"));
+
+        tries.set(0);
+        ci.steadily("always", || late(9)).expect_err("it fails");
+        assert_eq!(tries.get(), TRIES);
+
+        tries.set(0);
+        let wrong = || {
+            tries.set(tries.get() + 1);
+            bail!("wrong")
+        };
+        ci.steadily("wrong", wrong).expect_err("it fails");
+        assert_eq!(tries.get(), 1);
     }
 }

@@ -1,13 +1,15 @@
 //! Fuzz targets on the stable toolchain: libFuzzer, with the compiler's own coverage pass.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 use crate::cache::{Cache, remove_folder};
-use crate::run::Run;
+use crate::install::{LOG_LINES_SHOWN, end_of};
+use crate::run::{Run, figure};
+use crate::workspace;
 
 /// What `cargo fuzz` would ask of a nightly compiler, spelled out for the stable one.
 const FLAGS: &str = "-Cpasses=sancov-module \
@@ -21,53 +23,66 @@ const FLAGS: &str = "-Cpasses=sancov-module \
 /// which they could not link.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
+const PACKAGE: &str = "raddle-fuzz";
+
 const MEMORY_MB_MAX: u32 = 2048;
 
-/// Builds every target, and runs each for this long.
-pub fn run(root: &Path, cache: &Cache, each: Duration) -> Result<()> {
-    let manifest = root.join("fuzz/Cargo.toml");
-    let text = fs::read_to_string(&manifest)
-        .with_context(|| format!("cannot read {}", manifest.display()))?;
-    let targets = targets(&text)?;
+/// The seeds of each target; findings that were mended are among them.
+const SEEDS: &str = "fuzz/seeds";
 
+/// Replays the seeds of every target, built like any other program.
+pub fn replay(root: &Path, cache: &Cache) -> Result<()> {
+    let targets = read_targets(root)?;
+    for target in &targets {
+        workspace::program(root, cache, target)?
+            .arg(seeds(root, target)?)
+            .minutes(5)
+            .go()
+            .with_context(|| format!("fuzz target `{target}`"))?;
+    }
+    Ok(())
+}
+
+/// Builds every target to search, and runs each for this long.
+pub fn run(root: &Path, cache: &Cache, each: Duration) -> Result<()> {
+    let targets = read_targets(root)?;
     Run::new("cargo")
         .directory(root)
-        .args([
-            "build",
-            "--release",
-            "--locked",
-            "--target",
-            TARGET,
-            "--manifest-path",
-        ])
-        .arg(&manifest)
+        .args(["build", "--profile", "fuzz", "--locked", "--bins"])
+        .args(["--package", PACKAGE, "--target", TARGET])
         .env("CARGO_TARGET_DIR", cache.fuzz_target())
         .env("RUSTFLAGS", FLAGS)
         .go()?;
 
-    let programs = cache.fuzz_target().join(TARGET).join("release");
+    let programs = cache.fuzz_target().join(TARGET).join("fuzz");
     for target in &targets {
-        run_one(root, cache, &programs.join(target), target, each)?;
+        let executions = run_one(root, cache, &programs.join(target), target, each)?;
+        figure(&format!(
+            "`{target}`: {executions} executions in {} s, no finding",
+            each.as_secs()
+        ));
     }
-    println!(
-        "{} fuzz targets, {} s each: no finding",
-        targets.len(),
-        each.as_secs()
-    );
     Ok(())
 }
 
-fn run_one(root: &Path, cache: &Cache, program: &Path, target: &str, each: Duration) -> Result<()> {
-    let seeds = root.join("fuzz/seeds").join(target);
-    if !seeds.is_dir() {
-        bail!("fuzz target `{target}` has no seeds; put a few inputs into fuzz/seeds/{target}/");
-    }
+fn run_one(
+    root: &Path,
+    cache: &Cache,
+    program: &Path,
+    target: &str,
+    each: Duration,
+) -> Result<u64> {
+    let seeds = seeds(root, target)?;
     // What libFuzzer finds interesting goes into the first folder; the seeds are only read.
     let corpus = Corpus::new(target)?;
     let findings = cache.fuzz_findings().join(target);
     fs::create_dir_all(&findings)?;
-    Run::new(program)
+    let log = findings.join("log");
+    let result = Run::new(program)
         .directory(root)
+        .log_to(&File::create(&log)?)?
+        // For targets that look at time. Replaying their seeds does not.
+        .env("RADDLE_FUZZ_MS", "50")
         .arg(format!("-max_total_time={}", each.as_secs()))
         .arg(format!("-rss_limit_mb={MEMORY_MB_MAX}"))
         .arg("-print_final_stats=1")
@@ -75,14 +90,40 @@ fn run_one(root: &Path, cache: &Cache, program: &Path, target: &str, each: Durat
         .arg(&corpus.0)
         .arg(&seeds)
         .minutes(each.as_secs() / 60 + 5)
-        .go()
-        .with_context(|| {
-            format!(
-                "fuzz target `{target}` failed; the input is in {}, run `{} INPUT` to see it again",
-                findings.display(),
-                program.display()
-            )
-        })
+        .go();
+    let said = fs::read(&log)?;
+    let said = String::from_utf8_lossy(&said);
+    println!("{target}:\n{}", end_of(&said, LOG_LINES_SHOWN));
+    result.with_context(|| {
+        format!(
+            "fuzz target `{target}` failed; the input is in {}, run `{} INPUT` to see it again",
+            findings.display(),
+            program.display()
+        )
+    })?;
+    executions(&said).with_context(|| format!("{} counts no executions", log.display()))
+}
+
+/// libFuzzer's own count, the last line of its statistics that has one.
+fn executions(log: &str) -> Option<u64> {
+    let lines = log.lines().rev();
+    let mut counts = lines.filter_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    counts.next()?.trim().parse().ok()
+}
+
+fn seeds(root: &Path, target: &str) -> Result<PathBuf> {
+    let seeds = root.join(SEEDS).join(target);
+    if !seeds.is_dir() {
+        bail!("fuzz target `{target}` has no seeds; put a few inputs into {SEEDS}/{target}/");
+    }
+    Ok(seeds)
+}
+
+fn read_targets(root: &Path) -> Result<Vec<String>> {
+    let manifest = root.join("fuzz/Cargo.toml");
+    let text = fs::read_to_string(&manifest)
+        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    targets(&text)
 }
 
 /// A corpus for one run, removed at its end.
@@ -123,6 +164,13 @@ fn targets(manifest: &str) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn executions_are_read_off_the_statistics() {
+        let log = "#9 DONE\nstat::number_of_executed_units: 1234\nstat::average_exec_per_sec: 2\n";
+        assert_eq!(executions(log), Some(1234));
+        assert_eq!(executions("killed"), None);
+    }
 
     #[test]
     fn targets_are_the_bins_of_the_manifest() {

@@ -12,7 +12,7 @@ use crate::cache::remove_folder;
 use crate::run::Run;
 
 const STAMP: &str = ".stamp";
-const LOG_LINES_SHOWN: usize = 40;
+pub const LOG_LINES_SHOWN: usize = 40;
 
 /// How a folder is filled. Versions are part of it, so a new version is a new stamp.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +105,10 @@ impl Install<'_> {
                     .args(["install", name, "--locked", "--version", version, "--root"])
                     .arg(self.folder)
                     .env("CARGO_TARGET_DIR", &build)
+                    // It runs for seconds; what counts is how long it takes to build.
+                    .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
+                    .env("CARGO_PROFILE_RELEASE_LTO", "off")
+                    .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
                     .minutes(30)
                     .go()?;
                 remove_folder(&build)
@@ -125,7 +129,7 @@ fn log_beside(folder: &Path) -> PathBuf {
     folder.with_added_extension("log")
 }
 
-fn end_of(text: &str, lines: usize) -> String {
+pub fn end_of(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }

@@ -18,9 +18,11 @@ mod ci;
 mod fuzz;
 mod r#gen;
 mod install;
+mod mirror;
 mod packages;
 mod parts;
 mod processes;
+mod promises;
 mod prove;
 mod repository;
 mod reproducible;
@@ -29,6 +31,7 @@ mod tidy;
 mod tools;
 mod trials;
 mod typescript;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -46,15 +49,20 @@ Commands
      --list               print the steps
      --only STEP[,STEP]   run these steps and what they need
      --from STEP          run this step, what it needs, and all that follow
+     --every-slice        run the slices of every day, not only of today
+     --day N              take this day for today, counted from 1970-01-01
   tidy                    our own checks: layers, files per method, stdout, error pages, bounds,
-                          links, machine paths, file sizes, changelog
+                          links, machine paths, pinned actions, file sizes, changelog
   gen [--check]           write docs/reference from the method table, or say what is stale
      --raddle BIN         use this binary instead of building one
   changelog [--check]     write the Unreleased section of CHANGELOG.md from changes/
   parts [NAME...]         install the real parts that CI needs, and print where they are
   package --out FOLDER    write the packages that carry the binary, and their checksums
      --raddle BIN         use this binary instead of building one
-  prove NAME              run a full-size proof; `prove --list` names them
+     --sign KEY           sign the checksums with this key of OpenSSH
+  prove NAME              run a full-size proof and record what it found; `prove --list` names them
+                          and says when each last ran
+  promises [--check]      write docs/promises.md from docs/proofs.json
 
 Environment
   RADDLE_CI_CACHE         where builds, tools and parts are kept (default ~/.cache/raddle-ci)
@@ -86,6 +94,7 @@ fn dispatch() -> Result<()> {
         Some("parts") => parts::command(arguments),
         Some("package") => packages::command(arguments),
         Some("prove") => prove::command(arguments),
+        Some("promises") => promises::command(arguments),
         None | Some("help") => {
             print!("{HELP}");
             Ok(())

@@ -11,6 +11,7 @@ use crate::{ci, parts, repository};
 
 pub fn command(mut arguments: Arguments) -> Result<()> {
     let raddle = arguments.value("--raddle")?.map(PathBuf::from);
+    let key = arguments.value("--sign")?.map(PathBuf::from);
     let Some(out) = arguments.value("--out")? else {
         bail!("say where the packages go: `cargo xtask package --out FOLDER`");
     };
@@ -22,26 +23,30 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
             let cache = Cache::open()?;
             let _lock = cache.lock("ci")?;
             parts::install(&cache, &[parts::DEBIAN.to_owned()])?;
-            ci::release(&root, &cache)?
+            ci::release(&cache)?
         }
     };
-    write(&root, &raddle, &std::path::absolute(out)?)
+    let key = key.map(std::path::absolute).transpose()?;
+    write(&root, &raddle, &std::path::absolute(out)?, key.as_deref())
 }
 
-/// Writes them into this folder, which is made anew.
-fn write(root: &Path, raddle: &Path, out: &Path) -> Result<()> {
-    python(root, "packages/package.py")
+/// Writes them into this folder, which is made anew, and signs their checksums if a key is given.
+fn write(root: &Path, raddle: &Path, out: &Path, key: Option<&Path>) -> Result<()> {
+    let mut run = python(root, "packages/package.py")
         .arg("--raddle")
         .arg(raddle)
         .arg("--out")
-        .arg(out)
-        .go()
+        .arg(out);
+    if let Some(key) = key {
+        run = run.arg("--sign").arg(key);
+    }
+    run.go()
 }
 
 /// Writes them, then has each installed by someone who owns nothing.
 pub fn check(root: &Path, cache: &Cache, raddle: &Path) -> Result<()> {
     let out = cache.target().join("packages");
-    write(root, raddle, &out)?;
+    write(root, raddle, &out, None)?;
     python(root, "packages/try.py")
         .arg("--raddle")
         .arg(raddle)

@@ -1,100 +1,208 @@
-//! Full-size proofs: what CI samples, run at length. At most an hour each.
+//! Full-size proofs: what CI samples, run at length. At most an hour each. What a proof found is recorded in
+//! `docs/proofs.json`, failures included.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
 use crate::arguments::Arguments;
 use crate::cache::Cache;
+use crate::promises::{self, Outcome, Record};
 use crate::repository::{self, cargo};
-use crate::run::Run;
-use crate::{ci, fuzz, parts, reproducible, tools, trials};
+use crate::run::{self, Run};
+use crate::{ci, fuzz, mirror, parts, reproducible, tools, trials};
 
-/// Name, and what it shows.
-const PROOFS: &[(&str, &str)] = &[
-    ("fuzz", "every fuzz target for 10 minutes, or `--minutes N`"),
-    ("hostile", "50,000 hostile frames on each transport"),
-    (
+/// One proof.
+pub struct Proof {
+    pub name: &'static str,
+    /// The claim, and at which size it is tried.
+    pub about: &'static str,
+    run: fn(&Context) -> Result<()>,
+    /// Whether another binary than the release build can be named.
+    takes_raddle: bool,
+}
+
+/// Given to every proof.
+struct Context {
+    /// The copy of the checkout that is built.
+    root: PathBuf,
+    checkout: PathBuf,
+    cache: Cache,
+    raddle: Option<PathBuf>,
+    minutes: u64,
+}
+
+impl Context {
+    /// The named binary, or the release build.
+    fn binary(&self) -> Result<PathBuf> {
+        if let Some(path) = &self.raddle {
+            // Cargo may run us from anywhere below the repository.
+            return Ok(std::path::absolute(path)?);
+        }
+        parts::install(&self.cache, &[parts::DEBIAN.to_owned()])?;
+        ci::release(&self.cache)
+    }
+}
+
+const fn proof(name: &'static str, about: &'static str, run: fn(&Context) -> Result<()>) -> Proof {
+    Proof {
+        name,
+        about,
+        run,
+        takes_raddle: false,
+    }
+}
+
+impl Proof {
+    const fn of_binary(mut self) -> Self {
+        self.takes_raddle = true;
+        self
+    }
+}
+
+/// All proofs, in the order of the list.
+pub const PROOFS: &[Proof] = &[
+    proof("fuzz", "every fuzz target for 10 minutes, or `--minutes N`", |it| {
+        let each = Duration::from_secs(it.minutes * 60);
+        fuzz::run(&it.root, &it.cache, each)
+    }),
+    proof("hostile", "50,000 hostile frames on each transport", |it| {
+        hostile(&it.root, &it.cache)
+    }),
+    proof(
         "contract",
         "200 rounds of generated instances against the schema of the real Codex",
+        |it| contract(&it.root, &it.cache),
     ),
-    (
+    proof(
         "slow-sockets",
         "1,000 dripping sockets and a client that never reads, beside ordinary clients",
+        |it| slow_sockets(&it.root, &it.cache),
     ),
-    (
+    proof(
         "left-behind",
         "1,000 unruly commands ended, left by their client, or orphaned by a killed server",
+        |it| left_behind(&it.root, &it.cache),
     ),
-    (
+    proof(
+        "approved",
+        "1,000 approvals while sandboxed commands of other threads and processes exchange the approved file",
+        |it| approved(&it.root, &it.cache),
+    ),
+    proof(
         "quiet",
-        "a turn of a million deltas, of which the log tells next to nothing",
+        "a turn of a million deltas, of which the log holds next to nothing",
+        |it| quiet(&it.root, &it.cache),
     ),
-    ("flood", "a command that writes for 60 s as fast as it can"),
-    (
+    proof("flood", "a command that writes for 60 s as fast as it can", |it| {
+        flood(&it.root, &it.cache)
+    }),
+    proof(
         "always-ends",
         "100 turns for each way of a model to fail, and for one that is slow",
-    ),
-    (
+        |it| {
+            let raddle = it.binary()?;
+            trials::in_time(trials::always_ends(&it.root, &it.cache, &raddle, "100")?)
+        },
+    )
+    .of_binary(),
+    proof(
         "rejoin",
         "clients cut off at each of 10,000 records of a message, servers killed 500 times, 1,000 races to answer",
-    ),
-    (
+        |it| {
+            // Pieces, of which some share a record where the machine has other things to do.
+            let size = ["11500", "500", "1000", "20"];
+            trials::rejoin(&it.root, &it.cache, &it.binary()?, size, trials::FULL_SIZE)
+        },
+    )
+    .of_binary(),
+    proof(
         "nodes",
         "four processes on one home with 40 threads, 200 kills, and 64 that start at once",
-    ),
-    (
+        |it| trials::in_time(trials::nodes(&it.root, &it.cache, &it.binary()?, &[])?),
+    )
+    .of_binary(),
+    proof(
         "crowd",
         "clients that read slowly or never, ask too much, drip, vanish or are many, beside ordinary ones",
-    ),
-    (
+        |it| trials::in_time(trials::crowd(&it.root, &it.cache, &it.binary()?, &["crowd"])?),
+    )
+    .of_binary(),
+    proof(
         "soak",
         "20 minutes of mixed load with clients killed at random: memory and descriptors stay the same",
-    ),
-    (
+        |it| trials::in_time(trials::crowd(&it.root, &it.cache, &it.binary()?, &["soak"])?),
+    )
+    .of_binary(),
+    proof(
         "adversary",
-        "100,000 calls of a hijacked model, hostile workspaces, and nobody attached",
+        "100,000 calls of a hijacked model, hostile workspaces, and no client attached",
+        |it| {
+            parts::install(&it.cache, &[parts::DEBIAN.to_owned()])?;
+            trials::adversary(&it.root, &it.cache, &it.binary()?, "100000")
+        },
+    )
+    .of_binary(),
+    proof(
+        "escapes",
+        "every attempt to break out of the sandbox, in every arm",
+        |it| {
+            parts::install(&it.cache, &[parts::DEBIAN.to_owned()])?;
+            trials::escapes(&it.root, &it.cache)
+        },
     ),
-    (
+    proof(
         "simulator",
         "200,000 simulated lives, then every planted bug within 10,000",
+        |it| simulator(&it.root, &it.cache),
     ),
-    (
+    proof(
         "crash",
         "the journal's writer killed 2,000 times at random and at every call, its disk failing or full",
+        |it| trials::crash(&it.root, &it.cache),
     ),
-    ("damage", "2,000 changed bits of the database and its log"),
-    (
+    proof("damage", "2,000 changed bits of the database and its log", |it| {
+        trials::damage(&it.root, &it.cache)
+    }),
+    proof(
         "big",
         "a thread of 5 GB and 100,000 threads, in about 6 GB of the temporary folder",
+        |it| trials::big(&it.root, &it.cache),
     ),
-    ("append", "appends beside bare SQLite, as ratios"),
-    (
+    proof("append", "appends beside bare SQLite, as ratios", |it| {
+        trials::append(&it.root, &it.cache)
+    }),
+    proof(
         "fence-cost",
-        "a fenced command that does nothing, with the release binary or `--raddle BIN`, as ratios to bare bubblewrap and to none",
-    ),
-    (
+        "a sandboxed command that does nothing, as ratios to bare bubblewrap and to none",
+        |it| trials::fence_cost(&it.root, &it.cache, &it.binary()?),
+    )
+    .of_binary(),
+    proof(
         "reproducible",
         "two clean release builds of the last commit in two folders, bit for bit the same",
+        |it| reproducible::prove(&it.checkout, &it.cache),
     ),
-    (
+    proof(
         "speed",
         "the release binary, or `--raddle BIN`, as ratios to the least possible server",
-    ),
-    (
+        |it| speed(it, &[]),
+    )
+    .of_binary(),
+    proof(
         "wires",
-        "what the release binary, or `--raddle BIN`, adds to a model's words on each wire, as ratios to a bare reader",
-    ),
+        "what the binary adds to a model's answer on each wire, as ratios to a bare reader",
+        |it| speed(it, &["wires"]),
+    )
+    .of_binary(),
 ];
 
 pub fn command(mut arguments: Arguments) -> Result<()> {
+    let checkout = repository::root()?;
     if arguments.flag("--list") {
         arguments.end()?;
-        for (name, about) in PROOFS {
-            println!("{name:<14}{about}");
-        }
-        return Ok(());
+        return list(&checkout);
     }
     let minutes = arguments.number("--minutes")?;
     if minutes == Some(0) {
@@ -103,60 +211,71 @@ pub fn command(mut arguments: Arguments) -> Result<()> {
     let raddle = arguments.value("--raddle")?.map(PathBuf::from);
     let name = arguments.word();
     arguments.end()?;
-    if minutes.is_some() && name.as_deref() != Some("fuzz") {
+    let found = PROOFS.iter().find(|it| Some(it.name) == name.as_deref());
+    let Some(proof) = found else {
+        bail!("name a proof; `cargo xtask prove --list` lists them");
+    };
+    if minutes.is_some() && proof.name != "fuzz" {
         bail!("--minutes is for the proof `fuzz`");
     }
-    let takes_raddle = [
-        "adversary",
-        "crowd",
-        "fence-cost",
-        "nodes",
-        "rejoin",
-        "soak",
-        "speed",
-        "wires",
-    ];
-    if raddle.is_some() && !name.as_deref().is_some_and(|it| takes_raddle.contains(&it)) {
-        bail!("--raddle is for the proofs {}", takes_raddle.join(", "));
+    if raddle.is_some() && !proof.takes_raddle {
+        let takes = PROOFS.iter().filter(|it| it.takes_raddle);
+        let takes: Vec<&str> = takes.map(|it| it.name).collect();
+        bail!("--raddle is for the proofs {}", takes.join(", "));
     }
 
-    let root = repository::root()?;
     let cache = Cache::open()?;
     let _lock = cache.lock("ci")?;
-    match name.as_deref() {
-        Some("fuzz") => fuzz::run(
-            &root,
-            &cache,
-            Duration::from_secs(minutes.unwrap_or(10) * 60),
-        ),
-        Some("hostile") => hostile(&root, &cache),
-        Some("contract") => contract(&root, &cache),
-        Some("slow-sockets") => slow_sockets(&root, &cache),
-        Some("left-behind") => left_behind(&root, &cache),
-        Some("quiet") => quiet(&root, &cache),
-        Some("flood") => flood(&root, &cache),
-        Some("always-ends") => always_ends(&root, &cache),
-        Some("rejoin") => rejoin(&root, &cache, raddle),
-        Some("nodes") => nodes(&root, &cache, raddle),
-        Some("crowd") => crowd(&root, &cache, raddle, "crowd"),
-        Some("soak") => crowd(&root, &cache, raddle, "soak"),
-        Some("adversary") => adversary(&root, &cache, raddle),
-        Some("simulator") => simulator(&root, &cache),
-        Some("crash") => trials::crash(&root, &cache),
-        Some("damage") => trials::damage(&root, &cache),
-        Some("big") => trials::big(&root, &cache),
-        Some("append") => trials::append(&root, &cache),
-        Some("fence-cost") => fence_cost(&root, &cache, raddle),
-        Some("reproducible") => reproducible::prove(&root, &cache),
-        Some("speed") => speed(&root, &cache, raddle, &[]),
-        Some("wires") => speed(&root, &cache, raddle, &["wires"]),
-        _ => bail!("name a proof; `cargo xtask prove --list` lists them"),
+    mirror::refresh(&checkout, &cache.source())?;
+    // Before the run: what is edited meanwhile is not what was proved.
+    let commit = repository::commit(&checkout)?;
+    let context = Context {
+        root: cache.source(),
+        checkout,
+        cache,
+        raddle,
+        minutes: minutes.unwrap_or(10),
+    };
+    run::collect_figures();
+    let begun = Instant::now();
+    let result = (proof.run)(&context);
+    let record = Record {
+        name: proof.name.to_owned(),
+        size: match minutes {
+            Some(minutes) => format!("every fuzz target for {minutes} minutes"),
+            None => proof.about.to_owned(),
+        },
+        figures: run::figures(),
+        date: ci::today()?,
+        commit,
+        seconds: begun.elapsed().as_secs(),
+        outcome: Outcome::of(&result),
+    };
+    promises::store(&context.checkout, record)?;
+    result
+}
+
+/// Every proof with its last recorded run.
+fn list(checkout: &Path) -> Result<()> {
+    let records = promises::read(checkout)?;
+    for proof in PROOFS {
+        println!("{:<14}{}", proof.name, proof.about);
+        let last = records.iter().find(|it| it.name == proof.name);
+        match last {
+            Some(it) => println!(
+                "{:<14}last run {} on {}: {}",
+                "", it.date, it.commit, it.outcome
+            ),
+            None => println!("{:<14}no recorded run", ""),
+        }
     }
+    Ok(())
 }
 
 fn hostile(root: &Path, cache: &Cache) -> Result<()> {
     raddle_tests(root, cache)?
         .env("RADDLE_HOSTILE_FRAMES", "50000")
+        .args(["--success-output", "immediate"])
         .go()
 }
 
@@ -173,6 +292,14 @@ fn left_behind(root: &Path, cache: &Cache) -> Result<()> {
         .env("RADDLE_LEFT_BEHIND_ROUNDS", "1000")
         .args(["--no-tests", "fail", "--no-capture"])
         .arg("nothing_is_left_behind")
+        .go()
+}
+
+fn approved(root: &Path, cache: &Cache) -> Result<()> {
+    raddle_tests(root, cache)?
+        .env("RADDLE_HOLD_ROUNDS", "1000")
+        .args(["--no-tests", "fail", "--no-capture"])
+        .arg("what_was_approved_is_what_runs")
         .go()
 }
 
@@ -201,45 +328,6 @@ fn raddle_tests(root: &Path, cache: &Cache) -> Result<Run> {
         .minutes(60))
 }
 
-fn always_ends(root: &Path, cache: &Cache) -> Result<()> {
-    parts::install(cache, &[parts::DEBIAN.to_owned()])?;
-    let raddle = ci::release(root, cache)?;
-    trials::always_ends(root, cache, &raddle, "100")
-}
-
-fn rejoin(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
-    let raddle = binary(root, cache, raddle)?;
-    // Pieces, of which some share a record where the machine has other things to do.
-    trials::rejoin(root, cache, &raddle, ["11500", "500", "1000", "20"])
-}
-
-fn nodes(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
-    trials::nodes(root, cache, &binary(root, cache, raddle)?, &[])
-}
-
-fn crowd(root: &Path, cache: &Cache, raddle: Option<PathBuf>, trial: &str) -> Result<()> {
-    trials::crowd(root, cache, &binary(root, cache, raddle)?, &[trial])
-}
-
-fn adversary(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
-    parts::install(cache, &[parts::DEBIAN.to_owned()])?;
-    trials::adversary(root, cache, &binary(root, cache, raddle)?, "100000")
-}
-
-fn fence_cost(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<()> {
-    trials::fence_cost(root, cache, &binary(root, cache, raddle)?)
-}
-
-/// This binary, or the release build.
-fn binary(root: &Path, cache: &Cache, raddle: Option<PathBuf>) -> Result<PathBuf> {
-    if let Some(path) = raddle {
-        // Cargo may run us from anywhere below the repository.
-        return Ok(std::path::absolute(path)?);
-    }
-    parts::install(cache, &[parts::DEBIAN.to_owned()])?;
-    ci::release(root, cache)
-}
-
 fn simulator(root: &Path, cache: &Cache) -> Result<()> {
     for size in [
         &["--seeds", "200000"][..],
@@ -263,8 +351,9 @@ fn simulator(root: &Path, cache: &Cache) -> Result<()> {
     Ok(())
 }
 
-fn speed(root: &Path, cache: &Cache, raddle: Option<PathBuf>, words: &[&str]) -> Result<()> {
-    let raddle = binary(root, cache, raddle)?;
+fn speed(context: &Context, words: &[&str]) -> Result<()> {
+    let raddle = context.binary()?;
+    let Context { root, cache, .. } = context;
     cargo(root)
         .args(["build", "--release", "--locked", "--package", "speed"])
         .env("CARGO_TARGET_DIR", cache.target())

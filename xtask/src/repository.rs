@@ -24,6 +24,32 @@ pub fn cargo(root: &Path) -> Run {
     Run::new("cargo").directory(root)
 }
 
+/// The commit that is checked out, in short, with a mark where files differ from it.
+pub fn commit(root: &Path) -> Result<String> {
+    let described = Run::new("git")
+        .args(["describe", "--always", "--dirty", "--exclude", "*"])
+        .directory(root)
+        .output()?;
+    Ok(described.trim().to_owned())
+}
+
+/// Paths of all files that git knows or would take: tracked, or new and not ignored. A tracked file that was
+/// deleted is among them until that is committed.
+pub fn files(root: &Path) -> Result<Vec<String>> {
+    let listing = Run::new("git")
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .directory(root)
+        .output()?;
+    let paths = listing.split('\0').filter(|path| !path.is_empty());
+    Ok(paths.map(str::to_owned).collect())
+}
+
 /// The files of a repository: path, and text unless the file is binary.
 ///
 /// Checks read this instead of the disk, so that tests can hand them a made-up one.
@@ -32,21 +58,11 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// All files that git knows or would take: tracked, or new and not ignored.
+    /// Reads all of [`files`] that are there.
     pub fn read(root: &Path) -> Result<Self> {
-        let listing = Run::new("git")
-            .args([
-                "ls-files",
-                "-z",
-                "--cached",
-                "--others",
-                "--exclude-standard",
-            ])
-            .directory(root)
-            .output()?;
         let mut files = BTreeMap::new();
-        for path in listing.split('\0').filter(|path| !path.is_empty()) {
-            let whole = root.join(path);
+        for path in self::files(root)? {
+            let whole = root.join(&path);
             // Deleted but not yet committed, or a link out of the repository.
             if !whole.is_file() {
                 continue;
@@ -57,7 +73,7 @@ impl Tree {
             } else {
                 String::from_utf8(bytes).ok()
             };
-            files.insert(path.to_owned(), text);
+            files.insert(path, text);
         }
         Ok(Self { files })
     }

@@ -9,7 +9,7 @@ use crate::cache::{Cache, remove_folder};
 use crate::ci::{self, MUSL};
 use crate::parts;
 use crate::repository::cargo;
-use crate::run::Run;
+use crate::run::{Run, figure};
 
 /// Of different lengths, so that a path which ends up in the binary moves what follows it.
 const FOLDERS: [&str; 2] = ["one", "the-other-one"];
@@ -40,7 +40,7 @@ pub fn prove(root: &Path, cache: &Cache) -> Result<()> {
             built[1].display()
         );
     }
-    println!("two builds in two folders, and not one byte differs");
+    figure("two builds in two folders, and not one byte differs");
     remove_folder(&top)
 }
 

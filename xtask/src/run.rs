@@ -1,15 +1,95 @@
 //! Running other programs: shown before they start, and ended when they take too long.
 
-use std::ffi::OsStr;
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
 use crate::processes;
+
+/// Exit code of a trial that found nothing wrong but a missed time limit (`EX_TEMPFAIL` of sysexits.h).
+const LATE: i32 = 75;
+
+thread_local! {
+    /// Where programs started by this thread write, if not to our own outputs.
+    static BACKGROUND_LOG: RefCell<Option<File>> = const { RefCell::new(None) };
+}
+
+/// Programs that this thread starts from now on write to `log` and run at low priority.
+pub fn in_background(log: File) {
+    BACKGROUND_LOG.with(|it| *it.borrow_mut() = Some(log));
+}
+
+/// Lines of programs that begin with this word are figures of a proof.
+const FIGURE: &str = "figure: ";
+
+/// The figures so far; `None` while nobody collects them.
+static FIGURES: Mutex<Option<Vec<String>>> = Mutex::new(None);
+
+/// From now on, lines of programs that begin with `figure: ` are kept for [`figures`].
+pub fn collect_figures() {
+    *FIGURES.lock().unwrap_or_else(PoisonError::into_inner) = Some(Vec::new());
+}
+
+/// The figures that were collected.
+pub fn figures() -> Vec<String> {
+    let figures = FIGURES.lock().unwrap_or_else(PoisonError::into_inner);
+    figures.clone().unwrap_or_default()
+}
+
+/// Prints a figure of our own, and keeps it while figures are collected.
+pub fn figure(text: &str) {
+    println!("{FIGURE}{text}");
+    keep_figure(text);
+}
+
+fn keep_figure(text: &str) {
+    let mut figures = FIGURES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(figures) = figures.as_mut() {
+        // Tables are set with spaces.
+        let words: Vec<&str> = text.split_whitespace().collect();
+        figures.push(words.join(" "));
+    }
+}
+
+fn collects_figures() -> bool {
+    FIGURES
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .is_some()
+}
+
+/// Passes a program's output on, and keeps its figures.
+fn pass_on(output: impl Read) {
+    let mut lines = BufReader::new(output);
+    let mut line = Vec::new();
+    while lines
+        .read_until(b'\n', &mut line)
+        .is_ok_and(|bytes| bytes > 0)
+    {
+        let text = String::from_utf8_lossy(&line);
+        print!("{text}");
+        if let Some(figure) = text.strip_prefix(FIGURE) {
+            keep_figure(figure.trim_end());
+        }
+        line.clear();
+    }
+}
+
+/// How a program that may be late ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Punctuality {
+    InTime,
+    /// Everything was right but a time limit.
+    Late,
+}
 
 /// No single program of ours should come near this; a hung one must not eat the whole CI run.
 const DEADLINE: Duration = Duration::from_secs(45 * 60);
@@ -19,7 +99,8 @@ const POLL: Duration = Duration::from_millis(50);
 pub struct Run {
     command: Command,
     deadline: Duration,
-    quiet: bool,
+    /// Where both outputs go, if not to our own.
+    log: Option<File>,
 }
 
 impl Run {
@@ -29,7 +110,7 @@ impl Run {
         Self {
             command,
             deadline: DEADLINE,
-            quiet: false,
+            log: None,
         }
     }
 
@@ -73,28 +154,92 @@ impl Run {
 
     /// Sends both outputs to a file, and says nothing itself.
     pub fn log_to(mut self, file: &File) -> Result<Self> {
-        self.command
-            .stdout(file.try_clone()?)
-            .stderr(file.try_clone()?);
-        self.quiet = true;
+        self.log = Some(file.try_clone()?);
         Ok(self)
     }
 
     /// Runs to the end; anything but success is an error.
-    pub fn go(mut self) -> Result<()> {
+    pub fn go(self) -> Result<()> {
         let line = self.line();
-        if !self.quiet {
-            println!("$ {line}");
+        let status = self.status()?;
+        if !status.success() {
+            bail!("`{line}` ended with {status}");
+        }
+        Ok(())
+    }
+
+    /// Runs to the end; a missed time limit alone is not an error.
+    pub fn go_timed(self) -> Result<Punctuality> {
+        let line = self.line();
+        let status = self.status()?;
+        match status.code() {
+            Some(0) => Ok(Punctuality::InTime),
+            Some(LATE) => Ok(Punctuality::Late),
+            _ => bail!("`{line}` ended with {status}"),
+        }
+    }
+
+    fn status(mut self) -> Result<ExitStatus> {
+        let line = self.line();
+        let background = BACKGROUND_LOG.with(|it| it.borrow().as_ref().map(File::try_clone));
+        if let Some(log) = background.transpose()? {
+            self = self.at_low_priority();
+            if self.log.is_none() {
+                writeln!(&log, "$ {line}")?;
+                self.log = Some(log);
+            }
+        }
+        match &self.log {
+            Some(log) => {
+                self.command
+                    .stdout(log.try_clone()?)
+                    .stderr(log.try_clone()?);
+            }
+            None => {
+                println!("$ {line}");
+                if collects_figures() {
+                    self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+                }
+            }
         }
         let mut child = self
             .command
             .spawn()
             .with_context(|| format!("cannot start `{line}`"))?;
+        // Tests of the runner print on stderr, trials on stdout.
+        let stdout = child
+            .stdout
+            .take()
+            .map(|it| thread::spawn(move || pass_on(it)));
+        let stderr = child
+            .stderr
+            .take()
+            .map(|it| thread::spawn(move || pass_on(it)));
         let status = wait(&mut child, self.deadline).with_context(|| format!("`{line}`"))?;
-        if !status.success() {
-            bail!("`{line}` ended with {status}");
+        for reader in [stdout, stderr].into_iter().flatten() {
+            let _ = reader.join();
         }
-        Ok(())
+        Ok(status)
+    }
+
+    /// The same program below `nice`, so that what is timed beside it gets the processor first.
+    fn at_low_priority(mut self) -> Self {
+        let mut words = vec![OsString::from("-n"), "15".into()];
+        words.push(self.command.get_program().to_owned());
+        words.extend(self.command.get_args().map(OsStr::to_owned));
+        let mut command = Command::new("nice");
+        command.args(words).stdin(Stdio::null());
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(folder) = self.command.get_current_dir() {
+            command.current_dir(folder);
+        }
+        self.command = command;
+        self
     }
 
     /// Runs to the end and gives back what was written to stdout. Meant for short answers.

@@ -3,6 +3,7 @@
 //! Each check is a function from the files to a list of problems, and each problem says what to
 //! do. All of them are printed, not only the first.
 
+mod actions;
 mod anchors;
 mod bounds;
 mod errors;
@@ -10,6 +11,7 @@ mod layers;
 mod links;
 mod methods;
 mod paths;
+mod programs;
 mod sizes;
 mod stdout;
 mod summary;
@@ -19,8 +21,8 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::arguments::Arguments;
-use crate::changelog;
 use crate::repository::{self, Tree};
+use crate::{changelog, promises};
 
 pub fn command(arguments: Arguments) -> Result<()> {
     arguments.end()?;
@@ -39,9 +41,15 @@ pub fn run(root: &Path) -> Result<()> {
         ("bounds are where their table says", bounds::check(&tree)),
         ("links", links::check(&tree)),
         ("every page has its place", summary::check(&tree)),
+        (
+            "every program that is started is listed",
+            programs::check(&tree),
+        ),
         ("no path of one machine", paths::check(&tree)),
+        ("actions are pinned by commit", actions::check(&tree)),
         ("file sizes and headers", sizes::check(&tree)),
-        ("changelog", changelog_check(&tree)),
+        ("changelog", problems(changelog::stale(&tree))),
+        ("the page of promises", problems(promises::stale(&tree))),
     ];
     let mut count = 0;
     for (name, problems) in checks {
@@ -63,8 +71,8 @@ pub fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn changelog_check(tree: &Tree) -> Vec<String> {
-    match changelog::stale(tree) {
+fn problems(stale: Result<Option<String>>) -> Vec<String> {
+    match stale {
         Ok(stale) => stale.into_iter().collect(),
         Err(error) => vec![format!("{error:#}")],
     }

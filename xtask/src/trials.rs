@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::cache::Cache;
 use crate::repository::cargo;
-use crate::run::{Run, on_path};
+use crate::run::{Punctuality, Run, figure, on_path};
+use crate::workspace;
 
 const PACKAGE: &str = "raddle-trials";
 const ALWAYS_ENDS: &str = "always-ends";
@@ -17,6 +18,10 @@ const MANY_NODES: &str = "many-nodes";
 
 const CROWD: &str = "raddle-crowd-trials";
 const ADVERSARY: &str = "raddle-adversary-trials";
+
+/// Profiles of what runs a slice in CI, and of what runs a proof.
+pub const SLICE: &str = "ci";
+pub const FULL_SIZE: &str = "sim";
 
 /// How many kills of each kind, changed bits, and parts of the full size CI takes.
 const KILLS: &str = "25";
@@ -57,11 +62,11 @@ const ASKED: [Asked; 3] = [
 /// What CI runs of it: a few of each.
 pub fn slices(root: &Path, cache: &Cache) -> Result<()> {
     let random = ["crash", "--kills", KILLS, "--repeats", "0"];
-    trial(root, cache, &random)?.minutes(5).go()?;
+    trial(root, cache, SLICE, &random)?.minutes(5).go()?;
     let damage = ["damage", "--flips", FLIPS];
-    trial(root, cache, &damage)?.minutes(5).go()?;
+    trial(root, cache, SLICE, &damage)?.minutes(5).go()?;
     let big = ["big", "--part", PART];
-    trial(root, cache, &big)?.minutes(5).go()
+    trial(root, cache, SLICE, &big)?.minutes(5).go()
 }
 
 /// Killed at 1,000 random moments, alone and beside another, and before every call that matters; then
@@ -72,100 +77,115 @@ pub fn crash(root: &Path, cache: &Cache) -> Result<()> {
             "strace is not installed, and nothing else stops a writer at a system call; install it"
         );
     }
-    trial(root, cache, &["crash"])?.minutes(45).go()?;
-    trial(root, cache, &["faults"])?.minutes(15).go()
+    trial(root, cache, FULL_SIZE, &["crash"])?
+        .minutes(45)
+        .go()?;
+    trial(root, cache, FULL_SIZE, &["faults"])?.minutes(15).go()
 }
 
 /// 2,000 changed bits.
 pub fn damage(root: &Path, cache: &Cache) -> Result<()> {
-    trial(root, cache, &["damage"])?.minutes(55).go()
+    trial(root, cache, FULL_SIZE, &["damage"])?.minutes(55).go()
 }
 
 /// 5 GB in one thread, and 100,000 threads.
 pub fn big(root: &Path, cache: &Cache) -> Result<()> {
-    trial(root, cache, &["big"])?.minutes(55).go()
+    trial(root, cache, FULL_SIZE, &["big"])?.minutes(55).go()
 }
 
 /// So many turns for each way of a model to fail, through this program.
-pub fn always_ends(root: &Path, cache: &Cache, raddle: &Path, turns: &str) -> Result<()> {
-    cargo(root)
-        .args(["run", "--locked", "--profile", "ci"])
-        .args(["--package", ALWAYS_ENDS, "--", "--turns", turns, "--raddle"])
+pub fn always_ends(root: &Path, cache: &Cache, raddle: &Path, turns: &str) -> Result<Punctuality> {
+    program(root, cache, SLICE, ALWAYS_ENDS)?
+        .args(["--turns", turns, "--raddle"])
         .arg(raddle)
-        .env("CARGO_TARGET_DIR", cache.target())
         .minutes(10)
-        .go()
+        .go_timed()
 }
 
 /// Clients cut off at so many records of a message, servers killed so many times, so many requests that two
 /// clients answer at once, and every request sent again so many times, through this program.
-pub fn rejoin(root: &Path, cache: &Cache, raddle: &Path, size: [&str; 4]) -> Result<()> {
+///
+/// `profile` is that of its clients, which read a hundred million messages at full size.
+pub fn rejoin(
+    root: &Path,
+    cache: &Cache,
+    raddle: &Path,
+    size: [&str; 4],
+    profile: &str,
+) -> Result<()> {
     let [cuts, kills, races, again] = size;
-    // Optimised, because its clients read a hundred million messages at full size.
-    cargo(root)
-        .args(["run", "--locked", "--profile", "sim", "--package", REJOIN])
-        .args(["--", "--cuts", cuts, "--kills", kills])
+    program(root, cache, profile, REJOIN)?
+        .args(["--cuts", cuts, "--kills", kills])
         .args(["--races", races, "--again", again, "--raddle"])
         .arg(raddle)
-        .env("CARGO_TARGET_DIR", cache.target())
         .minutes(60)
         .go()
 }
 
 /// Processes of this program on one home, one of which is killed so often, and so many that start at once.
-pub fn nodes(root: &Path, cache: &Cache, raddle: &Path, sizes: &[&str]) -> Result<()> {
-    cargo(root)
-        .args(["run", "--locked", "--profile", "ci"])
-        .args(["--package", MANY_NODES, "--", "--raddle"])
+pub fn nodes(root: &Path, cache: &Cache, raddle: &Path, sizes: &[&str]) -> Result<Punctuality> {
+    program(root, cache, SLICE, MANY_NODES)?
+        .arg("--raddle")
         .arg(raddle)
         .args(sizes)
-        .env("CARGO_TARGET_DIR", cache.target())
         .minutes(30)
-        .go()
+        .go_timed()
 }
 
 /// Slow, hostile and many clients beside ordinary ones, or mixed load for a long time, through this program, in
 /// such numbers.
-pub fn crowd(root: &Path, cache: &Cache, raddle: &Path, words: &[&str]) -> Result<()> {
-    cargo(root)
-        .args(["run", "--locked", "--profile", "ci", "--package", CROWD])
-        .arg("--")
+pub fn crowd(root: &Path, cache: &Cache, raddle: &Path, words: &[&str]) -> Result<Punctuality> {
+    program(root, cache, SLICE, CROWD)?
         .args(words)
         .arg("--raddle")
         .arg(raddle)
-        .env("CARGO_TARGET_DIR", cache.target())
         .minutes(40)
-        .go()
+        .go_timed()
 }
 
 /// Every attempt to break out of the fence, in every arm.
 pub fn escapes(root: &Path, cache: &Cache) -> Result<()> {
-    cargo(root)
-        .args(["run", "--locked", "--profile", "ci", "--package", ESCAPES])
-        .env("CARGO_TARGET_DIR", cache.target())
-        .minutes(10)
-        .go()
+    program(root, cache, SLICE, ESCAPES)?.minutes(10).go()
 }
 
-/// Hostile workspaces, nobody attached, and a hijacked model that makes so many calls, against this program; and
-/// what the same calls do where nothing holds them.
+/// Hostile workspaces, no client attached, and a hijacked model that makes so many calls, against this program.
 pub fn adversary(root: &Path, cache: &Cache, raddle: &Path, calls: &str) -> Result<()> {
-    cargo(root)
-        .args(["build", "--locked", "--profile", "ci"])
-        .args(["--package", ADVERSARY])
-        .env("CARGO_TARGET_DIR", cache.target())
-        .go()?;
-    let on = |words: &[&str]| {
-        Run::new(cache.target().join("ci").join(ADVERSARY))
-            .directory(root)
-            .args(words)
-            .arg("--raddle")
-            .arg(raddle)
-    };
-    on(&["control"]).minutes(5).go()?;
-    on(&["workspaces"]).minutes(5).go()?;
-    on(&["unattended"]).minutes(5).go()?;
-    on(&["model", "--calls", calls]).minutes(60).go()
+    hostile_workspaces(root, cache, raddle)?;
+    in_time(unattended(root, cache, raddle)?)?;
+    hijacked_model(root, cache, raddle, calls)
+}
+
+/// The attacks where nothing holds them, which must succeed; then workspaces that try to give orders.
+pub fn hostile_workspaces(root: &Path, cache: &Cache, raddle: &Path) -> Result<()> {
+    for words in [&["control"], &["workspaces"]] {
+        let trial = adversary_trial(root, cache, words)?;
+        trial.arg("--raddle").arg(raddle).minutes(5).go()?;
+    }
+    Ok(())
+}
+
+/// Requests that no client is there to answer.
+pub fn unattended(root: &Path, cache: &Cache, raddle: &Path) -> Result<Punctuality> {
+    let trial = adversary_trial(root, cache, &["unattended"])?;
+    trial.arg("--raddle").arg(raddle).minutes(5).go_timed()
+}
+
+/// A hijacked model that makes so many calls.
+pub fn hijacked_model(root: &Path, cache: &Cache, raddle: &Path, calls: &str) -> Result<()> {
+    let trial = adversary_trial(root, cache, &["model", "--calls", calls])?;
+    trial.arg("--raddle").arg(raddle).minutes(60).go()
+}
+
+fn adversary_trial(root: &Path, cache: &Cache, words: &[&str]) -> Result<Run> {
+    Ok(program(root, cache, SLICE, ADVERSARY)?.args(words))
+}
+
+/// For proofs, which are run alone on a machine: late is wrong.
+pub fn in_time(punctuality: Punctuality) -> Result<()> {
+    if punctuality == Punctuality::Late {
+        bail!("everything was right but a time limit");
+    }
+    Ok(())
 }
 
 /// What the fence costs a command that does nothing, as ratios.
@@ -195,7 +215,10 @@ pub fn append(root: &Path, cache: &Cache) -> Result<()> {
             Limit::AtLeast(limit) => (found >= limit, "at least", limit),
         };
         let verdict = if kept { "ok" } else { "MISSED" };
-        println!("{:<26}{found:>8}  {word} {limit:<8}{verdict}", asked.line);
+        figure(&format!(
+            "{:<26}{found:>8}  {word} {limit:<8}{verdict}",
+            asked.line
+        ));
         if !kept {
             missed.push(asked.line);
         }
@@ -220,22 +243,22 @@ impl Asked {
     }
 }
 
-/// Built like the simulator: fast, with the core's own assertions on.
-fn trial(root: &Path, cache: &Cache, words: &[&str]) -> Result<Run> {
+fn trial(root: &Path, cache: &Cache, profile: &str, words: &[&str]) -> Result<Run> {
+    Ok(program(root, cache, profile, PACKAGE)?.args(words))
+}
+
+/// The program of a trial, built. A slice takes the one that is built together with the tests.
+fn program(root: &Path, cache: &Cache, profile: &str, package: &str) -> Result<Run> {
+    if profile == SLICE {
+        return workspace::program(root, cache, package);
+    }
     cargo(root)
-        .args([
-            "build",
-            "--locked",
-            "--profile",
-            "sim",
-            "--package",
-            PACKAGE,
-        ])
+        .args(["build", "--locked", "--profile", profile])
+        .args(["--package", package])
         .env("CARGO_TARGET_DIR", cache.target())
         .go()?;
-    Ok(Run::new(cache.target().join("sim").join(PACKAGE))
-        .directory(root)
-        .args(words))
+    let program = cache.target().join(profile).join(package);
+    Ok(Run::new(program).directory(root))
 }
 
 #[cfg(test)]

@@ -1,33 +1,50 @@
-//! Work that goes on beside the steps, because it waits for the network and they for the processor.
+//! Steps that run beside others, at low priority, with a log of their own.
 
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 
-/// Work under way, with its own clock.
+use crate::run;
+
+/// A step under way, with its own clock.
 pub struct Background {
+    pub step: &'static str,
+    log: PathBuf,
     thread: JoinHandle<(Duration, Result<()>)>,
 }
 
 impl Background {
-    pub fn start(work: impl FnOnce() -> Result<()> + Send + 'static) -> Self {
+    /// Starts `work` on a thread of its own; the programs it starts write to a log in `folder`.
+    pub fn start(
+        step: &'static str,
+        folder: &Path,
+        work: impl FnOnce() -> Result<()> + Send + 'static,
+    ) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        let log = folder.join(format!("{step}.log"));
+        let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
         let begun = Instant::now();
-        Self {
-            thread: thread::spawn(move || {
-                let result = work();
-                (begun.elapsed(), result)
-            }),
-        }
+        let thread = thread::spawn(move || {
+            run::in_background(file);
+            let result = work();
+            (begun.elapsed(), result)
+        });
+        Ok(Self { step, log, thread })
     }
 
-    /// Waits for the end. The time is that of the work, not of the waiting.
+    /// Waits for the end and prints the log. The time is that of the work, not of the waiting.
     pub fn join(self) -> (Duration, Result<()>) {
-        self.thread.join().unwrap_or_else(|_| {
+        let ended = self.thread.join().unwrap_or_else(|_| {
             (
                 Duration::ZERO,
-                Err(anyhow!("the work in the background panicked")),
+                Err(anyhow!("the step in the background panicked")),
             )
-        })
+        });
+        println!("\n=== {} (from the background)", self.step);
+        print!("{}", fs::read_to_string(&self.log).unwrap_or_default());
+        ended
     }
 }

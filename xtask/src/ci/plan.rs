@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, bail};
 
 use super::Ci;
+use super::rotation::Day;
 
 /// One named step.
 pub struct Step {
@@ -12,6 +13,10 @@ pub struct Step {
     pub about: &'static str,
     /// Steps whose result this one uses. They are run too, whatever was asked for.
     pub needs: &'static [&'static str],
+    /// Whether it runs beside the steps that follow, until one needs it.
+    pub background: bool,
+    /// The day of the rotation on which it is run; `None` is every day.
+    pub rotation: Option<u64>,
     pub run: fn(&Ci) -> Result<()>,
 }
 
@@ -22,15 +27,50 @@ pub enum Choice {
     From(String),
 }
 
-/// The steps to run, in the order of the list.
-pub fn plan<'a>(all: &'a [Step], choice: &Choice) -> Result<Vec<&'a Step>> {
+impl Step {
+    /// A step that runs every day, in the foreground, and needs no other.
+    pub const fn new(name: &'static str, about: &'static str, run: fn(&Ci) -> Result<()>) -> Self {
+        Self {
+            name,
+            about,
+            needs: &[],
+            background: false,
+            rotation: None,
+            run,
+        }
+    }
+
+    pub const fn needs(mut self, steps: &'static [&'static str]) -> Self {
+        self.needs = steps;
+        self
+    }
+
+    pub const fn in_background(mut self) -> Self {
+        self.background = true;
+        self
+    }
+
+    pub const fn on_day(mut self, day: u64) -> Self {
+        self.rotation = Some(day);
+        self
+    }
+}
+
+/// The steps to run, in the order of the list. A day leaves out the slices of other days, but for those that
+/// were asked for by name.
+pub fn plan<'a>(all: &'a [Step], choice: &Choice, day: Option<Day>) -> Result<Vec<&'a Step>> {
+    let is_today = |at: &usize| day.is_none_or(|day| day.runs(&all[*at]));
     let mut wanted: BTreeSet<usize> = match choice {
-        Choice::All => (0..all.len()).collect(),
+        Choice::All => (0..all.len()).filter(is_today).collect(),
         Choice::Only(names) => names
             .iter()
             .map(|name| find(all, name))
             .collect::<Result<_>>()?,
-        Choice::From(name) => (find(all, name)?..all.len()).collect(),
+        Choice::From(name) => {
+            let first = find(all, name)?;
+            let rest = (first + 1..all.len()).filter(is_today);
+            rest.chain([first]).collect()
+        }
     };
     // A need may have needs: go on until nothing is added.
     loop {
@@ -63,7 +103,7 @@ mod tests {
     use crate::ci::steps::STEPS;
 
     fn names(choice: &Choice) -> Vec<&'static str> {
-        plan(STEPS, choice)
+        plan(STEPS, choice, None)
             .expect("known steps")
             .iter()
             .map(|step| step.name)
@@ -78,8 +118,20 @@ mod tests {
 
     #[test]
     fn from_goes_to_the_end() {
-        let found = names(&Choice::From("deny".to_owned()));
-        assert_eq!(found, ["deny", "docs", "crates"]);
+        let found = names(&Choice::From("soak".to_owned()));
+        assert_eq!(found, ["parts", "release", "soak", "journal"]);
+    }
+
+    #[test]
+    fn a_slice_of_another_day_is_left_out_unless_it_is_named() {
+        let planned = |choice: &Choice, day: u64| -> Vec<&str> {
+            let steps = plan(STEPS, choice, Some(Day(day))).expect("known steps");
+            steps.iter().map(|step| step.name).collect()
+        };
+        assert!(planned(&Choice::All, 0).contains(&"nodes"));
+        assert!(!planned(&Choice::All, 1).contains(&"nodes"));
+        assert!(planned(&Choice::Only(vec!["nodes".to_owned()]), 1).contains(&"nodes"));
+        assert!(planned(&Choice::From("nodes".to_owned()), 1).contains(&"nodes"));
     }
 
     #[test]
@@ -98,6 +150,6 @@ mod tests {
 
     #[test]
     fn an_unknown_step_is_refused() {
-        assert!(plan(STEPS, &Choice::From("clipy".to_owned())).is_err());
+        assert!(plan(STEPS, &Choice::From("clipy".to_owned()), None).is_err());
     }
 }

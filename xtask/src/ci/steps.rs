@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
 use super::Ci;
 use super::plan::Step;
 use crate::run::Run;
+use crate::workspace::{self, SIMULATOR};
 use crate::{fuzz, r#gen, packages, parts, tidy, tools, trials, typescript};
 
 pub const PARTS: &str = "parts";
@@ -17,7 +17,6 @@ pub const MUSL: &str = "x86_64-unknown-linux-musl";
 
 const BINARY_BYTES_MAX: u64 = 27_000_000;
 const CRATES_MAX: usize = 320;
-const SIMULATOR: &str = "raddle-sim";
 const SIMULATED_SEEDS: &str = "10000";
 /// Of each kind; five take every way through a kind.
 const FAILED_TURNS: &str = "16";
@@ -43,162 +42,145 @@ const CROWD: &[&str] = &[
 ];
 const SOAK: &[&str] = &["soak", "--seconds", "60", "--warm", "30", "--percent", "30"];
 const HIJACKED_CALLS: &str = "2000";
-const FUZZ_EACH: Duration = Duration::from_secs(30);
 
-/// In the order they are run: what fails often and fast comes early.
+/// In the order they are run: what fails often and fast comes early. The release build and the build of a tool
+/// go on beside the tests, which wait more than they compute.
 pub const STEPS: &[Step] = &[
-    Step {
-        name: PARTS,
-        about: "install the real parts, in the background until a step needs them",
-        needs: &[],
-        run: |ci| parts::install(&ci.cache, &[]).map(|_| ()),
-    },
-    Step {
-        name: "format",
-        about: "rustfmt has nothing to change",
-        needs: &[],
-        run: format,
-    },
-    Step {
-        name: "spelling",
-        about: "no known misspelling",
-        needs: &[],
-        run: spelling,
-    },
-    Step {
-        name: "clippy",
-        about: "no warning, in tests neither",
-        needs: &[],
-        run: clippy,
-    },
-    Step {
-        name: "tests",
-        about: "all tests, then the examples in docs",
-        // Some run commands inside the fence, and bubblewrap is one of the packages.
-        needs: &[PARTS],
-        run: tests,
-    },
-    Step {
-        name: "simulator",
-        about: "10,000 simulated lives of threads, and planted bugs that must be caught",
-        needs: &[],
-        run: simulator,
-    },
-    Step {
-        name: "journal",
-        about: "slices of the trials: the local journal killed and large",
-        needs: &[],
-        run: |ci| trials::slices(&ci.root, &ci.cache),
-    },
-    Step {
-        name: "tidy",
-        about: "our own checks of layers, files, stdout, pages, links",
-        needs: &[],
-        run: |ci| tidy::run(&ci.root),
-    },
-    Step {
-        name: RELEASE,
-        about: "build the static binary that the next steps test",
-        needs: &[PARTS],
-        run: release,
-    },
-    Step {
-        name: "packages",
-        about: "the packages of that binary: small, the same each time, installed by a stranger",
-        needs: &[PARTS, RELEASE],
-        run: |ci| packages::check(&ci.root, &ci.cache, &ci.raddle()),
-    },
-    Step {
-        name: "fence",
-        about: "a hundred attempts to break out of the fence, in both tiers and without it",
-        needs: &[PARTS],
-        run: |ci| trials::escapes(&ci.root, &ci.cache),
-    },
-    Step {
-        name: "generated",
-        about: "docs/reference and the schema of the configuration are what the binary writes",
-        needs: &[RELEASE],
-        run: |ci| r#gen::run(&ci.root, &ci.raddle(), r#gen::Mode::Check),
-    },
-    Step {
-        name: "typescript",
-        about: "the generated types under the strict compiler",
-        needs: &[PARTS, RELEASE],
-        run: |ci| typescript::run(&ci.root, &ci.cache, &ci.raddle()),
-    },
-    Step {
-        name: "contract",
-        about: "our types against the schema of the real Codex",
-        needs: &[PARTS],
-        run: contract,
-    },
-    Step {
-        name: "clients",
-        about: "stock clients drive the release binary",
-        needs: &[PARTS, RELEASE],
-        run: clients,
-    },
-    Step {
-        name: "ends",
-        about: "a slice of the turns whose model fails: each ends once, in time, and typed",
-        needs: &[RELEASE],
-        run: |ci| trials::always_ends(&ci.root, &ci.cache, &ci.raddle(), FAILED_TURNS),
-    },
-    Step {
-        name: "rejoin",
-        about: "a slice of the clients cut off, the servers killed, and the requests that two answer at once or one sends again",
-        needs: &[RELEASE],
-        run: |ci| trials::rejoin(&ci.root, &ci.cache, &ci.raddle(), REJOINED),
-    },
-    Step {
-        name: "nodes",
-        about: "a slice of several processes on one home: used from afar, handed over, stopped, killed",
-        needs: &[RELEASE],
-        run: |ci| trials::nodes(&ci.root, &ci.cache, &ci.raddle(), NODES),
-    },
-    Step {
-        name: "crowd",
-        about: "a slice of the clients that are slow, hostile or many beside ordinary ones",
-        needs: &[RELEASE],
-        run: |ci| trials::crowd(&ci.root, &ci.cache, &ci.raddle(), CROWD),
-    },
-    Step {
-        name: "soak",
-        about: "a minute of mixed load with clients killed at random",
-        needs: &[RELEASE],
-        run: |ci| trials::crowd(&ci.root, &ci.cache, &ci.raddle(), SOAK),
-    },
-    Step {
-        name: "adversary",
-        about: "a slice of the calls of a hijacked model; hostile workspaces; nobody attached",
-        needs: &[PARTS, RELEASE],
-        run: |ci| trials::adversary(&ci.root, &ci.cache, &ci.raddle(), HIJACKED_CALLS),
-    },
-    Step {
-        name: "fuzz",
-        about: "every fuzz target, 30 s each",
-        // libFuzzer is C++, and the compiler for it is one of the packages.
-        needs: &[PARTS],
-        run: |ci| fuzz::run(&ci.root, &ci.cache, FUZZ_EACH),
-    },
-    Step {
-        name: "deny",
-        about: "licences, bans and sources of crates",
-        needs: &[],
-        run: deny,
-    },
-    Step {
-        name: "docs",
-        about: "rustdoc without a warning",
-        needs: &[],
-        run: docs,
-    },
-    Step {
-        name: "crates",
-        about: "the binary is made of few crates",
-        needs: &[],
-        run: crates,
-    },
+    Step::new(PARTS, "install the real parts", |ci| {
+        parts::install(&ci.cache, &[]).map(|_| ())
+    })
+    .in_background(),
+    Step::new("format", "rustfmt has nothing to change", format),
+    Step::new("spelling", "no known misspelling", spelling),
+    Step::new(
+        "tidy",
+        "our own checks of layers, files, stdout, pages, links",
+        |ci| tidy::run(&ci.checkout),
+    ),
+    Step::new("crates", "the binary is made of few crates", crates),
+    Step::new("clippy", "no warning, in tests neither", clippy),
+    Step::new(
+        RELEASE,
+        "build the static binary that users get, and that later steps test",
+        release,
+    )
+    .needs(&[PARTS])
+    .in_background(),
+    // Some tests run commands in the sandbox, and bubblewrap is one of the packages.
+    Step::new("tests", "all tests, then the examples in docs", tests).needs(&[PARTS]),
+    Step::new("deny", "licences, bans and sources of crates", deny).in_background(),
+    Step::new(
+        "simulator",
+        "fixed seeds of simulated threads, and planted bugs that must be caught",
+        simulator,
+    ),
+    Step::new(
+        "fuzz",
+        "every seed and every earlier finding of each fuzz target, replayed",
+        |ci| fuzz::replay(&ci.root, &ci.cache),
+    ),
+    Step::new("docs", "rustdoc without a warning", docs),
+    Step::new(
+        "fence",
+        "attempts to break out of the sandbox, in both tiers and without it",
+        |ci| trials::escapes(&ci.root, &ci.cache),
+    )
+    .needs(&[PARTS]),
+    Step::new(
+        "contract",
+        "our types against the schema of the real Codex",
+        contract,
+    )
+    .needs(&[PARTS]),
+    Step::new(
+        "generated",
+        "docs/reference and the schema of the configuration are what the binary writes",
+        |ci| r#gen::run(&ci.root, &ci.raddle(), r#gen::Mode::Check),
+    )
+    .needs(&[RELEASE]),
+    Step::new(
+        "packages",
+        "the packages of the binary: small, the same each time, installed by an unknown user",
+        |ci| packages::check(&ci.root, &ci.cache, &ci.raddle()),
+    )
+    .needs(&[PARTS, RELEASE]),
+    Step::new(
+        "typescript",
+        "the generated types under the strict compiler",
+        |ci| typescript::run(&ci.root, &ci.cache, &ci.raddle()),
+    )
+    .needs(&[PARTS, RELEASE]),
+    Step::new("clients", "stock clients drive the release binary", clients)
+        .needs(&[PARTS, RELEASE]),
+    Step::new(
+        "ends",
+        "a slice of the turns whose model fails: each ends once, in time, and typed",
+        |ci| {
+            ci.steadily("ends", || {
+                trials::always_ends(&ci.root, &ci.cache, &ci.raddle(), FAILED_TURNS)
+            })
+        },
+    )
+    .needs(&[RELEASE]),
+    Step::new(
+        "adversary",
+        "a slice of the calls of a hijacked model; hostile workspaces; no client attached",
+        |ci| {
+            let (raddle, calls) = (ci.raddle(), HIJACKED_CALLS);
+            trials::hostile_workspaces(&ci.root, &ci.cache, &raddle)?;
+            ci.steadily("adversary", || {
+                trials::unattended(&ci.root, &ci.cache, &raddle)
+            })?;
+            trials::hijacked_model(&ci.root, &ci.cache, &raddle, calls)
+        },
+    )
+    .needs(&[PARTS, RELEASE]),
+    Step::new(
+        "rejoin",
+        "a slice of the clients cut off, servers killed, and requests answered twice or sent again",
+        |ci| trials::rejoin(&ci.root, &ci.cache, &ci.raddle(), REJOINED, trials::SLICE),
+    )
+    .needs(&[RELEASE])
+    .on_day(0),
+    Step::new(
+        "nodes",
+        "a slice of several processes on one home: relayed, handed over, stopped, killed",
+        |ci| {
+            ci.steadily("nodes", || {
+                trials::nodes(&ci.root, &ci.cache, &ci.raddle(), NODES)
+            })
+        },
+    )
+    .needs(&[RELEASE])
+    .on_day(0),
+    Step::new(
+        "crowd",
+        "a slice of the clients that are slow, hostile or many beside ordinary ones",
+        |ci| {
+            ci.steadily("crowd", || {
+                trials::crowd(&ci.root, &ci.cache, &ci.raddle(), CROWD)
+            })
+        },
+    )
+    .needs(&[RELEASE])
+    .on_day(1),
+    Step::new(
+        "soak",
+        "a minute of mixed load with clients killed at random",
+        |ci| {
+            ci.steadily("soak", || {
+                trials::crowd(&ci.root, &ci.cache, &ci.raddle(), SOAK)
+            })
+        },
+    )
+    .needs(&[RELEASE])
+    .on_day(1),
+    Step::new(
+        "journal",
+        "slices of the trials of the local journal: killed, damaged and large",
+        |ci| trials::slices(&ci.root, &ci.cache),
+    )
+    .on_day(2),
 ];
 
 fn format(ci: &Ci) -> Result<()> {
@@ -229,23 +211,44 @@ fn clippy(ci: &Ci) -> Result<()> {
 /// Not all features, and without the simulator: one of them plants bugs, and what is built together
 /// with it has them too.
 fn tests(ci: &Ci) -> Result<()> {
+    // Below the folder of the sources, wherever cargo builds.
+    let report = ci.root.join("target/nextest/default/junit.xml");
     ci.run(tools::cargo_nextest(&ci.cache)?)
-        .args(["nextest", "run", "--locked", "--cargo-profile", "ci"])
-        .args(["--workspace", "--exclude", SIMULATOR])
+        .args(["nextest", "run", "--cargo-profile", workspace::PROFILE])
+        .args(workspace::SELECTION)
+        // The same cases each time; a new seed is a search, and searches are proofs.
+        .env("PROPTEST_RNG_SEED", "1")
         .go()?;
+    let text = fs::read_to_string(&report)
+        .with_context(|| format!("nextest wrote no {}", report.display()))?;
+    fs::remove_file(&report)?;
+    for test in unsteady_tests(&text) {
+        println!("unsteady: {test} passed only when it was run again");
+        ci.mark_unsteady("tests");
+    }
     // nextest does not run the examples in doc comments.
-    ci.cargo(&["test", "--doc", "--locked", "--profile", "ci"])
-        .args(["--workspace", "--exclude", SIMULATOR])
+    ci.cargo(&["test", "--doc", "--profile", workspace::PROFILE])
+        .args(workspace::SELECTION)
         .go()
 }
 
-/// Thousands of seeds, and those of the regression file.
+/// Names of the tests in a JUnit report of nextest that failed first and passed later. Only tests of a promise
+/// in seconds are run again; `.config/nextest.toml` lists them.
+fn unsteady_tests(report: &str) -> Vec<&str> {
+    let cases = report.split("<testcase ").skip(1);
+    cases
+        .filter(|case| case.contains("<flakyFailure"))
+        .filter_map(|case| case.split_once("name=\"")?.1.split('"').next())
+        .collect()
+}
+
+/// The seeds of the regression file, and the first thousands.
 fn simulator(ci: &Ci) -> Result<()> {
     ci.run(tools::cargo_nextest(&ci.cache)?)
-        .args(["nextest", "run", "--locked", "--cargo-profile", "sim"])
+        .args(["nextest", "run", "--locked", "--cargo-profile", "ci"])
         .args(["--package", SIMULATOR])
         .go()?;
-    ci.cargo(&["run", "--locked", "--profile", "sim"])
+    ci.cargo(&["run", "--locked", "--profile", "ci"])
         .args(["--package", SIMULATOR, "--", "--seeds", SIMULATED_SEEDS])
         .go()
 }
@@ -291,19 +294,11 @@ fn ensure_musl(ci: &Ci) -> Result<()> {
 }
 
 fn contract(ci: &Ci) -> Result<()> {
-    ci.cargo(&[
-        "run",
-        "--profile",
-        "ci",
-        "--package",
-        "contract-check",
-        "--locked",
-        "--",
-    ])
-    .arg("--codex")
-    .arg(parts::codex_program(&ci.cache)?)
-    .arg("--check")
-    .go()
+    workspace::program(&ci.root, &ci.cache, "contract-check")?
+        .arg("--codex")
+        .arg(parts::codex_program(&ci.cache)?)
+        .arg("--check")
+        .go()
 }
 
 fn clients(ci: &Ci) -> Result<()> {
@@ -377,6 +372,13 @@ fn count_crates(tree: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_test_that_passed_on_a_later_try_is_named() {
+        let report = "<testsuite name=\"a\"><testcase name=\"steady\" time=\"1\"></testcase>\
+            <testcase name=\"late\" time=\"1\"><flakyFailure type=\"x\"/></testcase></testsuite>";
+        assert_eq!(unsteady_tests(report), ["late"]);
+    }
 
     #[test]
     fn a_crate_is_counted_once_per_version() {

@@ -1,0 +1,112 @@
+//! Slices that CI runs by turns, because all of them every time would take too long.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+
+use super::plan::Step;
+
+/// How many days a rotation takes.
+pub const DAYS: u64 = 3;
+
+const DAY_SECONDS: u64 = 24 * 60 * 60;
+
+/// A day in UTC, counted from 1970-01-01.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Day(pub u64);
+
+impl Day {
+    pub fn today() -> Result<Self> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH)?;
+        Ok(Self(since.as_secs() / DAY_SECONDS))
+    }
+
+    /// Whether CI runs the step on this day.
+    pub fn runs(self, step: &Step) -> bool {
+        step.rotation.is_none_or(|on| self.0 % DAYS == on)
+    }
+
+    /// The slices of this day, and those of other days.
+    pub fn describe(self, steps: &[Step]) -> String {
+        let rotating = |today: bool| {
+            let steps = steps.iter().filter(|it| it.rotation.is_some());
+            let names: Vec<&str> = steps
+                .filter(|it| self.runs(it) == today)
+                .map(|it| it.name)
+                .collect();
+            names.join(", ")
+        };
+        format!(
+            "slices of {self} (day {}): {}; of other days: {} (`--only NAME` or `--every-slice` runs them)",
+            self.0,
+            rotating(true),
+            rotating(false)
+        )
+    }
+}
+
+impl fmt::Display for Day {
+    /// The date, as in 2026-11-17.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut year, mut left) = (1970, self.0);
+        loop {
+            let length = if is_leap(year) { 366 } else { 365 };
+            if left < length {
+                break;
+            }
+            left -= length;
+            year += 1;
+        }
+        let mut month = 1;
+        for days in months(year) {
+            if left < days {
+                break;
+            }
+            left -= days;
+            month += 1;
+        }
+        write!(out, "{year:04}-{month:02}-{:02}", left + 1)
+    }
+}
+
+fn is_leap(year: u64) -> bool {
+    (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400)
+}
+
+fn months(year: u64) -> [u64; 12] {
+    let february = if is_leap(year) { 29 } else { 28 };
+    [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ci::steps::STEPS;
+
+    #[test]
+    fn a_day_is_shown_as_its_date() {
+        for (day, date) in [
+            (0, "1970-01-01"),
+            (59, "1970-03-01"),
+            (11_016, "2000-02-29"),
+            (11_017, "2000-03-01"),
+            (20_774, "2026-11-17"),
+        ] {
+            assert_eq!(Day(day).to_string(), date);
+        }
+    }
+
+    #[test]
+    fn every_step_is_run_within_one_rotation() {
+        for step in STEPS {
+            let days = (0..DAYS).filter(|day| Day(*day).runs(step)).count();
+            let expected = if step.rotation.is_some() {
+                1
+            } else {
+                DAYS as usize
+            };
+            assert_eq!(days, expected, "{}", step.name);
+        }
+    }
+}

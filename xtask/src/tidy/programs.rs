@@ -1,0 +1,102 @@
+//! Programs that the product starts: each place is known, and stands in the table of docs/security.md with how the
+//! program is found. A new one would be found by `PATH`, and a workspace may be first in that.
+
+use super::code_lines;
+use crate::repository::Tree;
+
+/// The page with the table.
+const PAGE: &str = "docs/security.md";
+
+/// The files that start a program.
+const STARTERS: &[&str] = &[
+    "crates/raddle-client/src/child.rs",
+    "crates/raddle-sandbox/src/fence/inside.rs",
+    "crates/raddle-sandbox/src/process/keeper.rs",
+    "crates/raddle-sandbox/src/process/spawner.rs",
+    "crates/raddle/src/daemon.rs",
+    "crates/raddle/src/sandbox.rs",
+];
+
+/// How a program is started.
+const NEEDLES: &[&str] = &[
+    "Command::new(",
+    "process::Command as ",
+    "posix_spawn",
+    "execv",
+];
+
+/// Where the tests of a file begin.
+const TESTS: [&str; 2] = [
+    "#[cfg(test)]\nmod tests",
+    "#[cfg(test)]\npub(super) mod tests",
+];
+
+pub fn check(tree: &Tree) -> Vec<String> {
+    let mut problems = Vec::new();
+    let page = tree.text(PAGE).unwrap_or_default();
+    for path in STARTERS {
+        if !page.contains(&format!("`{path}`")) {
+            problems.push(format!(
+                "{path} starts a program; say in {PAGE} which, and how it is found"
+            ));
+        }
+        let starts = |text: &str| code(text).any(|(_, line)| is_start(line));
+        if !tree.text(path).is_some_and(starts) {
+            problems.push(format!(
+                "{path} starts no program; take it off the list in this check and off the table in {PAGE}"
+            ));
+        }
+    }
+    for (path, text) in tree.texts() {
+        let is_product = path.starts_with("crates/") && path.contains("/src/");
+        let is_tests = path.ends_with("/tests.rs") || path.contains("/tests/");
+        if !is_product || is_tests || !path.ends_with(".rs") || STARTERS.contains(&path) {
+            continue;
+        }
+        for (number, _) in code(text).filter(|(_, line)| is_start(line)) {
+            problems.push(format!(
+                "{path}:{number}: a program is started here; start it through `raddle_sandbox::Engine`, with a file \
+                 that `raddle_sandbox::named_program` found, or list this file here and in {PAGE}"
+            ));
+        }
+    }
+    problems
+}
+
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let end = TESTS.iter().filter_map(|it| text.find(it)).min();
+    code_lines(&text[..end.unwrap_or(text.len())])
+}
+
+fn is_start(line: &str) -> bool {
+    NEEDLES.iter().any(|it| line.contains(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_place_that_starts_a_program_is_found() {
+        let known: Vec<(&str, &str)> = STARTERS
+            .iter()
+            .map(|it| (*it, "let child = Command::new(program);"))
+            .collect();
+        let page: String = STARTERS.iter().map(|it| format!("| `{it}` |\n")).collect();
+        let with = |more: &[(&str, &str)]| {
+            let page = [(PAGE, page.as_str())];
+            check(&Tree::of(&[&known[..], &page, more].concat())).len()
+        };
+        assert_eq!(with(&[]), 0);
+        let new = "crates/raddle-tools/src/new.rs";
+        assert_eq!(with(&[(new, "Command::new(\"git\").spawn()")]), 1);
+        assert_eq!(with(&[(new, "use std::process::Command as Child;")]), 1);
+        assert_eq!(with(&[(new, "// Command::new(\"git\")")]), 0);
+        assert_eq!(
+            with(&[(new, "#[cfg(test)]\nmod tests { Command::new(1) }")]),
+            0
+        );
+        assert_eq!(with(&[("xtask/src/new.rs", "Command::new(1)")]), 0);
+        assert_eq!(check(&Tree::of(&known)).len(), STARTERS.len());
+    }
+}
