@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -43,7 +44,7 @@ pub fn replay(root: &Path, cache: &Cache) -> Result<()> {
     Ok(())
 }
 
-/// Builds every target to search, and runs each for this long.
+/// Builds every target to search, and runs each for this long, as many at once as there are cores.
 pub fn run(root: &Path, cache: &Cache, each: Duration) -> Result<()> {
     let targets = read_targets(root)?;
     Run::new("cargo")
@@ -55,12 +56,28 @@ pub fn run(root: &Path, cache: &Cache, each: Duration) -> Result<()> {
         .go()?;
 
     let programs = cache.fuzz_target().join(TARGET).join("fuzz");
-    for target in &targets {
-        let executions = run_one(root, cache, &programs.join(target), target, each)?;
-        figure(&format!(
-            "`{target}`: {executions} executions in {} s, no finding",
-            each.as_secs()
-        ));
+    let cores = thread::available_parallelism()?.get();
+    for some in targets.chunks(cores) {
+        let results: Vec<Result<u64>> = thread::scope(|scope| {
+            let programs = &programs;
+            let running: Vec<_> = some
+                .iter()
+                .map(|target| {
+                    scope.spawn(move || run_one(root, cache, &programs.join(target), target, each))
+                })
+                .collect();
+            running
+                .into_iter()
+                .map(|it| it.join().unwrap_or_else(|_| bail!("its thread panicked")))
+                .collect()
+        });
+        for (target, executions) in some.iter().zip(results) {
+            let executions = executions.with_context(|| format!("fuzz target `{target}`"))?;
+            figure(&format!(
+                "`{target}`: {executions} executions in {} s, no finding",
+                each.as_secs()
+            ));
+        }
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use crate::cache::Cache;
 use crate::promises::{self, Outcome, Record};
 use crate::repository::{self, cargo};
 use crate::run::{self, Run};
-use crate::{ci, fuzz, mirror, parts, reproducible, tools, trials};
+use crate::{ci, fuzz, mirror, parts, reproducible, tools, trials, workspace};
 
 /// One proof.
 pub struct Proof {
@@ -67,6 +67,11 @@ pub const PROOFS: &[Proof] = &[
         let each = Duration::from_secs(it.minutes * 60);
         fuzz::run(&it.root, &it.cache, each)
     }),
+    proof(
+        "shell",
+        "a hundred million random command lines, none judged more loosely for what follows it",
+        |it| shell(&it.root, &it.cache),
+    ),
     proof("hostile", "50,000 hostile frames on each transport", |it| {
         hostile(&it.root, &it.cache)
     }),
@@ -272,6 +277,19 @@ fn list(checkout: &Path) -> Result<()> {
     Ok(())
 }
 
+fn shell(root: &Path, cache: &Cache) -> Result<()> {
+    Run::new(tools::cargo_nextest(cache)?)
+        .directory(root)
+        .args(["nextest", "run", "--locked", "--package", "raddle-tools"])
+        .args(["--cargo-profile", trials::FULL_SIZE, "--profile", "prove"])
+        .args(["--no-tests", "fail", "--no-capture"])
+        .arg("more_is_no_looser_in_random_lines")
+        .env("CARGO_TARGET_DIR", cache.target())
+        .env("RADDLE_SHELL_INPUTS", "100000000")
+        .minutes(60)
+        .go()
+}
+
 fn hostile(root: &Path, cache: &Cache) -> Result<()> {
     raddle_tests(root, cache)?
         .env("RADDLE_HOSTILE_FRAMES", "50000")
@@ -321,9 +339,10 @@ fn flood(root: &Path, cache: &Cache) -> Result<()> {
 fn raddle_tests(root: &Path, cache: &Cache) -> Result<Run> {
     Ok(Run::new(tools::cargo_nextest(cache)?)
         .directory(root)
-        .args(["nextest", "run", "--package", "raddle", "--locked"])
-        // The second profile is that of .config/nextest.toml.
-        .args(["--cargo-profile", "ci", "--profile", "prove"])
+        .args(["nextest", "run", "--cargo-profile", workspace::PROFILE])
+        .args(workspace::SELECTION)
+        // The profile of .config/nextest.toml.
+        .args(["--profile", "prove", "--filterset", "package(raddle)"])
         .env("CARGO_TARGET_DIR", cache.target())
         .minutes(60))
 }
@@ -340,7 +359,7 @@ fn simulator(root: &Path, cache: &Cache) -> Result<()> {
                 "--profile",
                 "sim",
                 "--package",
-                "raddle-sim",
+                workspace::SIMULATOR,
                 "--",
             ])
             .args(size)

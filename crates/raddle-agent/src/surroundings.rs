@@ -3,11 +3,13 @@
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use raddle_core::{ApprovalPolicy, Briefed, Sandbox, Settings, Timestamp, Topic};
+use rustix::fs::{Mode, OFlags};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -125,11 +127,15 @@ fn read(cwd: &Path) -> Instructions {
 }
 
 /// An ordinary file inside the workspace. A link may not lead out of it: what it leads to would be sent to
-/// the model's vendor.
+/// the model's vendor. A command may exchange a link at any moment, so the kernel is asked where the file is that was
+/// found, and that very file is read.
 fn open(path: &Path, root: &Path) -> Option<File> {
-    let path = path.canonicalize().ok()?;
-    let is_ours = path.starts_with(root) && fs::metadata(&path).ok()?.is_file();
-    is_ours.then(|| File::open(&path).ok()).flatten()
+    let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let found = File::from(found);
+    let handle = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let is_ours =
+        fs::read_link(&handle).ok()?.starts_with(root) && found.metadata().ok()?.is_file();
+    is_ours.then(|| File::open(&handle).ok()).flatten()
 }
 
 /// The beginning of a text, and whether it is all of it.
@@ -181,6 +187,8 @@ fn environment(settings: &Settings, now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     /// A folder with files in it, and what is read from below `w/a/b`.
@@ -244,6 +252,33 @@ mod tests {
             ("w/AGENTS.md", "-> w/CLAUDE.md"),
         ];
         assert_eq!(found(&inside).1, ["w/AGENTS.md"]);
+    }
+
+    #[test]
+    fn a_link_that_is_exchanged_meanwhile_leads_nowhere() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let base = folder.path().canonicalize().expect("a path");
+        fs::create_dir(base.join("w")).expect("a folder");
+        fs::write(base.join("secret"), "do not tell").expect("a file");
+        fs::write(base.join("w/kind.md"), "be kind").expect("a file");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let targets = ["../secret", "kind.md"];
+                for target in targets.iter().cycle() {
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let link = base.join("w/link");
+                    std::os::unix::fs::symlink(target, &link).expect("a link");
+                    fs::rename(link, base.join("w/AGENTS.md")).expect("a rename");
+                }
+            });
+            let read: Vec<String> = (0..20_000).map(|_| read(&base.join("w")).text).collect();
+            is_over.store(true, Ordering::Relaxed);
+            assert!(read.iter().any(|it| it.contains("be kind")));
+            assert!(!read.iter().any(|it| it.contains("do not tell")));
+        });
     }
 
     #[test]

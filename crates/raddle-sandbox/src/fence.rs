@@ -23,6 +23,7 @@ pub use git::{home, is_git_dir, obeyed_paths};
 pub use inside::take_over;
 pub use measure::{Finding, Measured, Options, measure};
 pub use notice::Notice;
+pub(crate) use notice::log as log_notices;
 pub(crate) use system::ignore_endings;
 pub use system::ignore_interrupts;
 pub(crate) use way::Way;
@@ -259,7 +260,6 @@ impl Fence {
 
     fn wrap_once(&self, launch: &Launch, rules: &Rules) -> Result<Fenced, Refused> {
         let mut seen = self.look(rules)?;
-        notice::log(&seen.notices);
         // What builds the fence of the next command is not this one's to change.
         let own = [&self.parts.bubblewrap, &self.parts.helper];
         let own = own

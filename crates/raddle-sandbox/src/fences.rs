@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::egress::{self, Noted, Proxy, System, WayOut};
-use crate::fence::Way;
+use crate::fence::{Way, log_notices};
 use crate::holds::{self, FileHolds, HoldConflict, HoldError, WriteClaim};
 use crate::{Fence, Fenced, Launch, Measured, Network, Policy, Refused, Rules, Tier};
 
@@ -242,6 +242,7 @@ impl Ready {
                 none.wrap(self.launch, &self.policy)?
             }
         };
+        log_notices(&fenced.notices);
         Ok(Inside {
             fenced,
             _way_out: self.way_out,

@@ -73,7 +73,7 @@ pub const GOALS: &[Goal] = &[
         id: "G9",
         name: "Bad inputs",
         asked: "10⁹ fuzz executions per release over at least 8 targets, 0 crashes, 0 inputs over 100 ms; 5,000 malformed frames, 5,000 typed replies.",
-        proofs: &["fuzz", "hostile"],
+        proofs: &["fuzz", "shell", "hostile"],
         missing: "Executions: a proof of 10 minutes per target is far from 10⁹; its record has the counts.",
     },
     Goal {

@@ -75,7 +75,7 @@ impl fmt::Display for Notice {
 const LOGGED_MAX: usize = 1_000;
 
 /// Logs those that were not logged before.
-pub(super) fn log(notices: &[Notice]) {
+pub(crate) fn log(notices: &[Notice]) {
     static LOGGED: LazyLock<Mutex<HashSet<Notice>>> = LazyLock::new(Mutex::default);
     if notices.is_empty() {
         return;

@@ -43,11 +43,18 @@ enum Want {
     Shows(&'static str),
     /// The request is refused, and the error names this.
     Refused(&'static str),
-    /// The request is done; the test of this name shows that it is done so.
-    ShownBy(&'static str),
+    /// The request is done: it asks for no bound.
+    Done,
+    /// The request is done; this file of the repository, in which this text stands, shows how.
+    ShownBy(&'static str, &'static str),
 }
 
-use Want::{Refused, ShownBy, Shows};
+use Want::{Done, Refused, ShownBy, Shows};
+
+const HANDS: &str = "crates/raddle/tests/it/model/hands.rs";
+const SETTINGS: &str = "conformance/thread/settings/update.md";
+const COMMAND: &str = "conformance/command/exec.md";
+const PROCESS: &str = "conformance/process/spawn.md";
 
 const READ_ONLY: &str = r#"{"sandbox": {"type": "readOnly", "networkAccess": false},
     "activePermissionProfile": {"id": ":read-only", "extends": null}}"#;
@@ -302,7 +309,7 @@ const ENVIRONMENTS: Bound = Bound {
     probes: &[
         Probe(
             "[]",
-            ShownBy("raddle-agent: without_a_place_there_are_no_tools"),
+            ShownBy(HANDS, "fn without_an_environment_the_agent_has_no_tools()"),
         ),
         Probe(
             r#"[{"environmentId": "local", "cwd": "/usr"}]"#,
@@ -387,7 +394,7 @@ const TABLE: &[Request] = &[
                 probes: &[
                     Probe(
                         r#"{"turn": {"tokens": 5}}"#,
-                        ShownBy("conformance: thread/settings/update"),
+                        ShownBy(SETTINGS, r#""budget": {"turn": {"tokens": 5}"#),
                     ),
                     Probe(r#"{"thread": {"usd": -1}}"#, Refused("budget.thread.usd")),
                 ],
@@ -422,22 +429,19 @@ const TABLE: &[Request] = &[
             },
             Bound {
                 member: "env",
-                probes: &[Probe(r#"{"A": "b"}"#, ShownBy("conformance: command/exec"))],
+                probes: &[Probe(r#"{"A": "b"}"#, ShownBy(COMMAND, r#""env": {"A""#))],
             },
             Bound {
                 member: "disableOutputCap",
-                probes: &[Probe(
-                    "true",
-                    ShownBy("all_of_an_output_without_a_cap_is_in_the_answer"),
-                )],
+                probes: &[Probe("true", Done)],
             },
             Bound {
                 member: "outputBytesCap",
-                probes: &[Probe("5", ShownBy("conformance: command/exec"))],
+                probes: &[Probe("5", ShownBy(COMMAND, r#""outputBytesCap": "#))],
             },
             Bound {
                 member: "disableTimeout",
-                probes: &[Probe("true", ShownBy("conformance: command/exec"))],
+                probes: &[Probe("true", Done)],
             },
             Bound {
                 member: "timeoutMs",
@@ -446,10 +450,7 @@ const TABLE: &[Request] = &[
             Bound {
                 member: "permissionProfile",
                 probes: &[
-                    Probe(
-                        r#"":danger-full-access""#,
-                        ShownBy("raddle: fenced_commands"),
-                    ),
+                    Probe(r#"":danger-full-access""#, Done),
                     Probe(
                         r#"":nope""#,
                         Refused(":read-only, :workspace, :danger-full-access, mine"),
@@ -463,10 +464,7 @@ const TABLE: &[Request] = &[
             Bound {
                 member: "sandboxPolicy",
                 probes: &[
-                    Probe(
-                        r#"{"type": "dangerFullAccess"}"#,
-                        ShownBy("raddle: fenced_commands"),
-                    ),
+                    Probe(r#"{"type": "dangerFullAccess"}"#, Done),
                     Probe(r#"{"type": "open"}"#, Refused("sandboxPolicy")),
                     Probe(
                         r#"{"type": "readOnly", "access": {"type": "restricted"}}"#,
@@ -487,14 +485,11 @@ const TABLE: &[Request] = &[
             },
             Bound {
                 member: "env",
-                probes: &[Probe(
-                    r#"{"A": "b"}"#,
-                    ShownBy("conformance: process/spawn"),
-                )],
+                probes: &[Probe(r#"{"A": "b"}"#, ShownBy(PROCESS, r#""env": {"A""#))],
             },
             Bound {
                 member: "outputBytesCap",
-                probes: &[Probe("5", ShownBy("conformance: process/spawn"))],
+                probes: &[Probe("5", ShownBy(PROCESS, r#""outputBytesCap": "#))],
             },
             Bound {
                 member: "timeoutMs",
@@ -684,6 +679,12 @@ async fn probe(method: &str, member: &str, value: Value) -> Result<Value, Value>
     }
 }
 
+/// Whether a file of the repository has this text.
+fn stands(file: &str, text: &str) -> bool {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::read_to_string(root.join(file)).is_ok_and(|it| it.contains(text))
+}
+
 #[tokio::test]
 async fn what_bounds_is_honoured_or_refused() {
     let mut wrong = Vec::new();
@@ -699,7 +700,8 @@ async fn what_bounds_is_honoured_or_refused() {
                     (Err(error), Refused(part)) => {
                         error["code"] == -32600 && error["message"].to_string().contains(part)
                     }
-                    (Ok(_), ShownBy(test)) => !test.is_empty(),
+                    (Ok(_), Done) => true,
+                    (Ok(_), ShownBy(file, text)) => stands(file, text),
                     _ => false,
                 };
                 if !is_right {

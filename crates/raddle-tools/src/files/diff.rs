@@ -1,18 +1,27 @@
-//! What changed between two texts, as git prints it.
+//! Differences between two texts, as git prints them.
+//!
+//! The algorithm takes quadratic time where the same lines occur again and again on both sides. Two texts that
+//! would cost more than a budget are split at lines that each side has once; a piece that is still too large is
+//! shown as replaced. The same texts always give the same diff: the budget counts work, not time.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use imara_diff::{Algorithm, Diff, Hunk, InternedInput, Token};
 
-/// How many lines around a change are shown.
+/// Number of lines shown around a change.
 const CONTEXT: u32 = 3;
+
+/// Pairs of equal lines, one of each side, times all lines, up to which two texts are compared whole.
+const WORK_MAX: u64 = 50_000_000_000;
+
+/// Pairs of any lines up to which a piece of two larger texts is compared.
+const PIECE_PAIRS_MAX: usize = 1_000_000;
 
 /// The hunks of a unified diff, without the lines that name the files. Nothing if the texts are the same.
 pub fn unified(base: &str, now: &str) -> String {
     let input = InternedInput::new(base, now);
-    let mut diff = Diff::compute(Algorithm::Histogram, &input);
-    diff.postprocess_lines(&input);
-    let hunks: Vec<Hunk> = diff.hunks().collect();
+    let hunks = compare(&input);
     // Changes whose surroundings touch are shown as one.
     let groups = hunks.chunk_by(|a, b| b.before.start - a.before.end <= 2 * CONTEXT);
     let mut text = String::new();
@@ -22,17 +31,170 @@ pub fn unified(base: &str, now: &str) -> String {
     text
 }
 
-/// How much of the larger of two texts is in the other, in percent.
+/// Share of the larger of two texts that is in the other too, in percent.
 pub(crate) fn similarity(base: &str, now: &str) -> usize {
     let input = InternedInput::new(base, now);
-    let diff = Diff::compute(Algorithm::Histogram, &input);
-    let lines = (0..).zip(&input.before);
-    let kept = lines.filter(|(index, _)| !diff.is_removed(*index));
-    let kept: usize = kept.map(|(_, token)| input.interner[*token].len()).sum();
+    let removed = compare(&input).into_iter().flat_map(|hunk| hunk.before);
+    let bytes = |index: u32| input.interner[input.before[index as usize]].len();
+    let kept = base.len() - removed.map(bytes).sum::<usize>();
     match base.len().max(now.len()) {
         0 => 100,
         whole => kept * 100 / whole,
     }
+}
+
+fn compare(input: &InternedInput<&str>) -> Vec<Hunk> {
+    let counts = Counts::new(input);
+    let lines = (input.before.len() + input.after.len()) as u64;
+    if counts.pairs().saturating_mul(lines) > WORK_MAX {
+        return compare_in_pieces(input, &counts);
+    }
+    let mut diff = Diff::compute(Algorithm::Histogram, input);
+    diff.postprocess_lines(input);
+    diff.hunks().collect()
+}
+
+/// How often each line occurs on either side.
+struct Counts {
+    before: Vec<u32>,
+    after: Vec<u32>,
+}
+
+impl Counts {
+    fn new(input: &InternedInput<&str>) -> Self {
+        let kinds = input.interner.num_tokens() as usize;
+        let count = |tokens: &[Token]| {
+            let mut counts = vec![0; kinds];
+            for token in tokens {
+                counts[token.0 as usize] += 1;
+            }
+            counts
+        };
+        Self {
+            before: count(&input.before),
+            after: count(&input.after),
+        }
+    }
+
+    /// Pairs of equal lines, one of each side.
+    fn pairs(&self) -> u64 {
+        let both = self.before.iter().zip(&self.after);
+        both.map(|(before, after)| u64::from(*before) * u64::from(*after))
+            .sum()
+    }
+
+    fn is_once(&self, token: Token) -> bool {
+        let at = token.0 as usize;
+        self.before[at] == 1 && self.after[at] == 1
+    }
+}
+
+fn compare_in_pieces(input: &InternedInput<&str>, counts: &Counts) -> Vec<Hunk> {
+    let (before, after) = (&input.before, &input.after);
+    let head = common(before.iter(), after.iter());
+    let (left, right) = (&before[head..], &after[head..]);
+    let tail = common(left.iter().rev(), right.iter().rev());
+    let ends = (before.len() - tail, after.len() - tail);
+    let middle = (head..ends.0, head..ends.1);
+
+    let mut hunks: Vec<Hunk> = Vec::new();
+    let mut at = (head, head);
+    for anchor in anchors(input, counts, middle).into_iter().chain([ends]) {
+        let piece = (at.0..anchor.0, at.1..anchor.1);
+        for hunk in compare_piece(input, piece) {
+            match hunks.last_mut() {
+                // Pieces touch where an anchor is missing between them.
+                Some(last)
+                    if last.before.end == hunk.before.start
+                        && last.after.end == hunk.after.start =>
+                {
+                    last.before.end = hunk.before.end;
+                    last.after.end = hunk.after.end;
+                }
+                _ => hunks.push(hunk),
+            }
+        }
+        at = (anchor.0 + 1, anchor.1 + 1);
+    }
+    hunks
+}
+
+fn common<'a>(
+    before: impl Iterator<Item = &'a Token>,
+    after: impl Iterator<Item = &'a Token>,
+) -> usize {
+    before.zip(after).take_while(|(a, b)| a == b).count()
+}
+
+/// Positions of lines that each side has once, the most of them that stand in the same order on both sides.
+fn anchors(
+    input: &InternedInput<&str>,
+    counts: &Counts,
+    (before, after): (Range<usize>, Range<usize>),
+) -> Vec<(usize, usize)> {
+    let mut places = vec![usize::MAX; counts.after.len()];
+    for at in after.clone() {
+        places[input.after[at].0 as usize] = at;
+    }
+    // The longest increasing subsequence: `tops` holds, for each length, the pair with which a sequence of that
+    // length ends soonest on the other side; each pair knows the one before it.
+    let mut pairs: Vec<(usize, usize, Option<usize>)> = Vec::new();
+    let mut tops: Vec<usize> = Vec::new();
+    for at in before {
+        let token = input.before[at];
+        let place = places[token.0 as usize];
+        if !counts.is_once(token) || !after.contains(&place) {
+            continue;
+        }
+        let length = tops.partition_point(|top| pairs[*top].1 < place);
+        let previous = length.checked_sub(1).map(|shorter| tops[shorter]);
+        if length == tops.len() {
+            tops.push(pairs.len());
+        } else {
+            tops[length] = pairs.len();
+        }
+        pairs.push((at, place, previous));
+    }
+    let mut anchors = Vec::new();
+    let mut next = tops.last().copied();
+    while let Some((before, after, previous)) = next.map(|it| pairs[it]) {
+        anchors.push((before, after));
+        next = previous;
+    }
+    anchors.reverse();
+    anchors
+}
+
+fn compare_piece(
+    input: &InternedInput<&str>,
+    (before, after): (Range<usize>, Range<usize>),
+) -> Vec<Hunk> {
+    let whole = Hunk {
+        before: before.start as u32..before.end as u32,
+        after: after.start as u32..after.end as u32,
+    };
+    if before.is_empty() && after.is_empty() {
+        return Vec::new();
+    }
+    if before.len().saturating_mul(after.len()) > PIECE_PAIRS_MAX {
+        return vec![whole];
+    }
+    let mut diff = Diff::default();
+    let tokens = input.interner.num_tokens();
+    // Not by histogram, which takes a table of all tokens for every piece.
+    diff.compute_with(
+        Algorithm::Myers,
+        &input.before[before.clone()],
+        &input.after[after.clone()],
+        tokens,
+    );
+    let moved = |range: Range<u32>, by: &Range<u32>| range.start + by.start..range.end + by.start;
+    diff.hunks()
+        .map(|hunk| Hunk {
+            before: moved(hunk.before, &whole.before),
+            after: moved(hunk.after, &whole.after),
+        })
+        .collect()
 }
 
 fn print(text: &mut String, input: &InternedInput<&str>, group: &[Hunk]) {
@@ -55,7 +217,7 @@ fn print(text: &mut String, input: &InternedInput<&str>, group: &[Hunk]) {
     lines(text, input, ' ', &input.before, at..before.1);
 }
 
-/// Lines are counted from one, but none are said to be after the one before them.
+/// Lines are counted from one; an empty range names the line before it.
 fn range((start, end): (u32, u32)) -> String {
     match end - start {
         0 => format!("{start},0"),
@@ -69,7 +231,7 @@ fn lines(
     input: &InternedInput<&str>,
     mark: char,
     tokens: &[Token],
-    range: std::ops::Range<u32>,
+    range: Range<u32>,
 ) {
     for token in &tokens[range.start as usize..range.end as usize] {
         let line = input.interner[*token];

@@ -1,5 +1,7 @@
 //! What a user of the tools could notice.
 
+/// Diffs of texts whose lines repeat.
+mod diff;
 /// The tools that read, list, search, write and edit.
 mod files;
 /// Patches, as data.

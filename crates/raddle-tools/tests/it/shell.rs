@@ -10,6 +10,8 @@ mod grants;
 mod laws;
 /// Properties of any line, which fuzz targets check too.
 mod property;
+/// Lines made at random of what shells give a meaning to.
+mod random;
 /// The inputs of those fuzz targets.
 mod seeds;
 /// Tricks that were played on others.

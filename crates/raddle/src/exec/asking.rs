@@ -157,8 +157,8 @@ struct Open {
     places: Vec<Quote>,
     /// Of several questions to the user, what was answered so far.
     answers: BTreeMap<String, Value>,
-    /// Whether all of it is to be shown, however long.
-    is_whole: bool,
+    /// The page to show, once all of it was asked for.
+    page: Option<usize>,
 }
 
 /// What to show.
@@ -166,7 +166,8 @@ struct Open {
 pub(super) struct Shown {
     /// Each thing may be cut where it is long.
     pub(super) things: Vec<Vec<Quote>>,
-    pub(super) is_whole: bool,
+    /// The page to show of all of it, uncut.
+    pub(super) page: Option<usize>,
     pub(super) prompt: &'static str,
 }
 
@@ -175,7 +176,7 @@ const TEXT: &str = "your answer: ";
 const OPTION: &str = "the number of your answer: ";
 const OPTION_OR_TEXT: &str = "the number of your answer, or another in words: ";
 
-/// What is typed to see all of a question.
+/// What is typed to see all of a question, page by page.
 const WHOLE: &str = "?";
 
 impl Terminal {
@@ -189,7 +190,7 @@ impl Terminal {
             asked,
             places,
             answers: BTreeMap::new(),
-            is_whole: false,
+            page: None,
         });
         if self.open.len() > 1 {
             return None;
@@ -264,7 +265,7 @@ impl Open {
         ];
         Shown {
             things: things.into(),
-            is_whole: self.is_whole,
+            page: self.page,
             prompt,
         }
     }
@@ -273,7 +274,7 @@ impl Open {
         match line {
             "" => return None,
             WHOLE => {
-                self.is_whole = true;
+                self.page = Some(self.page.map_or(0, |it| it + 1));
                 return None;
             }
             _ => {}

@@ -16,6 +16,9 @@ const LINES_MAX: usize = 20;
 /// How many of them are the last ones.
 const TAIL_LINES: usize = 6;
 
+/// A page has at least so many lines.
+const ROWS_MIN: usize = 8;
+
 /// A line holds at least so much beside what is in front of it.
 const COLUMNS_MIN: usize = 16;
 
@@ -60,12 +63,12 @@ impl Quote {
 }
 
 /// The lines of several things. Of each so many of the first and the last that the question below it stays in
-/// sight, unless all is wanted.
-pub(super) fn laid_out(things: &[Vec<Quote>], columns: usize, is_whole: bool) -> Vec<String> {
+/// sight.
+pub(super) fn laid_out(things: &[Vec<Quote>], columns: usize) -> Vec<String> {
     let mut shown = Vec::new();
     for thing in things {
         let lines: Vec<String> = thing.iter().flat_map(|it| it.lines(columns)).collect();
-        if is_whole || lines.len() <= LINES_MAX {
+        if lines.len() <= LINES_MAX {
             shown.extend(lines);
             continue;
         }
@@ -73,9 +76,42 @@ pub(super) fn laid_out(things: &[Vec<Quote>], columns: usize, is_whole: bool) ->
         let (left_out, tail) = rest.split_at(rest.len() - TAIL_LINES);
         shown.extend_from_slice(head);
         let more = left_out.len();
-        shown.push(format!("  … {more} more lines; ? shows them all"));
+        shown.push(format!("  … {more} more lines; ? pages through all"));
         shown.extend_from_slice(tail);
         shown.push(format!("  SHA-256 of all of it: {}", sum(thing)));
+    }
+    shown
+}
+
+/// One page of all lines of several things, counted from zero; after the last page comes the first again.
+pub(super) fn page(
+    things: &[Vec<Quote>],
+    columns: usize,
+    rows: usize,
+    number: usize,
+) -> Vec<String> {
+    let lines: Vec<String> = things
+        .iter()
+        .flatten()
+        .flat_map(|it| it.lines(columns))
+        .collect();
+    // Two rows are ours: the one that counts, and the prompt.
+    let size = rows.saturating_sub(2).max(ROWS_MIN);
+    let pages = lines.len().div_ceil(size).max(1);
+    let number = number % pages;
+    let from = number * size;
+    let until = lines.len().min(from + size);
+    let mut shown = lines[from..until].to_vec();
+    if pages > 1 {
+        let next = match number + 1 == pages {
+            true => "the first",
+            false => "the next",
+        };
+        shown.push(format!(
+            "  lines {} to {until} of {}; ? shows {next} page",
+            from + 1,
+            lines.len()
+        ));
     }
     shown
 }
@@ -182,17 +218,35 @@ mod tests {
             vec![Quote::new("may I? ", long.join("\n"))],
             vec![Quote::new("  because: ", "x")],
         ];
-        let cut = laid_out(&things, 80, false);
+        let cut = laid_out(&things, 80);
         assert_eq!(cut.len(), LINES_MAX + 3);
         assert_eq!(cut[13], "  │ line 14");
-        assert_eq!(cut[14], "  … 5 more lines; ? shows them all");
+        assert_eq!(cut[14], "  … 5 more lines; ? pages through all");
         assert_eq!(cut[15], "  │ line 20");
         assert_eq!(cut[20], "  │ line 25");
         let sum = hex_of(&long.join("\n"));
         assert_eq!(cut[21], format!("  SHA-256 of all of it: {sum}"));
         assert_eq!(cut[22], "  because: x");
-        let whole = laid_out(&things, 80, true);
-        assert_eq!(whole.len(), 26);
-        assert_eq!(whole[24], "  │ line 25");
+    }
+
+    #[test]
+    fn all_of_what_is_long_is_paged_through() {
+        let long: Vec<String> = (1..=25).map(|it| format!("line {it}")).collect();
+        let things = [
+            vec![Quote::new("may I? ", long.join("\n"))],
+            vec![Quote::new("  because: ", "x")],
+        ];
+        let first = page(&things, 80, 17, 0);
+        assert_eq!(first.len(), 16);
+        assert_eq!(first[0], "may I? line 1");
+        assert_eq!(first[15], "  lines 1 to 15 of 26; ? shows the next page");
+        let second = page(&things, 80, 17, 1);
+        assert_eq!(second[0], "  │ line 16");
+        assert_eq!(second[10], "  because: x");
+        assert_eq!(second[11], "  lines 16 to 26 of 26; ? shows the first page");
+        assert_eq!(page(&things, 80, 17, 2), first);
+        // On a terminal that has room for all of it, or says nothing of its height.
+        assert_eq!(page(&things, 80, 40, 3).len(), 26);
+        assert_eq!(page(&things, 80, 0, 0).len(), ROWS_MIN + 1);
     }
 }

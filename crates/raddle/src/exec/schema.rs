@@ -4,7 +4,7 @@
 //! language has it.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -268,9 +268,8 @@ impl Check<'_> {
             }
         }
         if words.get("uniqueItems") == Some(&Value::Bool(true)) {
-            let is_twice =
-                |number: usize| items[..number].iter().any(|it| same(it, &items[number]));
-            if let Some(number) = (0..items.len()).find(|it| is_twice(*it)) {
+            let mut seen = HashSet::new();
+            if let Some(number) = items.iter().position(|it| !seen.insert(canonical(it))) {
                 return Err(format!(
                     "{} is there twice",
                     place(&format!("{at}/{number}"))
@@ -341,18 +340,30 @@ fn is_a(value: &Value, name: &str) -> bool {
 
 /// Whether two values are equal as JSON has it: 1 is 1.0, and the order of members does not count.
 fn same(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => {
-            one == other || one.as_f64() == other.as_f64()
+    canonical(one) == canonical(other)
+}
+
+/// A text that is equal for equal values: numbers by their value, members of objects in order of their names.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            // Of the two zeros, one.
+            Some(number) => format!("{:e}", number + 0.0),
+            None => number.to_string(),
+        },
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(canonical).collect();
+            format!("[{}]", items.join(","))
         }
-        (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        Value::Object(members) => {
+            let text = |(name, value): (&String, &Value)| {
+                format!("{}:{}", Value::from(name.as_str()), canonical(value))
+            };
+            let mut members: Vec<String> = members.iter().map(text).collect();
+            members.sort_unstable();
+            format!("{{{}}}", members.join(","))
         }
-        (Value::Object(one), Value::Object(other)) => {
-            let has = |(name, value)| other.get(name).is_some_and(|it| same(value, it));
-            one.len() == other.len() && one.iter().all(has)
-        }
-        _ => one == other,
+        _ => value.to_string(),
     }
 }
 

@@ -28,6 +28,9 @@ const LATER_MAX: usize = 500;
 /// How wide a terminal is that does not say so.
 const COLUMNS: usize = 80;
 
+/// Of a terminal that does not tell its height.
+const ROWS: usize = 24;
+
 const DIM: &str = "2";
 const BOLD: &str = "1";
 const RED: &str = "31";
@@ -131,7 +134,11 @@ impl Screen {
     pub(super) fn ask(&mut self, shown: &Shown) {
         self.clear();
         let mut text = String::new();
-        for line in quote::laid_out(&shown.things, columns(), shown.is_whole) {
+        let lines = match shown.page {
+            None => quote::laid_out(&shown.things, columns()),
+            Some(number) => quote::page(&shown.things, columns(), rows(), number),
+        };
+        for line in lines {
             text.push_str(&self.painted(BOLD, &line));
             text.push('\n');
         }
@@ -312,6 +319,13 @@ fn columns() -> usize {
     let size = tcgetwinsize(rustix::stdio::stderr());
     let columns = size.map_or(0, |it| usize::from(it.ws_col));
     if columns == 0 { COLUMNS } else { columns }
+}
+
+/// How high the terminal is now.
+fn rows() -> usize {
+    let size = tcgetwinsize(rustix::stdio::stderr());
+    let rows = size.map_or(0, |it| usize::from(it.ws_row));
+    if rows == 0 { ROWS } else { rows }
 }
 
 /// Nobody may be reading; that is no reason to fail.

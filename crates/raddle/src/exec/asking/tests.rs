@@ -46,7 +46,7 @@ fn open(question: Question) -> Open {
         },
         places: Vec::new(),
         answers: BTreeMap::new(),
-        is_whole: false,
+        page: None,
     }
 }
 
@@ -58,11 +58,14 @@ fn all_of_a_question_can_be_seen() {
     });
     let params = serde_json::from_value(params).expect("a question");
     let mut open = open(Question::Command(params));
-    for (typed, is_answered, is_whole) in
-        [("", false, false), ("?", false, true), ("y", true, true)]
-    {
+    for (typed, is_answered, page) in [
+        ("", false, None),
+        ("?", false, Some(0)),
+        ("?", false, Some(1)),
+        ("y", true, Some(1)),
+    ] {
         assert_eq!(open.said(typed).is_some(), is_answered, "{typed}");
-        assert_eq!(open.shown().is_whole, is_whole, "{typed}");
+        assert_eq!(open.shown().page, page, "{typed}");
     }
 }
 

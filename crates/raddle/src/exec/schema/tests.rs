@@ -74,6 +74,11 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     (r#"{"uniqueItems":true}"#, "[1,2,1.0]", "/2 is there twice"),
     (
+        r#"{"uniqueItems":true}"#,
+        r#"[{"a":[0],"b":"x"},{"b":"x","a":[-0.0]}]"#,
+        "/1 is there twice",
+    ),
+    (
         r#"{"minLength":2}"#,
         "\"ä\"",
         "the whole must have at least 2 characters",

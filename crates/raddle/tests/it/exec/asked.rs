@@ -187,10 +187,12 @@ fn what_the_agent_writes_does_not_look_like_ours() {
         "{}",
         terminal.shown()
     );
-    assert!(terminal.shown().contains("more lines; ? shows them all"));
+    assert!(terminal.shown().contains("more lines; ? pages through all"));
     // The end is shown too: what is left out is in the middle.
     assert!(terminal.shown().contains("  │ echo 29"));
     assert!(terminal.shown().contains("SHA-256 of all of it: "));
+    terminal.ours.write_all(b"?\n").expect("typed");
+    terminal.wait_for("lines 1 to 22 of 36; ? shows the next page");
     terminal.ours.write_all(b"?\n").expect("typed");
     terminal.wait_for("  │ echo 20");
     terminal.ours.write_all(b"n\n").expect("typed");

@@ -87,6 +87,19 @@ fn a_command_runs_in_the_fence_and_its_deltas_are_its_output() {
     assert!(told.contains("Process exited with code 0"), "{told}");
 }
 
+#[test]
+fn without_an_environment_the_agent_has_no_tools() {
+    let call = "{ call = 'exec_command', arguments = { cmd = 'echo one > here', login = false } }";
+    let mut start = workspace();
+    start["environments"] = json!([]);
+    let (heard, told, client) = play(call, start, "accept");
+    assert_eq!(told, "There is no tool named exec_command.", "{heard:?}");
+    assert!(!client.work().join("here").exists());
+    let asked = client.mock.asked();
+    let tools = asked[0]["tools"].as_array();
+    assert!(tools.is_none_or(Vec::is_empty), "{tools:?}");
+}
+
 /// A user whose profile exports a key and a folder of programs: the folder counts, the key does not, whatever the model
 /// asks for. With the operator's leave a login shell reads the profile, in the sandbox only.
 #[test]
