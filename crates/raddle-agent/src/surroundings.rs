@@ -126,15 +126,18 @@ fn read(cwd: &Path) -> Instructions {
     found
 }
 
-/// An ordinary file inside the workspace. A link may not lead out of it: what it leads to would be sent to
-/// the model's vendor. A command may exchange a link at any moment, so the kernel is asked where the file is that was
-/// found, and that very file is read.
+/// An ordinary file inside the repository. What is read is sent to the model's vendor, so a link leads to Markdown in
+/// the same repository or nowhere: where a home folder is a repository, keys and settings lie in it too. A command may
+/// exchange a link at any moment, so the kernel is asked where the file is that was found, and that very file is read.
 fn open(path: &Path, root: &Path) -> Option<File> {
     let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let found = File::from(found);
     let handle = format!("/proc/self/fd/{}", found.as_raw_fd());
-    let is_ours =
-        fs::read_link(&handle).ok()?.starts_with(root) && found.metadata().ok()?.is_file();
+    let real = fs::read_link(&handle).ok()?;
+    let is_markdown = real
+        .extension()
+        .is_some_and(|it| it.eq_ignore_ascii_case("md"));
+    let is_ours = real.starts_with(root) && is_markdown && found.metadata().ok()?.is_file();
     is_ours.then(|| File::open(&handle).ok()).flatten()
 }
 
@@ -245,6 +248,9 @@ mod tests {
         let endless = ("w/a/b/AGENTS.md", "-> w/dev");
         let device = ("w/dev", "-> ../../../../../../../../dev/zero");
         assert_eq!(found(&[git, device, endless]), (String::new(), vec![]));
+        let keys = ("w/.config/raddle/config.toml", "key = 'do not tell'");
+        let to_keys = ("w/a/b/AGENTS.md", "-> w/.config/raddle/config.toml");
+        assert_eq!(found(&[git, keys, to_keys]), (String::new(), vec![]));
         // One that stays inside is as good as a file.
         let inside = [
             git,
