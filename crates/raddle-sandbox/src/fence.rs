@@ -12,6 +12,7 @@ mod measure;
 mod mounts;
 mod notice;
 mod places;
+mod plain;
 mod plan;
 mod points;
 mod repositories;
