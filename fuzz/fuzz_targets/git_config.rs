@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-use raddle_sandbox::git_config::{SETTINGS_MAX, Setting, named_paths, parse};
+use raddle_sandbox::git_config::{SETTINGS_MAX, named_paths, parse};
 
 /// In memory where there is such a place.
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -45,23 +45,24 @@ fn plain(said: &[u8]) -> String {
 raddle_fuzz::target!(|text: &[u8]| {
     let settings = parse(text);
     assert!(settings.len() <= SETTINGS_MAX);
-    for Setting { key, value } in &settings {
+    for setting in &settings {
         // A section is repeated in the key of each of its settings.
-        assert!(key.len() <= text.len() + 1);
+        assert!(setting.key().len() <= text.len() + 1);
+        let value = &setting.value;
         assert!(value.as_ref().is_none_or(|it| it.len() <= text.len()));
     }
-    let named = named_paths(&settings);
+    let is_named = named_paths(&settings).next().is_some();
     // A zero ends a string for git, and would end a setting in what it prints.
-    if named.is_empty() || text.contains(&0) {
+    if !is_named || text.contains(&0) {
         return;
     }
     let Some(git) = as_git_reads(text) else {
         return;
     };
     let mut ours = Vec::new();
-    for Setting { key, value } in settings {
-        ours.extend(key);
-        if let Some(value) = value {
+    for setting in settings {
+        ours.extend(setting.key());
+        if let Some(value) = setting.value {
             ours.push(b'\n');
             ours.extend(value);
         }

@@ -1,10 +1,12 @@
 //! How a command is started so that it can do no more than its policy allows.
 
 pub mod attempt;
+mod budget;
 mod filter;
 mod git;
 pub mod git_config;
 mod git_index;
+mod git_settings;
 mod hidden;
 mod inside;
 mod landlock;
@@ -12,6 +14,7 @@ mod measure;
 mod mounts;
 mod notice;
 mod places;
+mod plain;
 mod plan;
 mod points;
 mod repositories;
@@ -19,7 +22,8 @@ mod survey;
 mod system;
 mod way;
 
-pub use git::{home, is_git_dir, obeyed_paths};
+pub use git::{home, is_git_dir};
+pub use git_settings::obeyed_paths;
 pub use inside::take_over;
 pub use measure::{Finding, Measured, Options, measure};
 pub use notice::Notice;

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::fence::Way;
 use crate::search_path::outside;
 
 /// Folders in which a system keeps its programs, in the order in which they are searched.
@@ -178,12 +179,14 @@ impl Closed {
         Self(real.chain(folders.to_vec()).collect())
     }
 
-    /// Whether a path is there, and neither it nor what it leads to lies in one of them.
+    /// Whether a path is there, and neither it, nor a link that it passes through, nor what it leads to lies in one
+    /// of them.
     pub(crate) fn is_open(&self, path: &Path) -> bool {
-        let real = fs::canonicalize(path);
-        real.is_ok_and(|real| {
-            let mut names = [path, real.as_path()].into_iter();
-            names.all(|it| !self.0.iter().any(|folder| it.starts_with(folder)))
+        let way = std::path::absolute(path).and_then(|it| Way::of(&it));
+        way.is_ok_and(|way| {
+            let is_closed = |it: &Path| self.0.iter().any(|folder| it.starts_with(folder));
+            let links = way.links.iter().map(PathBuf::as_path);
+            way.exists && !links.chain([path, &way.real]).any(is_closed)
         })
     }
 }
@@ -279,6 +282,9 @@ mod tests {
         symlink(at("work"), at("link")).expect("a link");
         symlink(at("own"), at("work/own")).expect("a link");
         symlink(at("work/bin/b"), at("own/b")).expect("a link");
+        // Outside at both ends, and a command chooses where it leads.
+        symlink(at("own"), at("work/hop")).expect("a link");
+        symlink(at("work/hop"), at("hop")).expect("a link");
         let path = |names: &[&str]| {
             let folders = names.iter().map(|it| match it.starts_with('=') {
                 true => PathBuf::from(&it[1..]),
@@ -287,7 +293,7 @@ mod tests {
             std::env::join_paths(folders).expect("a path")
         };
         let long = path(&[
-            "=bin", "=", "work/bin", "link/bin", "work/own", "own", "more",
+            "=bin", "=", "work/bin", "link/bin", "work/own", "hop", "own", "more",
         ]);
         let found = |name: &str| named_program(name, &long, &[at("work")]);
         let short = path(&["own", "more"]);
@@ -306,6 +312,7 @@ mod tests {
             ("link/bin/a", true),
             ("own/b", true),
             ("work/own/a", true),
+            ("hop/a", true),
         ] {
             let file = at(named);
             let expected = match is_refused {

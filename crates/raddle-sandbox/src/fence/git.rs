@@ -2,25 +2,17 @@
 //! that an index names, and paths that a configuration names.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Read as _};
-use std::os::unix::ffi::OsStrExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use super::git_config::{self, NamedPath, Setting, Use};
+use super::git_config::{NamedPath, Use};
+use super::git_settings::{Repository, Settings, named_in};
 use super::notice::Notice;
 use super::points::is_placeholder;
 use super::repositories::{RepositoryCache, can_be_entered};
 use super::survey::Seen;
 use super::way::Way;
-
-/// Bytes read of a `.git` file that names a repository.
-const GITDIR_BYTES_MAX: u64 = 4_096;
-/// What is read of one file of settings, how many files there may be, and how deep one may include another, as git.
-const CONFIG_BYTES_MAX: u64 = 1 << 20;
-const CONFIGS_MAX: usize = 64;
-const INCLUDES_MAX: usize = 10;
 
 /// How many mounts protect single paths. Bubblewrap takes nine thousand words, a mount is up to five of them, and
 /// the time that it takes grows with their square.
@@ -28,14 +20,21 @@ const MOUNTS_MAX: usize = 300;
 /// How many more folders are mounted whole when those are used up.
 const WHOLE_MAX: usize = 200;
 
+/// How many missing names are taken for what git obeys. Each is on the disk, and a descriptor or two of the server,
+/// for as long as a command runs.
+const PLACEHOLDERS_MAX: usize = 128;
+/// What it costs to compare two paths, in bytes that are looked at.
+const COMPARED_BYTES: usize = 4;
+
 /// How many notices one fence brings.
 const NOTICES_MAX: usize = 100;
 
-/// The mounts that are left for one fence.
+/// The mounts that are left for one fence, and the names that may still be taken.
 #[derive(Debug)]
 pub(super) struct MountBudget {
     single: usize,
     whole: usize,
+    placeholders: usize,
 }
 
 impl Default for MountBudget {
@@ -43,18 +42,9 @@ impl Default for MountBudget {
         Self {
             single: MOUNTS_MAX,
             whole: WHOLE_MAX,
+            placeholders: PLACEHOLDERS_MAX,
         }
     }
-}
-
-/// A repository with a work tree.
-#[derive(Debug)]
-struct Repository {
-    /// The top of its work tree.
-    folder: PathBuf,
-    git_dir: PathBuf,
-    /// What it shares with other work trees; often the same.
-    common: PathBuf,
 }
 
 /// Whether a command may have made what names something.
@@ -64,142 +54,6 @@ enum Maker {
     User,
     /// A command could have.
     Anyone,
-}
-
-impl Repository {
-    /// The repository whose work tree has its top here.
-    fn at(folder: &Path) -> Option<Self> {
-        let dot_git = folder.join(".git");
-        let git_dir = match fs::metadata(&dot_git).ok()?.is_dir() {
-            true => dot_git,
-            false => named_in(&dot_git, "gitdir: ", folder)?,
-        };
-        if fs::symlink_metadata(git_dir.join("HEAD")).is_err() {
-            return None;
-        }
-        let common = named_in(&git_dir.join("commondir"), "", &git_dir);
-        Some(Self {
-            folder: folder.to_owned(),
-            common: common.unwrap_or_else(|| git_dir.clone()),
-            git_dir,
-        })
-    }
-
-    /// The repository whose work tree this folder is in.
-    fn around(folder: &Path) -> Option<Self> {
-        folder.ancestors().find_map(Self::at)
-    }
-}
-
-/// The settings that apply to a repository, each with the folder of its file.
-struct Settings {
-    all: Vec<(PathBuf, Setting)>,
-    files: usize,
-}
-
-impl Settings {
-    /// Those of the machine and of the user.
-    fn shared(home: Option<&Path>) -> Self {
-        let mut settings = Self {
-            all: Vec::new(),
-            files: 0,
-        };
-        settings.read(Path::new("/etc/gitconfig"), home, 0);
-        if let Some(home) = home {
-            let xdg = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-            let xdg = xdg.filter(|it| it.is_absolute());
-            let xdg = xdg.unwrap_or_else(|| home.join(".config"));
-            settings.read(&xdg.join("git/config"), Some(home), 0);
-            settings.read(&home.join(".gitconfig"), Some(home), 0);
-        }
-        settings
-    }
-
-    /// Those of one repository.
-    fn of(repository: &Repository, home: Option<&Path>) -> Self {
-        let mut settings = Self {
-            all: Vec::new(),
-            files: 0,
-        };
-        settings.read(&repository.common.join("config"), home, 0);
-        settings.read(&repository.git_dir.join("config.worktree"), home, 0);
-        settings
-    }
-
-    /// Reads a file and what it includes, whatever the condition.
-    fn read(&mut self, file: &Path, home: Option<&Path>, depth: usize) {
-        if self.files == CONFIGS_MAX || depth > INCLUDES_MAX {
-            return;
-        }
-        let Ok(text) = read_at_most(file, CONFIG_BYTES_MAX) else {
-            return;
-        };
-        self.files += 1;
-        let folder = file.parent().unwrap_or(Path::new("/"));
-        let settings = git_config::parse(&text);
-        for named in git_config::named_paths(&settings) {
-            if named.use_ == Use::Include
-                && let Some(path) = git_config::expand(&named.path, home)
-            {
-                self.read(&folder.join(path), home, depth + 1);
-            }
-        }
-        let settings = settings.into_iter();
-        self.all.extend(settings.map(|it| (folder.to_owned(), it)));
-    }
-
-    fn oid_bytes(&self) -> usize {
-        let is_long = |it: &Setting| {
-            it.is("extensions", "objectformat") && it.value.as_deref() == Some(b"sha256")
-        };
-        match self.all.iter().any(|(_, it)| is_long(it)) {
-            true => 32,
-            false => 20,
-        }
-    }
-
-    /// Absolute paths that git obeys in the work tree with this top.
-    fn paths(&self, top: &Path, home: Option<&Path>) -> Vec<(PathBuf, NamedPath)> {
-        let mut paths = Vec::new();
-        for (folder, setting) in &self.all {
-            for named in git_config::named_paths(std::slice::from_ref(setting)) {
-                let base = match named.use_ {
-                    Use::Include => folder,
-                    Use::Folder | Use::Program => top,
-                };
-                if let Some(path) = git_config::expand(&named.path, home) {
-                    paths.push((base.join(path), named));
-                }
-            }
-        }
-        paths
-    }
-}
-
-/// Existing paths that git obeys, besides `.git`, in the repository that a folder is in: hooks, included settings and
-/// programs that its configuration names. They are absolute and without links; most lie outside of the folder.
-pub fn obeyed_paths(folder: &Path) -> Vec<PathBuf> {
-    let home = home();
-    let home = home.as_deref();
-    let Some(repository) = Repository::around(folder) else {
-        return Vec::new();
-    };
-    let mut paths = Settings::shared(home).paths(&repository.folder, home);
-    paths.extend(Settings::of(&repository, home).paths(&repository.folder, home));
-    let real = |(path, named): (PathBuf, NamedPath)| {
-        let real = Way::of(&path).ok()?;
-        let is_meant = match named.use_ {
-            Use::Program => real.real.is_file(),
-            Use::Folder | Use::Include => true,
-        };
-        is_meant.then_some(real.real)
-    };
-    let mut real: Vec<PathBuf> = paths.into_iter().filter_map(real).collect();
-    // To protect a folder that the repository is in would leave nothing to work in.
-    real.retain(|it| !repository.folder.starts_with(it));
-    real.sort();
-    real.dedup();
-    real
 }
 
 /// Whether a folder is one that git would take for a repository without a work tree.
@@ -219,7 +73,7 @@ impl Seen {
     pub(super) fn protect_git(&mut self, root: &Path, cache: &RepositoryCache) {
         let home = self.home.clone();
         let home = home.as_deref();
-        let shared = Settings::shared(home);
+        let shared = Settings::shared(home, &mut self.work);
         let found = cache.find(root);
         if found.is_cut {
             self.notices.push(Notice::Walk(root.to_owned()));
@@ -237,6 +91,9 @@ impl Seen {
             }
         }
         for folder in &found.repositories {
+            if self.is_given_up(root) {
+                break;
+            }
             if wanted.len() > 2 * MOUNTS_MAX {
                 // Only the folder at the top counts any more.
                 wanted.push(folder.join(".git"));
@@ -249,8 +106,27 @@ impl Seen {
                 self.obeyed(root, &repository, &shared, home, cache, &mut wanted);
             }
         }
-        self.spend(root, wanted);
+        if self.work.is_spent() {
+            self.give_up(root, Notice::Costly(root.to_owned()));
+        }
+        if !self.is_given_up(root) {
+            self.spend(root, wanted);
+        }
         self.notices.truncate(NOTICES_MAX);
+    }
+
+    /// Whether the root is read-only, so that nothing more has to be found in it.
+    fn is_given_up(&self, root: &Path) -> bool {
+        self.work.is_spent() || self.whole_roots.iter().any(|it| it == root)
+    }
+
+    /// Makes a root read-only.
+    pub(super) fn give_up(&mut self, root: &Path, notice: Notice) {
+        if !self.whole_roots.iter().any(|it| it == root) {
+            self.whole_roots.push(root.to_owned());
+            // Of all of them it is the one to keep.
+            self.notices.insert(0, notice);
+        }
     }
 
     /// Adds what a repository names: its submodules, and the paths of its configuration.
@@ -263,17 +139,22 @@ impl Seen {
         cache: &RepositoryCache,
         wanted: &mut Vec<PathBuf>,
     ) {
-        let own = Settings::of(repository, home);
-        let gitlinks = cache.gitlinks(&repository.git_dir, own.oid_bytes());
+        let own = Settings::of(repository, home, &mut self.work);
+        let gitlinks = cache.gitlinks(&repository.git_dir, own.oid_bytes(), &mut self.work);
         for below in gitlinks.iter() {
+            if self.is_given_up(root) {
+                return;
+            }
             let path = repository.folder.join(below);
             if path.starts_with(root) && path != root {
                 self.protect_gitlink(root, &path, wanted);
             }
         }
-        let mut paths = shared.paths(&repository.folder, home);
-        paths.extend(own.paths(&repository.folder, home));
-        for (path, named) in paths {
+        let shared = shared.paths(&repository.folder, home);
+        for (path, named) in shared.chain(own.paths(&repository.folder, home)) {
+            if self.is_given_up(root) {
+                return;
+            }
             self.protect_named(&path, &named, wanted);
         }
     }
@@ -337,9 +218,15 @@ impl Seen {
         let Ok(below) = path.strip_prefix(root) else {
             return;
         };
+        if wanted.len() > 2 * MOUNTS_MAX {
+            return self.protect_top(root, path, wanted);
+        }
         let mut at = root.to_owned();
         for name in below {
             at.push(name);
+            if self.work.look(&at).is_err() {
+                return;
+            }
             match fs::symlink_metadata(&at) {
                 Ok(found) if is_placeholder(&found) => return self.take_missing(root, &at, wanted),
                 Ok(found) if found.is_symlink() => return self.protect_link(root, &at, wanted),
@@ -379,7 +266,7 @@ impl Seen {
 
     /// What a setting names.
     fn protect_named(&mut self, path: &Path, named: &NamedPath, wanted: &mut Vec<PathBuf>) {
-        let Ok(way) = Way::of(path) else {
+        let Ok(way) = Way::within(path, &mut self.work) else {
             return;
         };
         // Also those that lead outside.
@@ -403,9 +290,13 @@ impl Seen {
             }
             _ if found.is_some() => wanted.push(way.real),
             Use::Folder => self.take_missing(&root, &way.real, wanted),
+            _ if self.budget.placeholders == 0 => self.protect_top(&root, &way.real, wanted),
             // An empty folder in its place would stop git.
             Use::Include | Use::Program => match self.points.take_file(&way.real) {
-                Ok(true) => wanted.push(way.real),
+                Ok(true) => {
+                    self.budget.placeholders -= 1;
+                    wanted.push(way.real);
+                }
                 Ok(false) => {}
                 Err(_) => self.notices.push(Notice::Open {
                     path: way.real,
@@ -428,7 +319,7 @@ impl Seen {
 
     /// Takes the first name of a path that is missing, so that no command makes it.
     fn take_missing(&mut self, root: &Path, path: &Path, wanted: &mut Vec<PathBuf>) {
-        let Ok(way) = Way::of(path) else {
+        let Ok(way) = Way::within(path, &mut self.work) else {
             return;
         };
         if !self.is_kept(&way.real, root) || self.is_covered(&way.real, wanted) {
@@ -440,8 +331,14 @@ impl Seen {
         let Some(missing) = missing else {
             return;
         };
+        if self.budget.placeholders == 0 {
+            return self.protect_top(root, missing, wanted);
+        }
         match self.points.take(missing) {
-            Ok(true) => wanted.push(missing.to_owned()),
+            Ok(true) => {
+                self.budget.placeholders -= 1;
+                wanted.push(missing.to_owned());
+            }
             Ok(false) => {}
             Err(_) => self.notices.push(Notice::Open {
                 path: missing.to_owned(),
@@ -450,8 +347,30 @@ impl Seen {
         }
     }
 
+    /// Protects the folder at the top of the root that a path lies in, where there are too many to protect each alone.
+    fn protect_top(&mut self, root: &Path, path: &Path, wanted: &mut Vec<PathBuf>) {
+        let below = path.strip_prefix(root).ok();
+        let Some(top) = below.and_then(|it| it.iter().next()) else {
+            return;
+        };
+        let top = root.join(top);
+        self.work.spend(wanted.len() * COMPARED_BYTES);
+        if wanted.contains(&top) {
+            return;
+        }
+        match fs::symlink_metadata(&top) {
+            Ok(found) if found.is_symlink() => self.protect_link(root, &top, wanted),
+            Ok(found) if !is_placeholder(&found) => {
+                self.notices.push(Notice::Many(top.clone()));
+                wanted.push(top);
+            }
+            _ => self.give_up(root, Notice::Many(root.to_owned())),
+        }
+    }
+
     /// Whether it is protected with something around it, such as a `.git`.
-    fn is_covered(&self, path: &Path, wanted: &[PathBuf]) -> bool {
+    fn is_covered(&mut self, path: &Path, wanted: &[PathBuf]) -> bool {
+        self.work.spend(wanted.len() * COMPARED_BYTES);
         let mut kept = self.protected.iter().chain(wanted);
         kept.any(|it| path.starts_with(it) && path != it)
     }
@@ -527,27 +446,4 @@ fn closed_above(root: &Path, folder: &Path) -> Option<PathBuf> {
         }
     }
     None
-}
-
-/// The path that a small file names, after a word; relative to a folder.
-pub(super) fn named_in(file: &Path, word: &str, folder: &Path) -> Option<PathBuf> {
-    if !fs::symlink_metadata(file).ok()?.is_file() {
-        return None;
-    }
-    let bytes = read_at_most(file, GITDIR_BYTES_MAX).ok()?;
-    let path = bytes.strip_prefix(word.as_bytes())?;
-    let end = path.iter().rposition(|it| !matches!(it, b'\n' | b'\r'))?;
-    Some(folder.join(OsStr::from_bytes(&path[..=end])))
-}
-
-/// An ordinary file only: a pipe would be waited for.
-fn read_at_most(file: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
-    if !fs::metadata(file)?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let mut bytes = Vec::new();
-    fs::File::open(file)?
-        .take(bytes_max)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

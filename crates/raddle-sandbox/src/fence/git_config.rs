@@ -6,19 +6,31 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How many settings are taken from one file.
 pub const SETTINGS_MAX: usize = 10_000;
 /// How many words of a command are looked at.
 const WORDS_MAX: usize = 64;
+/// How much is shown of a section, and of a name.
+const SHOWN_BYTES_MAX: usize = 100;
 
 /// One setting of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// As git prints it: section, perhaps a subsection, and name, with dots between them.
-    pub key: Vec<u8>,
+    /// All settings of a section share it: a section may be as long as the file.
+    section: Arc<Section>,
+    name: Vec<u8>,
     /// None for a name without `=`.
     pub value: Option<Vec<u8>>,
+}
+
+/// The header of a section: its name, and perhaps a dot and a subsection.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Section {
+    text: Vec<u8>,
+    /// Where the first dot is.
+    dot: Option<usize>,
 }
 
 /// What git does with a path that a setting names.
@@ -53,32 +65,46 @@ pub fn parse(text: &[u8]) -> Vec<Setting> {
 }
 
 /// The paths that settings name.
-pub fn named_paths(settings: &[Setting]) -> Vec<NamedPath> {
-    let mut named = Vec::new();
-    for setting in settings {
-        let (Some(use_), Some(value)) = (setting.use_of(), &setting.value) else {
-            continue;
-        };
-        // Git hands it on as a string that ends at a zero.
-        let value = value.split(|it| *it == 0).next().unwrap_or_default();
-        let key = String::from_utf8_lossy(&setting.key).into_owned();
-        let mut add = |path: &[u8]| {
-            let path = OsStr::from_bytes(path).into();
-            let key = key.clone();
-            named.push(NamedPath { path, use_, key });
-        };
-        match use_ {
-            _ if value.is_empty() => {}
-            Use::Folder | Use::Include => {
-                add(value.strip_prefix(b":(optional)").unwrap_or(value));
-            }
-            Use::Program => words(value).for_each(add),
-        }
-    }
-    named
+pub fn named_paths(settings: &[Setting]) -> impl Iterator<Item = NamedPath> {
+    settings.iter().flat_map(|setting| {
+        let used = setting.use_of().zip(setting.value.as_deref());
+        used.into_iter().flat_map(move |(use_, value)| {
+            // Git hands it on as a string that ends at a zero.
+            let value = value.split(|it| *it == 0).next().unwrap_or_default();
+            let (whole, command) = match use_ {
+                Use::Folder | Use::Include => (Some(value), &b""[..]),
+                Use::Program => (None, value),
+            };
+            let whole = whole.filter(|it| !it.is_empty());
+            let whole = whole.map(|it| it.strip_prefix(b":(optional)").unwrap_or(it));
+            let paths = whole.into_iter().chain(words(command));
+            paths.map(move |path| NamedPath {
+                path: OsStr::from_bytes(path).into(),
+                use_,
+                key: setting.short_key(),
+            })
+        })
+    })
 }
 
 impl Setting {
+    /// As git prints it: section, perhaps a subsection, and name, with dots between them.
+    pub fn key(&self) -> Vec<u8> {
+        match self.section.text.is_empty() {
+            true => self.name.clone(),
+            false => [&self.section.text, &self.name[..]].join(&b'.'),
+        }
+    }
+
+    /// The key as people are shown it.
+    fn short_key(&self) -> String {
+        let short = |it: &[u8]| {
+            let cut = it.get(..SHOWN_BYTES_MAX).unwrap_or(it);
+            String::from_utf8_lossy(cut).into_owned()
+        };
+        format!("{}.{}", short(&self.section.text), short(&self.name))
+    }
+
     /// Whether its section, without a subsection, and its name are these.
     pub fn is(&self, section: &str, name: &str) -> bool {
         let (found, subsection, variable) = self.parts();
@@ -87,12 +113,11 @@ impl Setting {
 
     /// The section, the subsection and the name.
     fn parts(&self) -> (&[u8], Option<&[u8]>, &[u8]) {
-        let is_dot = |it: &u8| *it == b'.';
-        let first = self.key.iter().position(is_dot).unwrap_or(0);
-        let last = self.key.iter().rposition(is_dot).unwrap_or(0);
-        let name = self.key.get(last + 1..).unwrap_or_default();
-        let subsection = (first < last).then(|| &self.key[first + 1..last]);
-        (&self.key[..first], subsection, name)
+        let Section { text, dot } = &*self.section;
+        match *dot {
+            Some(dot) => (&text[..dot], Some(&text[dot + 1..]), &self.name),
+            None => (text, None, &self.name),
+        }
     }
 
     fn use_of(&self) -> Option<Use> {
@@ -177,24 +202,29 @@ impl Reader<'_> {
     }
 
     fn settings(&mut self, settings: &mut Vec<Setting>) -> Result<(), Odd> {
-        let mut section = Vec::new();
+        let mut section = Arc::new(Section::default());
         loop {
             match self.next() {
                 b'\n' if self.is_over() => return Ok(()),
                 it if is_space(it) => {}
                 b'#' | b';' => while self.next() != b'\n' {},
                 b'[' => {
-                    section = self.section()?;
-                    section.push(b'.');
+                    let text = self.section()?;
+                    let dot = text.iter().position(|it| *it == b'.');
+                    section = Arc::new(Section { text, dot });
                 }
                 it if it.is_ascii_alphabetic() => {
-                    let mut key = section.clone();
-                    key.push(it.to_ascii_lowercase());
-                    let value = self.setting(&mut key)?;
+                    let mut name = vec![it.to_ascii_lowercase()];
+                    let value = self.setting(&mut name)?;
                     if settings.len() == SETTINGS_MAX {
                         return Err(Odd);
                     }
-                    settings.push(Setting { key, value });
+                    let section = section.clone();
+                    settings.push(Setting {
+                        section,
+                        name,
+                        value,
+                    });
                 }
                 _ => return Err(Odd),
             }
@@ -249,10 +279,10 @@ impl Reader<'_> {
         }
     }
 
-    fn setting(&mut self, key: &mut Vec<u8>) -> Result<Option<Vec<u8>>, Odd> {
+    fn setting(&mut self, name: &mut Vec<u8>) -> Result<Option<Vec<u8>>, Odd> {
         let mut byte = self.next();
         while is_key(byte) {
-            key.push(byte.to_ascii_lowercase());
+            name.push(byte.to_ascii_lowercase());
             byte = self.next();
         }
         while byte == b' ' || byte == b'\t' {
@@ -338,9 +368,9 @@ mod tests {
 
     fn as_we_read(text: &[u8]) -> Vec<u8> {
         let mut said = Vec::new();
-        for Setting { key, value } in parse(text) {
-            said.extend(key);
-            if let Some(value) = value {
+        for setting in parse(text) {
+            said.extend(setting.key());
+            if let Some(value) = setting.value {
                 said.push(b'\n');
                 said.extend(value);
             }
@@ -414,9 +444,9 @@ mod tests {
             [filter \"lfs\"] process = git-lfs filter-process\n\
             [diff \"d\"] textconv = scripts/show.sh -x\n[merge \"m\"] driver = python3 'tools/m.py' %A\n\
             [alias] t = !./t.sh\n[user] name = a/b\n";
-        let found = named_paths(&parse(text));
+        let settings = parse(text);
+        let found = named_paths(&settings);
         let found: Vec<String> = found
-            .iter()
             .map(|it| format!("{} {:?} {}", it.key, it.use_, it.path.display()))
             .collect();
         assert_eq!(
@@ -438,5 +468,26 @@ mod tests {
         assert_eq!(expand("y"), Some("y".into()));
         assert_eq!(expand("~other/y"), None);
         assert_eq!(expand("%(prefix)/y"), None);
+    }
+
+    #[test]
+    fn a_long_section_is_not_repeated_for_each_of_its_settings() {
+        let text = format!(
+            "[pager \"{}\"]\n{}",
+            "x".repeat(10_000),
+            "a=b\n".repeat(1_000)
+        );
+        let settings = parse(text.as_bytes());
+        let first = &settings[0];
+        let shares = |it: &Setting| Arc::ptr_eq(&it.section, &first.section);
+        assert!(settings.len() == 1_000 && settings.iter().all(shares));
+        let bytes: usize = settings.iter().map(|it| it.name.len()).sum();
+        assert!(bytes <= text.len(), "{bytes}");
+        let word = Setting {
+            value: Some(b"./x".to_vec()),
+            ..first.clone()
+        };
+        let named: Vec<NamedPath> = named_paths(&[word]).collect();
+        assert!(named.len() == 1 && named[0].key.len() < 300, "{named:?}");
     }
 }

@@ -192,7 +192,7 @@ pub(super) mod tests {
             }
             let dot_git = folder.path().join(".git");
             let found = crate::fence::repositories::RepositoryCache::default();
-            let found = found.gitlinks(&dot_git, 20);
+            let found = found.gitlinks(&dot_git, 20, &mut Default::default());
             assert_eq!(
                 *found,
                 [Path::new("a/b"), Path::new("z")],

@@ -1,12 +1,12 @@
 //! What is taken out of sight: the principal's own, wherever it leads.
 
-use std::fs;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use super::Refused;
+use rustix::fs::Mode;
+
 use super::survey::{Hidden, Seen, is_folder};
 use super::way::Way;
+use super::{Refused, plain};
 
 impl Seen {
     /// Takes paths out of sight, and keeps commands from putting anything in their place.
@@ -101,8 +101,7 @@ impl Seen {
 
 /// Makes a folder that is the principal's own, so that no command makes it.
 fn make(path: &Path) -> Result<(), Refused> {
-    let mut builder = fs::DirBuilder::new();
-    let made = builder.recursive(true).mode(0o700).create(path);
+    let made = plain::make_folders(path, Mode::RWXU).map(drop);
     made.map_err(|source| Refused::Disk {
         path: path.to_owned(),
         source,
@@ -111,6 +110,7 @@ fn make(path: &Path) -> Result<(), Refused> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -215,5 +215,19 @@ mod tests {
         }
         let made = fs::metadata(at("new/config")).expect("it is made");
         assert_eq!(made.permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_folder_of_our_own_is_not_made_through_a_link() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("its plain path");
+        fs::create_dir(root.join("elsewhere")).expect("a folder");
+        symlink("elsewhere", root.join("link")).expect("a link");
+        assert!(make(&root.join("link/a/b")).is_err());
+        assert!(!root.join("elsewhere/a").exists());
+        make(&root.join("new/a")).expect("it is made");
+        make(&root.join("new/a")).expect("it is there");
+        let mode = fs::metadata(root.join("new")).expect("it is there");
+        assert_eq!(mode.permissions().mode() & 0o777, 0o700);
     }
 }

@@ -5,8 +5,11 @@ mod stage;
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::fs::{Access, access};
 
 use self::stage::Set;
 use super::attempt::{self, Attempt};
@@ -23,7 +26,8 @@ pub struct Options {
     pub helper: PathBuf,
     /// The bubblewrap to start, or why there is none.
     pub bubblewrap: Result<PathBuf, ProgramError>,
-    /// A folder for the stage of the attempts, which is removed again; by the next who measures, if need be.
+    /// A folder for the stage of the attempts if there is no `cache` to put it beside. The stage is removed again; by
+    /// the next who measures, if need be.
     pub scratch: PathBuf,
     /// A file that keeps what was found until the machine, bubblewrap or our binary is another. What may be
     /// found differently the next time, because there was no room or no time, is not kept.
@@ -57,6 +61,9 @@ pub struct Finding {
 /// An attempt that is not over by then never will be.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// In a folder with a longer path the stage's socket would have a longer one than the kernel takes.
+const STAGE_BYTES_MAX: usize = 66;
+
 /// Finds the strongest fence that holds, by trying to break out of it, or reads what was found earlier.
 /// Blocks: some 50 ms when it has to try.
 pub fn measure(options: &Options) -> Measured {
@@ -67,6 +74,7 @@ pub fn measure(options: &Options) -> Measured {
         return found;
     }
     stage::remove_left(&options.scratch);
+    stage::remove_left(stage_folder(options));
     let Tried {
         measured,
         is_verdict,
@@ -162,9 +170,21 @@ fn try_tier(fence: &Fence, options: &Options, landlock: i64) -> Result<Vec<Findi
     Ok(findings)
 }
 
+/// Where the stage is set: beside the cache, among the server's own files. Commands of another server may write `/tmp`,
+/// and could change there what the attempts report.
+fn stage_folder(options: &Options) -> &Path {
+    let own = options.cache.as_deref().and_then(Path::parent);
+    let own = own.filter(|it| it.as_os_str().len() <= STAGE_BYTES_MAX);
+    let is_usable = |it: &&Path| {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(it);
+        made.is_ok() && access(*it, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+    };
+    own.filter(is_usable).unwrap_or(&options.scratch)
+}
+
 /// Sets the stage, sends the attempts in, and reads what they report.
 fn attempt_all(fence: &Fence, options: &Options) -> Result<Vec<Finding>, Short> {
-    let set = Set::new(&options.scratch)?;
+    let set = Set::new(stage_folder(options))?;
     let stage = &set.stage;
     let workspace = stage.workspace();
     let mut rules = Rules::workspace_write(vec![workspace.clone()]);
@@ -229,5 +249,33 @@ fn said(errors: &Path) -> Short {
         why: line
             .unwrap_or("the attempts ended without a report")
             .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stage_is_set_among_the_servers_own_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().join("new");
+        let file = folder.path().join("file");
+        fs::write(&file, "").expect("a file");
+        let scratch = PathBuf::from("/tmp");
+        for (cache, expected) in [
+            (Some(own.join("fence")), &own),
+            (None, &scratch),
+            (Some(file.join("fence")), &scratch),
+            (Some(own.join("x".repeat(70)).join("fence")), &scratch),
+        ] {
+            let options = Options {
+                helper: "/opt/raddle".into(),
+                bubblewrap: Ok("/usr/bin/bwrap".into()),
+                scratch: scratch.clone(),
+                cache,
+            };
+            assert_eq!(stage_folder(&options), expected);
+        }
     }
 }

@@ -14,6 +14,8 @@ pub enum Notice {
     Link(PathBuf),
     /// A folder with more repositories than can be mounted; it is read-only as a whole.
     Many(PathBuf),
+    /// A root in which git obeys more than is looked at; it is read-only as a whole.
+    Costly(PathBuf),
     /// A root with more folders than are looked at.
     Walk(PathBuf),
     /// The user's home, which is in what may be written; its top and its dotfiles are read-only.
@@ -46,6 +48,12 @@ impl fmt::Display for Notice {
                 f,
                 "{} has more repositories than can be protected one by one, so commands cannot write in it; to let \
                  them, remove those that are not needed, or work in one of them",
+                path.display()
+            ),
+            Self::Costly(path) => write!(
+                f,
+                "it takes too long to find what git obeys in {}, so commands cannot write in it; to let them, remove \
+                 repositories with a very long configuration or index, or work in a folder without them",
                 path.display()
             ),
             Self::Walk(path) => write!(

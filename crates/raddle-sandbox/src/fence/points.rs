@@ -5,16 +5,21 @@
 //! gets the lock alone removes it. Ours are told from others by their mode, so that one that was left
 //! behind by a crash goes with the next fence that meets it.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{
+    AtFlags, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, statat, unlinkat,
+};
 use rustix::io::Errno;
 
-use super::Refused;
+use super::{Refused, plain};
 
 /// The sticky bit means nothing on a folder that only its owner can write, so nobody else sets it.
 const MODE: u32 = 0o1755;
@@ -25,84 +30,116 @@ const TRIES: usize = 100;
 
 /// The folders that one fence stands on.
 #[derive(Debug, Default)]
-pub(super) struct Points(Vec<(PathBuf, File)>);
+pub(super) struct Points(Vec<Placeholder>);
+
+/// A name that is taken. It is made, looked at and removed below a descriptor of the folder around it: a command
+/// may exchange any folder on the way to it for a link, and nothing is to happen where that leads.
+#[derive(Debug)]
+struct Placeholder {
+    around: Arc<OwnedFd>,
+    name: OsString,
+    held: File,
+}
 
 impl Points {
-    /// Makes the folder, if it is not there, and holds it. `false` if it cannot be made because nobody of this
-    /// user can make anything there.
+    /// Makes the folder at a plain path, if it is not there, and holds it. `false` if it cannot be made because nobody
+    /// of this user can make anything there.
     pub fn take(&mut self, path: &Path) -> Result<bool, Refused> {
+        let flags = OFlags::DIRECTORY;
+        self.take_made(path, flags, |around, name| {
+            mkdirat(around, name, Mode::from_raw_mode(0o755)).map(|()| None)
+        })
+    }
+
+    /// The same for an empty file, where a folder would be an error to whoever reads it.
+    pub fn take_file(&mut self, path: &Path) -> Result<bool, Refused> {
+        self.take_made(path, OFlags::NONBLOCK, |around, name| {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let made = openat(around, name, flags, Mode::from_raw_mode(FILE_MODE))?;
+            Ok(Some(made.into()))
+        })
+    }
+
+    /// `make` makes what `flags` open, and returns it if it opens it on the way.
+    fn take_made(
+        &mut self,
+        path: &Path,
+        flags: OFlags,
+        make: impl Fn(&OwnedFd, &OsStr) -> rustix::io::Result<Option<File>>,
+    ) -> Result<bool, Refused> {
         let disk = |source| Refused::Disk {
             path: path.to_owned(),
             source,
         };
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(disk(io::ErrorKind::InvalidInput.into()));
+        };
+        let around = match plain::folder(folder) {
+            Ok(opened) => self.shared(opened).map_err(disk)?,
+            Err(error) if is_closed(&error) => return Ok(false),
+            Err(error) => return Err(disk(error)),
+        };
         for _ in 0..TRIES {
-            let made = match fs::create_dir(path) {
-                Ok(()) => true,
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            let made = match make(&around, name).map_err(io::Error::from) {
+                Ok(made) => Some(made),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
                 Err(error) if is_closed(&error) => return Ok(false),
                 Err(error) => return Err(disk(error)),
             };
-            if let Some(folder) = hold(path, libc::O_DIRECTORY).map_err(disk)? {
-                if made {
-                    folder
-                        .set_permissions(Permissions::from_mode(MODE))
+            if let Some(Some(file)) = &made {
+                file.set_permissions(Permissions::from_mode(FILE_MODE))
+                    .map_err(disk)?;
+            }
+            if let Some(held) = hold(&around, name, flags).map_err(disk)? {
+                if made.is_some_and(|it| it.is_none()) {
+                    held.set_permissions(Permissions::from_mode(MODE))
                         .map_err(disk)?;
                 }
-                self.0.push((path.to_owned(), folder));
+                self.0.push(Placeholder {
+                    around,
+                    name: name.to_owned(),
+                    held,
+                });
                 return Ok(true);
             }
         }
         Err(disk(io::Error::other("someone removes it again and again")))
     }
+
+    /// Several in one folder need one descriptor of it.
+    fn shared(&self, opened: OwnedFd) -> io::Result<Arc<OwnedFd>> {
+        let found = fstat(&opened)?;
+        let earlier = self.0.last().map(|it| &it.around);
+        let same = earlier.filter(|it| {
+            fstat(it).is_ok_and(|it| (it.st_dev, it.st_ino) == (found.st_dev, found.st_ino))
+        });
+        Ok(same.map_or_else(|| Arc::new(opened), Arc::clone))
+    }
 }
 
-impl Points {
-    /// The same for an empty file, where a folder would be an error to whoever reads it.
-    pub fn take_file(&mut self, path: &Path) -> Result<bool, Refused> {
-        let disk = |source| Refused::Disk {
-            path: path.to_owned(),
-            source,
-        };
-        for _ in 0..TRIES {
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true).mode(FILE_MODE);
-            let made = match options.open(path) {
-                Ok(file) => Some(file),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
-                Err(error) if is_closed(&error) => return Ok(false),
-                Err(error) => return Err(disk(error)),
+impl Placeholder {
+    /// Removes it, if it was made here, nobody else stands on it, and it is empty.
+    fn remove(&self) -> io::Result<()> {
+        let found = self.held.metadata()?;
+        // Another file may have its name by now.
+        if is_placeholder(&found) && is_at(&self.around, &self.name, &found) {
+            flock(&self.held, FlockOperation::NonBlockingLockExclusive)?;
+            // A folder stays if something is in it: then someone else uses it by now. What a command puts at the
+            // name at this moment is in a folder that it may write, and it could remove that itself.
+            let flags = match found.is_dir() {
+                true => AtFlags::REMOVEDIR,
+                false => AtFlags::empty(),
             };
-            if let Some(file) = &made {
-                file.set_permissions(Permissions::from_mode(FILE_MODE))
-                    .map_err(disk)?;
-            }
-            if let Some(file) = hold(path, libc::O_NONBLOCK).map_err(disk)? {
-                self.0.push((path.to_owned(), file));
-                return Ok(true);
-            }
+            unlinkat(&*self.around, &*self.name, flags)?;
         }
-        Err(disk(io::Error::other("someone removes it again and again")))
+        Ok(())
     }
 }
 
 impl Drop for Points {
     fn drop(&mut self) {
-        for (path, folder) in self.0.drain(..) {
-            let Ok(found) = folder.metadata() else {
-                continue;
-            };
-            // Another file may have its name by now.
-            let same = |it: fs::Metadata| (it.dev(), it.ino()) == (found.dev(), found.ino());
-            if is_placeholder(&found)
-                && fs::symlink_metadata(&path).is_ok_and(same)
-                && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
-            {
-                // A folder stays if something is in it: then someone else uses it by now.
-                let _ = match found.is_dir() {
-                    true => fs::remove_dir(path),
-                    false => fs::remove_file(path),
-                };
-            }
+        for placeholder in self.0.drain(..) {
+            let _ = placeholder.remove();
         }
     }
 }
@@ -116,13 +153,18 @@ pub(super) fn is_placeholder(found: &fs::Metadata) -> bool {
     }
 }
 
+/// Whether a name in a folder is that of this file.
+fn is_at(around: &OwnedFd, name: &OsStr, file: &fs::Metadata) -> bool {
+    statat(around, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|it| (it.st_dev, it.st_ino) == (file.dev(), file.ino()))
+}
+
 /// Locks the folder, unless it has gone meanwhile.
-fn hold(path: &Path, flags: i32) -> io::Result<Option<File>> {
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(flags | libc::O_NOFOLLOW);
-    let folder = match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened?,
+fn hold(around: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<Option<File>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | flags;
+    let folder: File = match openat(around, name, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
+        opened => opened?.into(),
     };
     // Ours are held alone only for a moment, and a command that holds one for longer must not hold us up.
     let mut tries = 0;
@@ -134,9 +176,7 @@ fn hold(path: &Path, flags: i32) -> io::Result<Option<File>> {
         std::thread::sleep(Duration::from_millis(1));
     }
     let held = folder.metadata()?;
-    let still =
-        fs::symlink_metadata(path).is_ok_and(|it| (it.dev(), it.ino()) == (held.dev(), held.ino()));
-    Ok(still.then_some(folder))
+    Ok(is_at(around, name, &held).then_some(folder))
 }
 
 fn is_closed(error: &io::Error) -> bool {
@@ -199,5 +239,34 @@ mod tests {
         assert!(next.take(&path).expect("it is there"));
         drop(next);
         assert!(!path.exists());
+    }
+
+    /// A sandboxed command may exchange a folder for a link to anywhere at any moment.
+    #[test]
+    fn nothing_is_made_or_removed_through_a_link() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(root.path()).expect("its plain path");
+        let at = |name: &str| root.join(name);
+        for name in ["d", "own"] {
+            fs::create_dir_all(at(name)).expect("it is made");
+        }
+        std::os::unix::fs::symlink("own", at("link")).expect("a link");
+        let mut points = Points::default();
+        let _ = points.take(&at("link/folder"));
+        let _ = points.take_file(&at("link/file"));
+        let made = fs::read_dir(at("own")).expect("it is there").count();
+        assert_eq!(made, 0, "nothing is made where the link leads");
+
+        assert!(points.take_file(&at("d/rules")).expect("it is made"));
+        // The same file by another name stands for the moment between the look and the removal.
+        fs::hard_link(at("d/rules"), at("own/rules")).expect("another name");
+        fs::rename(at("d"), at("moved")).expect("it is moved");
+        std::os::unix::fs::symlink("own", at("d")).expect("a link");
+        drop(points);
+        assert!(at("own/rules").exists(), "it was removed through a link");
+        assert!(
+            !at("moved/rules").exists(),
+            "it goes wherever its folder is"
+        );
     }
 }

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Access, access};
 
-use super::git_index;
+use super::budget::SurveyBudget;
+use super::{git_index, plain};
 
 /// How many folders below a root are visited, and how many entries are read.
 pub(super) const FOLDERS_MAX: usize = 100_000;
@@ -27,6 +28,8 @@ const AGE_MAX: Duration = Duration::from_secs(60);
 /// How many roots, and how many indexes, are kept.
 const ROOTS_MAX: usize = 64;
 const INDEXES_MAX: usize = 1_024;
+/// How many bytes of paths of submodules are kept.
+const GITLINK_BYTES_MAX: usize = 64 << 20;
 /// The largest index that is read.
 const INDEX_BYTES_MAX: u64 = 256 << 20;
 
@@ -112,24 +115,41 @@ impl RepositoryCache {
 
     /// The submodules that the index in a git directory names. One that cannot be read names none: git does not
     /// work with it either.
-    pub fn gitlinks(&self, git_dir: &Path, oid_bytes: usize) -> Arc<Vec<PathBuf>> {
+    pub fn gitlinks(
+        &self,
+        git_dir: &Path,
+        oid_bytes: usize,
+        budget: &mut SurveyBudget,
+    ) -> Arc<Vec<PathBuf>> {
         let path = git_dir.join("index");
-        let Ok(found) = fs::metadata(&path) else {
+        let Ok((file, found)) = open(&path) else {
             return Arc::default();
         };
         let stamp = stamp(&found);
-        let mut indexes = lock(&self.indexes);
-        if let Some(index) = indexes.get(&path).filter(|it| it.stamp == stamp) {
-            return index.gitlinks.clone();
+        let earlier = {
+            let indexes = lock(&self.indexes);
+            let earlier = indexes.get(&path).filter(|it| it.stamp == stamp);
+            earlier.map(|it| it.gitlinks.clone())
+        };
+        if let Some(gitlinks) = earlier {
+            budget.spend(bytes(&gitlinks));
+            return gitlinks;
         }
-        let gitlinks = Arc::new(read_gitlinks(git_dir, oid_bytes));
-        if indexes.len() >= INDEXES_MAX {
-            indexes.clear();
-        }
+        // Nothing is locked while a file is read: a disk that hangs would hold up every command.
+        let Some(gitlinks) = read_gitlinks(git_dir, file, oid_bytes, budget) else {
+            return Arc::default();
+        };
+        budget.spend(bytes(&gitlinks));
         let index = Index {
             stamp,
-            gitlinks: gitlinks.clone(),
+            gitlinks: Arc::new(gitlinks),
         };
+        let gitlinks = index.gitlinks.clone();
+        let mut indexes = lock(&self.indexes);
+        let kept: usize = indexes.values().map(|it| bytes(&it.gitlinks)).sum();
+        if indexes.len() >= INDEXES_MAX || kept > GITLINK_BYTES_MAX {
+            indexes.clear();
+        }
         indexes.insert(path, index);
         gitlinks
     }
@@ -157,30 +177,46 @@ fn stamp(of: &fs::Metadata) -> Stamp {
     )
 }
 
-/// Also those of the part that several indexes share.
-fn read_gitlinks(git_dir: &Path, oid_bytes: usize) -> Vec<PathBuf> {
-    let read = |name: &str| {
-        let bytes = read_index(&git_dir.join(name)).ok()?;
-        git_index::parse(&bytes, oid_bytes)
+/// Also those of the part that several indexes share. Nothing when the budget is spent.
+fn read_gitlinks(
+    git_dir: &Path,
+    file: fs::File,
+    oid_bytes: usize,
+    budget: &mut SurveyBudget,
+) -> Option<Vec<PathBuf>> {
+    let mut parse = |file: fs::File| {
+        let bytes = read_index(file, budget)?;
+        Some(git_index::parse(&bytes, oid_bytes).unwrap_or_default())
     };
-    let Some(mut index) = read("index") else {
-        return Vec::new();
-    };
-    let shared = index.shared.take();
-    if let Some(shared) = shared.and_then(|it| read(&format!("sharedindex.{it}"))) {
-        index.gitlinks.extend(shared.gitlinks);
+    let mut index = parse(file)?;
+    if let Some(shared) = index.shared.take()
+        && let Ok((file, _)) = open(&git_dir.join(format!("sharedindex.{shared}")))
+    {
+        index.gitlinks.extend(parse(file)?.gitlinks);
     }
-    index.gitlinks
+    Some(index.gitlinks)
 }
 
-fn read_index(path: &Path) -> io::Result<Vec<u8>> {
+fn open(path: &Path) -> io::Result<(fs::File, fs::Metadata)> {
+    let file = plain::ordinary_file(path)?;
+    let found = file.metadata()?;
+    Ok((file, found))
+}
+
+/// One that cannot be read is empty. Nothing when the budget is spent.
+fn read_index(file: fs::File, budget: &mut SurveyBudget) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = fs::File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
+    let bytes_max = budget.index_bytes().min(INDEX_BYTES_MAX);
+    let read = file.take(bytes_max).read_to_end(&mut bytes);
+    budget.spend_index(bytes.len() as u64);
+    if budget.is_spent() {
+        return None;
     }
-    file.take(INDEX_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Some(read.map_or_else(|_| Vec::new(), |_| bytes))
+}
+
+fn bytes(paths: &[PathBuf]) -> usize {
+    paths.iter().map(|it| it.as_os_str().len()).sum()
 }
 
 /// Links are not followed, and what is in a `.git` is not looked at.
@@ -288,9 +324,33 @@ mod tests {
             fs::write(folder.path().join("index"), index).expect("it is written");
         };
         write(&["a"]);
-        assert_eq!(*cache.gitlinks(folder.path(), 20), [Path::new("a")]);
+        assert_eq!(
+            *cache.gitlinks(folder.path(), 20, &mut SurveyBudget::default()),
+            [Path::new("a")]
+        );
         write(&["a", "b/c"]);
         let both = [Path::new("a"), Path::new("b/c")];
-        assert_eq!(*cache.gitlinks(folder.path(), 20), both);
+        assert_eq!(
+            *cache.gitlinks(folder.path(), 20, &mut SurveyBudget::default()),
+            both
+        );
+    }
+
+    /// Nobody writes to the pipe: to wait for it would hold up the commands of every thread.
+    #[test]
+    fn an_index_that_is_a_pipe_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("index");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .expect("a pipe");
+        let found = RepositoryCache::default();
+        let found = found.gitlinks(folder.path(), 20, &mut SurveyBudget::default());
+        assert!(found.is_empty());
     }
 }

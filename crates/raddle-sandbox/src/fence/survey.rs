@@ -5,7 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use super::git::{MountBudget, named_in};
+use super::budget::SurveyBudget;
+use super::git::MountBudget;
+use super::git_settings::named_in;
 use super::notice::Notice;
 use super::points::Points;
 use super::repositories::RepositoryCache;
@@ -63,6 +65,8 @@ pub(super) struct Seen {
     /// What could not be protected, or only with more around it.
     pub notices: Vec<Notice>,
     pub budget: MountBudget,
+    /// How much more may be looked at.
+    pub work: SurveyBudget,
     /// The user's home.
     pub home: Option<PathBuf>,
 }
@@ -130,6 +134,12 @@ impl Seen {
                     }
                 } else {
                     seen.protect(root, rules, cache)?;
+                }
+            }
+            if seen.work.is_spent() {
+                // What was not looked at may name something in any of them.
+                for root in named.iter().filter(|root| !is_inside(root)) {
+                    seen.give_up(root, Notice::Costly(root.clone()));
                 }
             }
             // What a rule lets be written by its own name was meant.

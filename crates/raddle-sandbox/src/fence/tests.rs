@@ -512,3 +512,47 @@ fn a_path_inside_a_protected_one_can_be_granted() {
         (vec![root.clone(), objects], vec![root.join(".git")])
     );
 }
+
+/// A repository that a command made may name anything, as often as it likes.
+#[test]
+fn what_takes_too_long_to_look_at_makes_the_root_read_only() {
+    let deep = vec!["a"; 1_000].join("/");
+    let (_folder, root, rules) = workspace(|w| {
+        fs::create_dir_all(w.join("x/.git"))?;
+        fs::create_dir_all(w.join("x").join(&deep))?;
+        fs::write(w.join("x/.git/HEAD"), "")?;
+        let command = format!(" a = sh{}\n", format!(" {deep}").repeat(60));
+        let config = format!("[pager]\n{}", command.repeat(2));
+        fs::write(w.join("x/.git/config"), config)
+    });
+    let fenced = wrap(Tier::A, rules.clone()).expect("it is wrapped");
+    let notices: Vec<String> = fenced.notices.iter().map(ToString::to_string).collect();
+    let kept = read_only(rules);
+    assert!(kept.contains(&root), "{kept:?}");
+    assert!(
+        notices.len() == 1 && notices[0].contains("takes too long"),
+        "{notices:?}"
+    );
+}
+
+/// Each is a folder on the disk and two descriptors of the server for as long as a command runs.
+#[test]
+fn a_flood_of_missing_submodules_makes_few_placeholders() {
+    let (_folder, root, rules) = workspace(|w| {
+        fs::create_dir_all(w.join("x/.git"))?;
+        fs::write(w.join("x/.git/HEAD"), "")?;
+        let paths: Vec<String> = (0..700).map(|it| format!("s{it}")).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let index = git_index::tests::index(2, 20, &paths);
+        fs::write(w.join("x/.git/index"), index)
+    });
+    let fenced = wrap(Tier::A, rules.clone()).expect("it is wrapped");
+    let made = fs::read_dir(root.join("x")).expect("it is there").count();
+    assert!(made < 200, "{made}");
+    assert!(read_only(rules).contains(&root.join("x")));
+    drop(fenced);
+    assert_eq!(
+        fs::read_dir(root.join("x")).expect("it is there").count(),
+        1
+    );
+}

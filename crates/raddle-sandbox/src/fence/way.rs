@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use super::budget::SurveyBudget;
+
 /// As many as the kernel follows.
 const LINKS_MAX: usize = 40;
 
@@ -22,6 +24,16 @@ pub(crate) struct Way {
 impl Way {
     /// Follows a path as far as it can be seen.
     pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        Self::follow(path, |_| Ok(()))
+    }
+
+    /// The same, as far as the budget goes.
+    pub(super) fn within(path: &Path, budget: &mut SurveyBudget) -> io::Result<Self> {
+        Self::follow(path, |it| budget.look(it))
+    }
+
+    /// `look` is asked before the disk is asked about a path.
+    fn follow(path: &Path, mut look: impl FnMut(&Path) -> io::Result<()>) -> io::Result<Self> {
         let mut way = Self {
             real: PathBuf::from("/"),
             links: Vec::new(),
@@ -34,6 +46,7 @@ impl Way {
                 continue;
             }
             let next = way.real.join(&name);
+            look(&next)?;
             match fs::symlink_metadata(&next) {
                 Ok(found) if found.is_symlink() => {
                     if way.links.len() == LINKS_MAX {

@@ -1,0 +1,226 @@
+//! A repository, and the paths that its configuration and the user's name.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::budget::SurveyBudget;
+use super::git::home;
+use super::git_config::{self, NamedPath, Setting, Use};
+use super::plain::read_at_most;
+use super::way::Way;
+
+/// Bytes read of a `.git` file that names a repository.
+const GITDIR_BYTES_MAX: u64 = 4_096;
+/// What is read of one file of settings, how many files there may be, and how deep one may include another, as git.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
+const CONFIGS_MAX: usize = 64;
+const INCLUDES_MAX: usize = 10;
+
+/// A repository with a work tree.
+#[derive(Debug)]
+pub(super) struct Repository {
+    /// The top of its work tree.
+    pub folder: PathBuf,
+    pub git_dir: PathBuf,
+    /// What it shares with other work trees; often the same.
+    common: PathBuf,
+}
+
+impl Repository {
+    /// The repository whose work tree has its top here.
+    pub fn at(folder: &Path) -> Option<Self> {
+        let dot_git = folder.join(".git");
+        let git_dir = match fs::metadata(&dot_git).ok()?.is_dir() {
+            true => dot_git,
+            false => named_in(&dot_git, "gitdir: ", folder)?,
+        };
+        if fs::symlink_metadata(git_dir.join("HEAD")).is_err() {
+            return None;
+        }
+        let common = named_in(&git_dir.join("commondir"), "", &git_dir);
+        Some(Self {
+            folder: folder.to_owned(),
+            common: common.unwrap_or_else(|| git_dir.clone()),
+            git_dir,
+        })
+    }
+
+    /// The repository whose work tree this folder is in.
+    pub fn around(folder: &Path) -> Option<Self> {
+        folder.ancestors().find_map(Self::at)
+    }
+}
+
+/// The settings that apply to a repository, each with the folder of its file.
+pub(super) struct Settings {
+    all: Vec<(Rc<Path>, Setting)>,
+    files: usize,
+}
+
+impl Settings {
+    /// Those of the machine and of the user.
+    pub fn shared(home: Option<&Path>, budget: &mut SurveyBudget) -> Self {
+        let mut settings = Self {
+            all: Vec::new(),
+            files: 0,
+        };
+        settings.read(Path::new("/etc/gitconfig"), home, 0, budget);
+        if let Some(home) = home {
+            let xdg = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+            let xdg = xdg.filter(|it| it.is_absolute());
+            let xdg = xdg.unwrap_or_else(|| home.join(".config"));
+            settings.read(&xdg.join("git/config"), Some(home), 0, budget);
+            settings.read(&home.join(".gitconfig"), Some(home), 0, budget);
+        }
+        settings
+    }
+
+    /// Those of one repository.
+    pub fn of(repository: &Repository, home: Option<&Path>, budget: &mut SurveyBudget) -> Self {
+        let mut settings = Self {
+            all: Vec::new(),
+            files: 0,
+        };
+        settings.read(&repository.common.join("config"), home, 0, budget);
+        settings.read(&repository.git_dir.join("config.worktree"), home, 0, budget);
+        settings
+    }
+
+    /// Reads a file and what it includes, whatever the condition.
+    fn read(&mut self, file: &Path, home: Option<&Path>, depth: usize, budget: &mut SurveyBudget) {
+        if self.files == CONFIGS_MAX || depth > INCLUDES_MAX || budget.look(file).is_err() {
+            return;
+        }
+        let Ok(text) = read_at_most(file, CONFIG_BYTES_MAX) else {
+            return;
+        };
+        self.files += 1;
+        budget.spend(text.len());
+        if budget.is_spent() {
+            return;
+        }
+        let folder: Rc<Path> = file.parent().unwrap_or(Path::new("/")).into();
+        let settings = git_config::parse(&text);
+        for named in git_config::named_paths(&settings) {
+            if named.use_ == Use::Include
+                && let Some(path) = git_config::expand(&named.path, home)
+            {
+                self.read(&folder.join(path), home, depth + 1, budget);
+            }
+        }
+        let settings = settings.into_iter();
+        self.all.extend(settings.map(|it| (folder.clone(), it)));
+    }
+
+    pub fn oid_bytes(&self) -> usize {
+        let is_long = |it: &Setting| {
+            it.is("extensions", "objectformat") && it.value.as_deref() == Some(b"sha256")
+        };
+        match self.all.iter().any(|(_, it)| is_long(it)) {
+            true => 32,
+            false => 20,
+        }
+    }
+
+    /// Absolute paths that git obeys in the work tree with this top.
+    pub fn paths(
+        &self,
+        top: &Path,
+        home: Option<&Path>,
+    ) -> impl Iterator<Item = (PathBuf, NamedPath)> {
+        self.all.iter().flat_map(move |(folder, setting)| {
+            let named = git_config::named_paths(std::slice::from_ref(setting));
+            named.filter_map(move |named| {
+                let base = match named.use_ {
+                    Use::Include => folder,
+                    Use::Folder | Use::Program => top,
+                };
+                let path = git_config::expand(&named.path, home)?;
+                Some((base.join(path), named))
+            })
+        })
+    }
+}
+
+/// Existing paths that git obeys, besides `.git`, in the repository that a folder is in: hooks, included settings and
+/// programs that its configuration names. They are absolute and without links; most lie outside of the folder. If there
+/// is too much to look at, the work tree of the repository is among them.
+pub fn obeyed_paths(folder: &Path) -> Vec<PathBuf> {
+    obeyed_within(folder, SurveyBudget::of_file())
+}
+
+fn obeyed_within(folder: &Path, mut budget: SurveyBudget) -> Vec<PathBuf> {
+    let home = home();
+    let home = home.as_deref();
+    let Some(repository) = Repository::around(folder) else {
+        return Vec::new();
+    };
+    let shared = Settings::shared(home, &mut budget);
+    let own = Settings::of(&repository, home, &mut budget);
+    let shared = shared.paths(&repository.folder, home);
+    let mut real = BTreeSet::new();
+    for (path, named) in shared.chain(own.paths(&repository.folder, home)) {
+        if budget.is_spent() {
+            break;
+        }
+        let Ok(way) = Way::within(&path, &mut budget) else {
+            continue;
+        };
+        let is_meant = match named.use_ {
+            Use::Program => way.real.is_file(),
+            Use::Folder | Use::Include => true,
+        };
+        // To protect a folder that the repository is in would leave nothing to work in.
+        if is_meant && !repository.folder.starts_with(&way.real) {
+            real.insert(way.real);
+        }
+    }
+    if budget.is_spent() {
+        real.insert(repository.folder);
+    }
+    real.into_iter().collect()
+}
+
+/// The path that a small file names, after a word; relative to a folder.
+pub(super) fn named_in(file: &Path, word: &str, folder: &Path) -> Option<PathBuf> {
+    if !fs::symlink_metadata(file).ok()?.is_file() {
+        return None;
+    }
+    let bytes = read_at_most(file, GITDIR_BYTES_MAX).ok()?;
+    let path = bytes.strip_prefix(word.as_bytes())?;
+    let end = path.iter().rposition(|it| !matches!(it, b'\n' | b'\r'))?;
+    Some(folder.join(OsStr::from_bytes(&path[..=end])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A repository is asked about for each file of a patch.
+    #[test]
+    fn what_takes_too_long_to_look_at_is_obeyed_as_a_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(folder.path()).expect("its plain path");
+        fs::create_dir(root.join(".git")).expect("a folder");
+        fs::write(root.join(".git/HEAD"), "").expect("a file");
+        let hooks = "[core]\n hooksPath = hooks\n";
+        for (more, is_whole) in [
+            (String::new(), false),
+            ("# a long comment\n".repeat(60_000), true),
+            ("[include]\n path = config\n".to_owned(), false),
+            (
+                format!("[pager]\n a = sh{}\n", " ./x".repeat(60)).repeat(2_000),
+                true,
+            ),
+        ] {
+            fs::write(root.join(".git/config"), format!("{hooks}{more}")).expect("a file");
+            let found = obeyed_within(&root, SurveyBudget::of_bytes(1_000_000));
+            assert_eq!(found.contains(&root), is_whole, "{}", more.len());
+            assert!(is_whole || found.contains(&root.join("hooks")), "{found:?}");
+        }
+    }
+}

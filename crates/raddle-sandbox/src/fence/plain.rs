@@ -1,0 +1,133 @@
+//! Files opened so that what was judged is what is used.
+//!
+//! Sandboxed commands may put a link, a pipe or another file at a path at any moment. So a folder is opened by
+//! its plain path with no link followed, and work in it goes through its descriptor; and what kind of file it
+//! is, is asked of what was opened.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{
+    CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, open, openat, openat2,
+};
+use rustix::io::Errno;
+
+const FOLDER: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// Opens the folder at an absolute path. A link anywhere on the way is an error.
+pub(super) fn folder(path: &Path) -> io::Result<OwnedFd> {
+    let rules = ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+    match openat2(CWD, path, FOLDER, Mode::empty(), rules) {
+        // The kernel lacks it, or a filter refuses it.
+        Err(Errno::NOSYS | Errno::PERM) => by_steps(path, |_, _| Err(Errno::NOENT)),
+        opened => Ok(opened?),
+    }
+}
+
+/// The same, and makes what is missing of it with this mode.
+pub(super) fn make_folders(path: &Path, mode: Mode) -> io::Result<OwnedFd> {
+    by_steps(path, |around, name| match mkdirat(around, name, mode) {
+        Ok(()) | Err(Errno::EXIST) => openat(around, name, FOLDER, Mode::empty()),
+        Err(error) => Err(error),
+    })
+}
+
+/// Opens name by name; `missing` opens a name that is not there.
+fn by_steps(
+    path: &Path,
+    missing: impl Fn(BorrowedFd<'_>, &OsStr) -> rustix::io::Result<OwnedFd>,
+) -> io::Result<OwnedFd> {
+    let mut reached = openat(CWD, "/", FOLDER, Mode::empty())?;
+    for part in path.components() {
+        let name = match part {
+            Component::RootDir | Component::CurDir => continue,
+            Component::Normal(name) => name,
+            Component::ParentDir | Component::Prefix(_) => return Err(Errno::INVAL.into()),
+        };
+        reached = match openat(&reached, name, FOLDER, Mode::empty()) {
+            Err(Errno::NOENT) => missing(reached.as_fd(), name)?,
+            opened => opened?,
+        };
+    }
+    Ok(reached)
+}
+
+/// Opens an ordinary file, wherever links lead. Nothing else is opened: a pipe would be waited for, and to open
+/// a device may do something.
+pub(super) fn ordinary_file(path: &Path) -> io::Result<File> {
+    let found = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::RegularFile {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // The same file again, for reading. Some ordinary files of the kernel's are waited for too.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let again = PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()));
+    Ok(open(&again, flags, Mode::empty())?.into())
+}
+
+/// Reads the beginning of an ordinary file.
+pub(super) fn read_at_most(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    ordinary_file(path)?
+        .take(bytes_max)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_opened_by_its_plain_path_only() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(root.path()).expect("its plain path");
+        fs::create_dir_all(root.join("a/b")).expect("folders");
+        fs::write(root.join("file"), "").expect("a file");
+        symlink("a", root.join("link")).expect("a link");
+        for (path, is_opened) in [
+            ("a/b", true),
+            ("a", true),
+            ("link", false),
+            ("link/b", false),
+            ("file", false),
+            ("none", false),
+        ] {
+            let path = root.join(path);
+            assert_eq!(folder(&path).is_ok(), is_opened, "{}", path.display());
+            let steps = by_steps(&path, |_, _| Err(Errno::NOENT));
+            assert_eq!(steps.is_ok(), is_opened, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn only_ordinary_files_are_read() {
+        let root = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| root.path().join(name);
+        fs::write(at("file"), "text").expect("a file");
+        symlink("file", at("link")).expect("a link");
+        symlink("/dev/zero", at("device")).expect("a link");
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, mode, 0).expect("a pipe");
+        for (name, expected) in [
+            ("file", Some("tex")),
+            ("link", Some("tex")),
+            ("device", None),
+            ("pipe", None),
+            (".", None),
+            ("none", None),
+        ] {
+            let found = read_at_most(&at(name), 3).ok();
+            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{name}");
+        }
+    }
+}
