@@ -309,7 +309,9 @@ impl Roots {
     }
 
     fn judge(&self, found: Found) -> Spot {
-        let Found { plain, kind, ids } = found;
+        let Found {
+            plain, kind, ids, ..
+        } = found;
         let roots = self.writable.iter().enumerate();
         let root = roots
             .filter(|(_, root)| plain.starts_with(&root.plain))
