@@ -3,6 +3,7 @@
 mod fence;
 mod listen;
 mod notices;
+mod programs;
 mod run;
 mod running;
 mod spec;
@@ -16,4 +17,4 @@ pub(crate) use self::notices::SentNotices;
 pub(crate) use self::running::Terminals;
 pub(crate) use self::spec::{exec_command, write_stdin};
 pub(crate) use self::typed::{Typed, meant_typed, typed};
-pub(crate) use self::wish::{Wish, is_fenced, meant, wish};
+pub(crate) use self::wish::{Wish, is_fenced, meant, needs_path, wish};

@@ -36,4 +36,4 @@ pub use turn::TurnDiff;
 pub use write::WriteFile;
 
 pub(crate) use change::Draft;
-pub(crate) use walk::Last;
+pub(crate) use walk::{Last, passed};

@@ -1,5 +1,6 @@
 //! The tools that there are: one table, from which each model is offered what it knows how to use.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -214,14 +215,15 @@ impl BuiltIn {
         thread: ThreadId,
         settings: &Settings,
         call: &Call,
+        path: Option<OsString>,
     ) -> Option<(ItemBody, Meant)> {
         let tool = |meant| {
             let name = call.tool.clone();
             (ItemBody::Tool(Tool { name }), meant)
         };
         Some(match Asked::of(inner, thread, settings, call)? {
-            Ok(Asked::Command(wish)) => command::meant(settings, wish),
-            Ok(Asked::Typed(typed)) => command::meant_typed(&typed),
+            Ok(Asked::Command(wish)) => command::meant(settings, wish, path),
+            Ok(Asked::Typed(typed)) => command::meant_typed(settings, &typed, path),
             Ok(Asked::OnFiles(it)) => it.meant(settings, &inner.own, &call.tool),
             Ok(Asked::Plan) => tool(words::update_plan(call)),
             Ok(Asked::User) => tool(words::ask_user(call)),
@@ -300,9 +302,14 @@ impl Tools for BuiltIn {
         call: &'a Call,
     ) -> Waiting<'a, Option<(ItemBody, Meant)>> {
         let (inner, settings, call) = (self.inner.clone(), settings.clone(), call.clone());
-        let looking =
-            tokio::task::spawn_blocking(move || Self::look(&inner, thread, &settings, &call));
         Box::pin(async move {
+            let path = match command::needs_path(&settings, &call) {
+                true => inner.path.get().await,
+                false => None,
+            };
+            let looking = tokio::task::spawn_blocking(move || {
+                Self::look(&inner, thread, &settings, &call, path)
+            });
             looking.await.unwrap_or_else(|error| {
                 tracing::error!(%error, "a tool could not say what a call means");
                 None

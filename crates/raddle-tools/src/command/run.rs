@@ -10,11 +10,11 @@ use raddle_core::ports::{Job, Leave, Ran};
 use raddle_core::{Command, CommandRun, CommandSource, ItemBody, ItemStatus, Output, Settings};
 use raddle_sandbox::{
     Fences, FileHold, HoldConflict, HoldError, Inside, Launch, Notice, Size, Stdio, environment,
-    outside, own_path,
 };
 
-use super::fence::{held, sees, workspaces};
+use super::fence::{held, sees};
 use super::listen::{Left, Listener, Then};
+use super::programs::search_path;
 use super::running::{Running, Whose};
 use super::wish::{Time, Wish, is_fenced};
 use crate::cut::Cut;
@@ -166,13 +166,17 @@ impl Wish {
         let path = inner.path.get().await;
         let (own, operator) = (inner.own.clone(), inner.operator.clone());
         let beyond = self.beyond;
+        // A yes to a program's name is none to a program that commands in the sandbox can write.
+        let names = match beyond && is_fenced(&settings) && !is_users {
+            true => Some(self.names()),
+            false => None,
+        };
         let planned = tokio::task::spawn_blocking(move || {
-            // A yes to a program's name is none to a program that commands in the sandbox can write.
-            let closed = match beyond && is_fenced(&settings) && !is_users {
-                true => Some(workspaces(&settings)),
-                false => None,
+            let path = match names {
+                Some(names) => Some(search_path(&settings, &names, path)?),
+                None => path,
             };
-            let env = variables(path, closed);
+            let env = variables(path);
             if beyond {
                 let held = raddle_sandbox::Held {
                     policy: raddle_sandbox::Policy::FullAccess,
@@ -232,15 +236,10 @@ impl Wish {
     }
 }
 
-/// The environment of a command whose `PATH` is this one, if not the server's own. Nothing that lies in the closed
-/// folders is found by its name. It may wait for the disk.
-fn variables(path: Option<OsString>, closed: Option<Vec<PathBuf>>) -> Vec<(OsString, OsString)> {
+/// The environment of a command whose `PATH` is this one, if not the server's own.
+fn variables(path: Option<OsString>) -> Vec<(OsString, OsString)> {
     let set = VARIABLES.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
     let mut env = environment::of(std::env::vars_os(), &set.into());
-    let path = match closed {
-        Some(closed) => Some(outside(&path.unwrap_or_else(own_path), &closed)),
-        None => path,
-    };
     if let Some(path) = path {
         env.retain(|(name, _)| name != "PATH");
         env.push(("PATH".into(), path));

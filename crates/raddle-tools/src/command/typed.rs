@@ -1,17 +1,19 @@
 //! Typing into a command that runs, and reading on.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use raddle_core::policy::{Act, ActKind, Script, UNKNOWN};
 use raddle_core::ports::{Job, Leave, Meant, Ran};
-use raddle_core::{Call, CommandRun, CommandSource, ItemBody, ThreadId};
+use raddle_core::{Call, CommandRun, CommandSource, ItemBody, Settings, ThreadId};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::listen::{Listener, Then};
+use super::programs::search_path;
 use super::run::{ended, hold, refused};
 use super::running::{Running, Terminals};
 use super::wish::{TOKENS, TOKENS_MAX, is_fenced};
@@ -98,10 +100,17 @@ pub(crate) fn typed(terminals: &Terminals, thread: ThreadId, call: &Call) -> Res
 }
 
 /// What such a call would do.
-pub(crate) fn meant_typed(typed: &Typed) -> (ItemBody, Meant) {
+pub(crate) fn meant_typed(
+    settings: &Settings,
+    typed: &Typed,
+    path: Option<OsString>,
+) -> (ItemBody, Meant) {
     let body = ItemBody::Command(typed.item());
     if typed.is_harmless() {
         return (body, Meant::Harmless);
+    }
+    if let Err(why) = typed.refuse_exchangeable(settings, path) {
+        return (body, Meant::Refused(why));
     }
     let act = Act {
         digest: typed.digest(),
@@ -152,6 +161,21 @@ impl Typed {
 
     fn is_harmless(&self) -> bool {
         self.chars.chars().all(|it| HARMLESS.contains(it))
+    }
+
+    /// Refuses names of programs that sandboxed commands can exchange, where they are typed outside the sandbox.
+    fn refuse_exchangeable(
+        &self,
+        settings: &Settings,
+        path: Option<OsString>,
+    ) -> Result<(), String> {
+        if !self.running.whose.beyond || !is_fenced(settings) {
+            return Ok(());
+        }
+        let commands = script(&self.begun, &self.chars).commands.into_iter();
+        let names = commands.filter_map(|it| it.into_iter().next());
+        let names: Vec<String> = names.collect();
+        search_path(settings, &names, path).map(|_| ())
     }
 
     /// What rules are about: whoever types into a shell runs whatever is typed.
@@ -218,8 +242,10 @@ impl Typed {
             },
             false => None,
         };
+        let path = inner.path.get().await;
         let looked = tokio::task::spawn_blocking(move || {
-            let is_held = held.as_ref().is_none_or(|it| it.covers(&self.paths()));
+            let is_held = held.as_ref().is_none_or(|it| it.covers(&self.paths()))
+                && self.refuse_exchangeable(&job.settings, path).is_ok();
             let may = is_harmless || is_held && job.may(&self.kind(), || self.digest());
             (may, self, job, held)
         });

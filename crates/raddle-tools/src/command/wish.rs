@@ -1,6 +1,7 @@
 //! What a call wants to run.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use raddle_core::{Call, CommandRun, ItemBody, Sandbox, Settings};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::programs::search_path;
 use crate::arguments;
 use crate::shell::{self, Digested};
 
@@ -225,8 +227,19 @@ fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
     }
 }
 
-/// What a call would do.
-pub(crate) fn meant(settings: &Settings, wish: Wish) -> (ItemBody, Meant) {
+/// Whether a call may run something by its name outside the sandbox, so that it matters where `PATH` leads.
+pub(crate) fn needs_path(settings: &Settings, call: &Call) -> bool {
+    let is_beyond = |it: Result<Wish, String>| it.is_ok_and(|it| it.beyond);
+    call.tool == "write_stdin" || wish(settings, call, false).is_some_and(is_beyond)
+}
+
+/// What a call would do. `path` is the `PATH` of commands, if not the server's own.
+pub(crate) fn meant(settings: &Settings, wish: Wish, path: Option<OsString>) -> (ItemBody, Meant) {
+    if wish.beyond
+        && let Err(why) = search_path(settings, &wish.names(), path)
+    {
+        return (ItemBody::Command(wish.item()), Meant::Refused(why));
+    }
     let act = Act {
         digest: wish.digest(settings),
         why: wish.why.as_deref().map(crate::shell::shown),
@@ -249,6 +262,18 @@ impl Wish {
     /// What it is made of.
     fn script(&self) -> Script {
         shell::of_words(&self.words)
+    }
+
+    /// The names of the commands that it runs.
+    pub(super) fn names(&self) -> Vec<String> {
+        let commands = self.script().commands.into_iter();
+        let inner = commands.filter_map(|it| it.into_iter().next());
+        self.words
+            .first()
+            .cloned()
+            .into_iter()
+            .chain(inner)
+            .collect()
     }
 
     /// What rules are about.

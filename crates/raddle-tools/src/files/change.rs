@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::diff::unified;
 use super::error::ToolError;
+use super::open::FILE_BYTES_MAX;
 use super::place::{Place, Roots, Spot};
 use super::swap;
 use super::walk::{Kind, Last};
@@ -115,8 +116,8 @@ impl Planned {
                 (ChangeKind::Update { moved_to }, diff)
             }
             (None, Some(_), _) if file.moved_from.is_some() => return None,
-            (None, Some(now), _) => (ChangeKind::Add {}, shown(now)),
-            (Some(base), None, None) => (ChangeKind::Delete {}, shown(base)),
+            (None, Some(now), _) => (ChangeKind::Add {}, added(now)),
+            (Some(base), None, None) => (ChangeKind::Delete {}, removed(base)),
             (Some(base), Some(now), _) => {
                 let moved_to = None;
                 (ChangeKind::Update { moved_to }, between(base, now))
@@ -200,19 +201,40 @@ fn said(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
+/// A client that is asked about a change must see all of it, so the diff is empty only if nothing in the file
+/// changes.
 fn between(base: &Contents, now: &Contents) -> String {
-    match (base.text(), now.text()) {
-        (Some(base), Some(now)) => cut(unified(base, now)),
+    if base.bytes == now.bytes {
+        return String::new();
+    }
+    match (base.text(), std::str::from_utf8(&now.bytes)) {
+        (Some(base), Ok(now)) => cut(escaped(unified(base, now))),
+        (None, Ok("")) => removed(base),
         // Of what was no text, only what comes in its place can be shown.
-        (None, Some(now)) => cut(unified("", now)),
-        (_, None) => String::new(),
+        (None, Ok(now)) => cut(escaped(unified("", now))),
+        (_, Err(_)) => FileChange::cut_mark(now.bytes.len()),
     }
 }
 
-fn shown(contents: &Contents) -> String {
-    match contents.text() {
+fn added(now: &Contents) -> String {
+    match std::str::from_utf8(&now.bytes) {
+        Ok(text) => cut(escaped(text.to_owned())),
+        Err(_) => FileChange::cut_mark(now.bytes.len()),
+    }
+}
+
+fn removed(base: &Contents) -> String {
+    match base.text() {
         Some(text) => cut(text.to_owned()),
-        None => format!("(binary, {} bytes)\n", contents.bytes.len()),
+        None => format!("(binary, {} bytes)\n", base.bytes.len()),
+    }
+}
+
+/// A diff with its NUL bytes written out: shells read on behind them, and clients may not show what follows.
+fn escaped(diff: String) -> String {
+    match diff.contains('\0') {
+        true => diff.replace('\0', "\\x00"),
+        false => diff,
     }
 }
 
@@ -293,13 +315,28 @@ impl<'a> Draft<'a> {
         self.now(index)?.text().ok_or_else(binary)
     }
 
+    /// Refuses a text of so many bytes: no tool could read the file that it makes.
+    pub(crate) fn refuse_too_large(&self, index: usize, bytes: usize) -> Result<(), ToolError> {
+        let bytes = bytes as u64;
+        match bytes > FILE_BYTES_MAX {
+            false => Ok(()),
+            true => Err(ToolError::TooLarge {
+                path: self.shown(index).to_owned(),
+                bytes,
+                max: FILE_BYTES_MAX,
+            }),
+        }
+    }
+
     /// Puts a text there; who may do what with the file stays.
-    pub(crate) fn put(&mut self, index: usize, text: String) {
+    pub(crate) fn put(&mut self, index: usize, text: String) -> Result<(), ToolError> {
+        self.refuse_too_large(index, text.len())?;
         let file = &mut self.files[index];
         let mode = file.now.as_ref().or(file.base.as_ref()).map(|it| it.mode);
         let mut now = Contents::new(text);
         now.mode = mode.unwrap_or(now.mode);
         file.now = Some(now);
+        Ok(())
     }
 
     pub(crate) fn remove(&mut self, index: usize) {

@@ -63,7 +63,8 @@ impl EditFile {
             new = with_returns(&new);
         }
         let path = draft.shown(index).display();
-        match text.matches(&old).count() {
+        let count = text.matches(&old).count();
+        match count {
             0 => {
                 return refuse(format!(
                     "the old text is not in {path}; read the file and copy it exactly"
@@ -71,14 +72,18 @@ impl EditFile {
             }
             1 => {}
             _ if self.all => {}
-            count => {
+            _ => {
                 return refuse(format!(
                     "the old text stands {count} times in {path}; give more of what is around it, or set `all`"
                 ));
             }
         }
+        // What comes of it may have any size, so that is known before it is made.
+        let kept = text.len() - count * old.len();
+        let bytes = count.saturating_mul(new.len()).saturating_add(kept);
+        draft.refuse_too_large(index, bytes)?;
         let text = text.replace(&old, &new);
-        draft.put(index, text);
+        draft.put(index, text)?;
         draft.finish()
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Error, Glob, GlobBuilder, GlobSet};
 use raddle_core::ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::json;
@@ -99,11 +99,11 @@ impl ListFiles {
     }
 }
 
-/// The longest glob. What is made of it grows with it, and past a bound there is none.
-const GLOB_BYTES_MAX: usize = 1_000;
+/// The longest glob, also in ignore files. What is made of it grows with it, and past a bound there is none.
+pub(super) const GLOB_BYTES_MAX: usize = 1_000;
 
 /// Reads a glob. One without a slash is about names, wherever they are.
-pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
+pub(super) fn glob(pattern: &str) -> Result<GlobSet, ToolError> {
     if pattern.len() > GLOB_BYTES_MAX {
         let why = format!(
             "the glob has {} bytes, more than {GLOB_BYTES_MAX}; use several shorter ones",
@@ -117,10 +117,11 @@ pub(super) fn glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
         false => &anywhere,
     };
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    let glob = glob.map_err(|error| {
+    // A matcher of one glob panics where no regex can be made of it, as of many nested braces.
+    let set = |glob: Glob| GlobSet::builder().add(glob).build();
+    glob.and_then(set).map_err(|error: Error| {
         ToolError::Arguments(format!("`{pattern}` is no glob: {}", error.kind()))
-    })?;
-    Ok(glob.compile_matcher())
+    })
 }
 
 #[cfg(test)]
@@ -130,6 +131,9 @@ mod tests {
     #[test]
     fn a_glob_has_a_bound() {
         assert!(glob("src/**/*.{rs,toml}").is_ok());
+        let nested = format!("{}a{}", "{".repeat(300), "}".repeat(300));
+        let error = glob(&nested).expect_err("too deep");
+        assert!(error.to_string().contains("is no glob"), "{error}");
         for unit in ["[!a]", "{a,b}", "**/", "?", "*", "{"] {
             let text = unit.repeat(GLOB_BYTES_MAX / unit.len());
             // Whatever is said of it, something is.

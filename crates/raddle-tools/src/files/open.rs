@@ -14,7 +14,7 @@ use super::error::ToolError;
 use super::walk::{self, Kind};
 
 /// Above this a file is not for tools that hold it in memory.
-const FILE_BYTES_MAX: u64 = 16 << 20;
+pub(crate) const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Opens an ordinary file in a folder; nothing if there is none. Whatever else is there does not block.
 pub(crate) fn open_file(

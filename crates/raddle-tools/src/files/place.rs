@@ -309,7 +309,9 @@ impl Roots {
     }
 
     fn judge(&self, found: Found) -> Spot {
-        let Found { plain, kind, ids } = found;
+        let Found {
+            plain, kind, ids, ..
+        } = found;
         let roots = self.writable.iter().enumerate();
         let root = roots
             .filter(|(_, root)| plain.starts_with(&root.plain))
@@ -350,10 +352,8 @@ impl Roots {
         let below = plain.strip_prefix(&root.plain).unwrap_or(plain);
         let is_named = |name: &OsStr| self.is_protected_name(name);
         let is_apart = |it: &PathBuf| plain.starts_with(it) && !root.plain.starts_with(it);
-        root.is_strict
-            && (below.iter().any(is_named)
-                || root.apart.iter().any(is_apart)
-                || self.is_dotfile(root, plain))
+        let is_obeyed = below.iter().any(is_named) || root.apart.iter().any(is_apart);
+        root.is_strict && is_obeyed || self.is_dotfile(root, plain)
     }
 
     /// Whether it is a dotfile of the user's home, or in one, and no root names it.

@@ -12,6 +12,7 @@ use std::time::Instant;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
 
+use super::list::GLOB_BYTES_MAX;
 use super::place::{Roots, Spot};
 use super::walk::Last;
 
@@ -140,7 +141,9 @@ fn ignore_files(roots: &Roots, folder: &Path) -> Vec<Gitignore> {
             return None;
         }
         let mut rules = GitignoreBuilder::new(folder);
-        for line in contents.text()?.lines() {
+        let lines = contents.text()?.lines();
+        // Reading a pattern takes stack for each brace in it.
+        for line in lines.filter(|it| it.len() <= GLOB_BYTES_MAX) {
             // A line that is no pattern ignores nothing.
             let _ = rules.add_line(None, line);
         }

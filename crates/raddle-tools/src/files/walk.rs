@@ -7,7 +7,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, openat, openat2};
+use rustix::fs::{
+    FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, open, openat, openat2,
+};
 use rustix::io::Errno;
 
 /// As many as the kernel follows.
@@ -43,6 +45,8 @@ pub(crate) struct Found {
     pub kind: Kind,
     /// What it passed through, and itself.
     pub ids: Vec<Id>,
+    /// The links that it passed through, by where they stand, and the folders that it left by `..`.
+    pub detours: Vec<PathBuf>,
 }
 
 /// What is at a place.
@@ -86,12 +90,14 @@ pub(crate) fn follow(top: &OwnedFd, path: &Path, last: Last) -> Result<Found, Er
     queue(&mut ahead, path);
     let mut names: Vec<OsString> = Vec::new();
     let mut walked: Vec<(OwnedFd, Stat)> = Vec::new();
+    let mut detours = Vec::new();
     let (mut links, mut is_missing) = (0, false);
     while let Some(name) = ahead.pop() {
         if name == OsStr::new("..") {
             if is_missing {
                 return Err(Errno::NOENT);
             }
+            detours.push(plain(&names));
             // The top is its own parent.
             names.pop();
             walked.pop();
@@ -124,6 +130,7 @@ pub(crate) fn follow(top: &OwnedFd, path: &Path, last: Last) -> Result<Found, Er
         }
         let target = rustix::fs::readlinkat(&opened, "", Vec::new())?;
         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        detours.push(plain(&names).join(name));
         if target.is_absolute() {
             names.clear();
             walked.clear();
@@ -135,10 +142,26 @@ pub(crate) fn follow(top: &OwnedFd, path: &Path, last: Last) -> Result<Found, Er
         None => Kind::Folder,
         Some((_, stat)) => Kind::of(stat),
     };
-    let mut plain = PathBuf::from("/");
-    plain.extend(names);
     let ids = walked.iter().map(|(_, stat)| Id::of(stat)).collect();
-    Ok(Found { plain, kind, ids })
+    Ok(Found {
+        plain: plain(&names),
+        kind,
+        ids,
+        detours,
+    })
+}
+
+/// Where an absolute path leads, and every place on the way there at which it turns.
+pub(crate) fn passed(path: &Path) -> Result<Vec<PathBuf>, Errno> {
+    let top = open("/", LOOK, Mode::empty())?;
+    let found = follow(&top, path, Last::Follow)?;
+    Ok([found.detours, vec![found.plain]].concat())
+}
+
+fn plain(names: &[OsString]) -> PathBuf {
+    let mut path = PathBuf::from("/");
+    path.extend(names);
+    path
 }
 
 /// Puts the names of a path in front of what is ahead; the next one is last.

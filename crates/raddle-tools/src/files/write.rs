@@ -45,7 +45,7 @@ impl WriteFile {
     pub fn plan(&self, roots: &Roots) -> Result<Planned, ToolError> {
         let mut draft = Draft::new(roots);
         let index = draft.look(Path::new(&self.path), Last::Follow)?;
-        draft.put(index, self.content.clone());
+        draft.put(index, self.content.clone())?;
         draft.finish()
     }
 }

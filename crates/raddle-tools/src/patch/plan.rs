@@ -39,7 +39,7 @@ pub fn plan(roots: &Roots, text: &str) -> Result<Planned, PatchError> {
         match section {
             Section::Add { path, text } => {
                 let index = draft.look(Path::new(&path), Last::Follow)?;
-                draft.put(index, text);
+                draft.put(index, text)?;
             }
             Section::Delete { path } => {
                 let index = draft.look(Path::new(&path), Last::Keep)?;
@@ -57,7 +57,7 @@ pub fn plan(roots: &Roots, text: &str) -> Result<Planned, PatchError> {
                 if !chunks.is_empty() {
                     let text = lines::change(draft.text(index)?, &chunks, &effort);
                     let text = text.map_err(|it| misfit(draft.shown(index), it))?;
-                    draft.put(index, text);
+                    draft.put(index, text)?;
                 }
                 if let Some(to) = moved_to {
                     let to = draft.look(Path::new(&to), Last::Follow)?;

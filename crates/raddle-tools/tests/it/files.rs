@@ -1,5 +1,6 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use raddle_core::ChangeKind;
 use raddle_core::policy::PathPattern;
 use raddle_sandbox::Tmp;
 use raddle_tools::files::{
@@ -180,6 +181,21 @@ fn a_hostile_tree_holds_up_nobody() {
     assert_eq!(found, "a.txt:1:needle\nx/b.txt:1:needle\n");
 }
 
+/// Rules that cost too much to read ignore nothing, and the others count.
+#[test]
+fn a_hostile_ignore_file_ends_no_walk() {
+    let world = World::new();
+    let nested = format!("{}a{}", "{".repeat(100_000), "}".repeat(100_000));
+    world.write(".gitignore", format!("*.log\n{nested}\n*.tmp\n"));
+    for name in ["a.txt", "b.log", "c.tmp"] {
+        world.write(name, "needle\n");
+    }
+    let listed = args::<ListFiles>(&json!({})).run(&world.roots());
+    assert_eq!(listed.expect("a list"), ".gitignore\na.txt\n");
+    let searched = args::<SearchFiles>(&json!({"pattern": "needle"})).run(&world.roots());
+    assert_eq!(searched.expect("matches"), "a.txt:1:needle\n");
+}
+
 /// What rules close to reading turns up in no walk, whatever it begins in and by whatever way it comes there.
 #[test]
 fn a_walk_leaves_out_what_rules_close() {
@@ -287,6 +303,77 @@ fn writing_and_editing() {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o444)).expect("a mode");
     let error = edit(json!({"path": "a.txt", "old": "2", "new": "x"})).expect_err("read-only");
     assert!(error.to_string().contains("is read-only"));
+}
+
+/// A client that is asked sees every line that changes, also where it is no text.
+#[test]
+fn every_change_is_shown_whole_or_marked_as_cut() {
+    let world = world();
+    let top = world.folder.path();
+    std::fs::write(top.join("nul"), "a\n\0b\n").expect("a file");
+    std::fs::write(top.join("rc"), "a\nb\n").expect("a file");
+    std::fs::write(top.join("escape"), "\\x00\n").expect("a file");
+    let rename = "*** Begin Patch\n*** Update File: latin.txt\n*** Move to: ../rc\n*** End Patch\n";
+    let copy = "*** Begin Patch\n*** Update File: latin.txt\n*** Move to: ../new\n*** Add File: latin.txt\n+x\n*** End Patch\n";
+    let moved = "*** Begin Patch\n*** Update File: latin.txt\n*** Move to: ../new\n*** End Patch\n";
+    let write = |path: &str, content: &str| json!({"path": path, "content": content});
+    let roots = world.roots();
+    // The tool, what it is called with, and the diff of the file beyond; `…` where it is cut.
+    for (arguments, expected) in [
+        (
+            write("../rc", "a\nb\nevil # \0\n"),
+            "@@ -1,2 +1,3 @@\n a\n b\n+evil # \\x00\n",
+        ),
+        (
+            write("../nul", "a\n\0c\n"),
+            "@@ -0,0 +1,2 @@\n+a\n+\\x00c\n",
+        ),
+        (write("../nul", ""), "(binary, 5 bytes)\n"),
+        (write("../nul", "a\n"), "@@ -0,0 +1 @@\n+a\n"),
+        (write("../escape", "\0\n"), "@@ -1 +1 @@\n-\\x00\n+\\x00\n"),
+        (write("../new", "evil\0"), "evil\\x00"),
+        (json!(rename), "…"),
+        (json!(copy), "…"),
+        (json!(moved), ""),
+    ] {
+        let planned = match arguments.as_str() {
+            Some(text) => patch::plan(&roots, text).expect("a plan"),
+            None => args::<WriteFile>(&arguments).plan(&roots).expect("a plan"),
+        };
+        assert!(planned.is_beyond(), "{arguments}");
+        let changes = planned.changes();
+        let is_beyond = |path: &str| !path.starts_with(world.work.to_str().expect("text"));
+        let change = changes.iter().find(|it| match &it.kind {
+            ChangeKind::Update { moved_to: Some(to) } => is_beyond(to),
+            _ => is_beyond(&it.path),
+        });
+        let change = change.expect("a change beyond");
+        match expected {
+            "…" => assert!(change.is_cut(), "{arguments}: {change:?}"),
+            _ => assert_eq!(change.diff, expected, "{arguments}"),
+        }
+    }
+}
+
+/// What would come of an edit is measured before it is made.
+#[test]
+fn an_edit_makes_no_file_larger_than_a_tool_reads() {
+    let world = world();
+    world.write("many", "a".repeat(1 << 10));
+    let edit = |bytes: usize| {
+        let new = "b".repeat(bytes);
+        let edit = json!({"path": "many", "old": "a", "new": new, "all": true});
+        let planned = args::<EditFile>(&edit).plan(&world.roots());
+        planned.map(|it| it.files[0].now.as_ref().map_or(0, |it| it.bytes.len()))
+    };
+    assert_eq!(edit(16 << 10).expect("a plan"), 16 << 20);
+    let error = edit((16 << 10) + 1).expect_err("too large").to_string();
+    assert!(error.contains("has 16778240 bytes, more than"), "{error}");
+    let write = json!({"path": "new", "content": "b".repeat((16 << 20) + 1)});
+    let error = args::<WriteFile>(&write)
+        .plan(&world.roots())
+        .expect_err("too large");
+    assert!(error.to_string().contains("more than"), "{error}");
 }
 
 /// Somebody else writes between the look and the write.

@@ -421,6 +421,46 @@ fn what_is_beyond_is_shown_where_it_is() {
 }
 
 /// Names that a model might put together, good and bad.
+/// Shells take orders from the dotfiles of the home, whatever made it writable.
+#[test]
+fn dotfiles_of_the_home_are_protected_in_every_writable_folder() {
+    let home = raddle_sandbox::home().expect("a home");
+    let home = home.canonicalize().expect("its plain path");
+    let world = World::new();
+    type Grants = fn(&mut Rules, &Path);
+    let grants: [(&str, Grants); 4] = [
+        ("the home", |rules, home| rules.write.push(home.to_owned())),
+        ("the home as scratch", |rules, home| {
+            rules.scratch.push(home.to_owned());
+        }),
+        ("scratch around it", |rules, home| {
+            rules.scratch.extend(home.parent().map(Path::to_owned));
+        }),
+        ("both", |rules, home| {
+            rules.write.push(home.to_owned());
+            rules.scratch.extend(home.parent().map(Path::to_owned));
+        }),
+    ];
+    for (what, grant) in grants {
+        let roots = world.roots_with(|rules| grant(rules, &home));
+        for (name, place) in [
+            (".profile", Place::Protected),
+            (".config/new/file", Place::Protected),
+            ("no-dotfile", Place::Inside),
+            ("folder/.no-dotfile-of-the-home", Place::Inside),
+        ] {
+            let found = roots.writable(&home.join(name)).expect("a place");
+            assert_eq!(found, place, "{what}: {name}");
+        }
+    }
+    // Those of other folders are no business of the home's.
+    let roots = world.roots_with(|rules| rules.scratch.push(home.clone()));
+    assert_eq!(
+        roots.writable(&world.work.join(".env")).ok(),
+        Some(Place::Inside)
+    );
+}
+
 fn name() -> impl Strategy<Value = &'static str> {
     let inside = [
         "a.txt",

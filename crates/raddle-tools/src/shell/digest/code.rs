@@ -7,6 +7,7 @@
 use raddle_core::policy::UNKNOWN;
 
 use super::Digested;
+use super::named::NAME_BYTES_MAX;
 
 /// Programs that load code from the folder they run in, or beside a file that they run, without being told to.
 /// What they load cannot be listed. A version behind the name does not count.
@@ -116,7 +117,11 @@ fn modules(program: &str, words: &[String], names: &mut Vec<String>) {
         "python" | "pypy" | "ipython" | "coverage" => {
             for module in values(words, &["-m"]) {
                 let path = module.replace('.', "/");
-                for (at, _) in path.match_indices('/') {
+                let dots = path.match_indices('/').map(|(at, _)| at);
+                for at in dots.take_while(|at| *at <= NAME_BYTES_MAX) {
+                    if names.len() >= NAMES_MAX {
+                        return;
+                    }
                     names.push(format!("{}/__init__.py", &path[..at]));
                 }
                 for end in [".py", "/__init__.py", "/__main__.py"] {
@@ -182,4 +187,28 @@ fn plain(program: &str) -> &str {
 
 fn is_one_of(list: &str, name: &str) -> bool {
     !name.is_empty() && list.split_whitespace().any(|it| it == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept of a word does not grow with it.
+    #[test]
+    fn names_of_modules_have_a_bound() {
+        let letters = "m".repeat(10_000);
+        for (program, module, first) in [
+            ("python", ".".repeat(10_000), "/__init__.py"),
+            // What is around a name that is too long is loaded nevertheless.
+            ("python", format!("tests.{letters}"), "tests/__init__.py"),
+            ("python", "a.b".to_owned(), "a/__init__.py"),
+        ] {
+            let words = ["-m".to_owned(), module];
+            let mut names = Vec::new();
+            modules(program, &words, &mut names);
+            assert_eq!(names[0], first);
+            let bytes: usize = names.iter().map(String::len).sum();
+            assert!(bytes <= 2 << 20, "{bytes} bytes in {} names", names.len());
+        }
+    }
 }

@@ -28,7 +28,7 @@ const FOLDERS_MAX: usize = 16;
 const NAMES_MAX: usize = 4096;
 
 /// The longest path that the system takes.
-const NAME_BYTES_MAX: usize = 4096;
+pub(super) const NAME_BYTES_MAX: usize = 4096;
 
 /// What a command names.
 #[derive(Default)]
@@ -104,12 +104,7 @@ pub(super) fn look(it: Digested<'_>) -> Named {
 fn written<'a>(it: Digested<'a>) -> BTreeSet<&'a str> {
     let is_tee = |words: &&Vec<String>| words.first().is_some_and(|it| it == "tee");
     let teed = it.commands.iter().filter(is_tee).flatten();
-    let targets = it.words.iter().flat_map(|line| {
-        let ends = line.match_indices('>').map(|(at, _)| at);
-        let ends = ends.filter(|at| !line[..*at].ends_with('<'));
-        let targets = ends.map(|at| line[at + 1..].trim_start_matches(['>', ' ']));
-        targets.filter_map(|it| it.split(is_end).next())
-    });
+    let targets = it.words.iter().flat_map(|line| targets(line));
     let named: BTreeSet<&str> = teed.map(String::as_str).chain(targets).collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for piece in it.words.iter().flat_map(|line| line.split(is_end)) {
@@ -117,6 +112,21 @@ fn written<'a>(it: Digested<'a>) -> BTreeSet<&'a str> {
     }
     let is_once = |name: &&str| counts.get(name.trim_start_matches("./")) == Some(&1);
     named.into_iter().filter(is_once).collect()
+}
+
+/// The names behind `>` and `>>`. Each is looked for once, from the first `>` of a run.
+fn targets(line: &str) -> Vec<&str> {
+    let mut targets = Vec::new();
+    let mut looked = 0;
+    for (at, _) in line.match_indices('>') {
+        if at < looked || line[..at].ends_with('<') {
+            continue;
+        }
+        let target = line[at + 1..].trim_start_matches(['>', ' ']);
+        looked = line.len() - target.len();
+        targets.extend(target.split(is_end).next());
+    }
+    targets
 }
 
 /// Every text in the words that could be the name of a file, in the order in which they stand, and whether
@@ -227,4 +237,27 @@ fn is_run_by_a_loader(bytes: &[u8]) -> bool {
     let line = rest.split(|it| *it == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(&line[..line.len().min(NAME_BYTES_MAX)]);
     line.split_whitespace().any(code::is_loader)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run is looked at once, however long it is.
+    #[test]
+    fn a_run_of_redirections_has_one_target() {
+        let (run, spaced) = (">".repeat(1_000), "> ".repeat(1_000));
+        for (line, expected) in [
+            ("a > x >> y; b >z", &["x", "y", "z"][..]),
+            ("a 2>&1 >x", &["", "x"]),
+            ("a <> x", &[]),
+            ("a <>> x", &["x"]),
+            ("a > <> x", &[""]),
+            (&format!("a {run}x >y"), &["x", "y"]),
+            (&format!("a {spaced}x"), &["x"]),
+            (&run, &[""]),
+        ] {
+            assert_eq!(targets(line), expected, "{line}");
+        }
+    }
 }

@@ -164,5 +164,5 @@ fn more_is_no_looser_in_random_lines() {
         "input {failed}: {:?}",
         String::from_utf8_lossy(&input(failed))
     );
-    println!("figure: {inputs} random lines, none judged more loosely for what follows it");
+    eprintln!("figure: {inputs} random lines, none judged more loosely for what follows it");
 }

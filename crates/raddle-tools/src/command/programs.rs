@@ -1,0 +1,171 @@
+//! Which files the names of programs stand for, where a command runs outside the sandbox of its thread.
+//!
+//! A yes to a name is no yes to a file that sandboxed commands can exchange. Names are looked up in `PATH`, whose
+//! folders and files may be links: whoever can write any link on the way decides which file is run.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use raddle_core::Settings;
+use raddle_core::policy::UNKNOWN;
+use raddle_sandbox::{USUAL_PATH, outside, own_path};
+
+use super::fence::workspaces;
+use crate::files::passed;
+
+/// Folders that sandboxed commands may write, by their names and by where they really are.
+pub(super) struct WritableFolders(Vec<PathBuf>);
+
+impl WritableFolders {
+    pub(super) fn of(folders: Vec<PathBuf>) -> Self {
+        let real = folders.iter().filter_map(|it| fs::canonicalize(it).ok());
+        let real: Vec<PathBuf> = real.collect();
+        Self([folders, real].concat())
+    }
+
+    /// Those of a thread.
+    pub(super) fn of_thread(settings: &Settings) -> Self {
+        Self::of(workspaces(settings))
+    }
+
+    /// Whether an absolute path leads there, or through there. One that cannot be followed is taken to.
+    pub(super) fn are_passed_by(&self, path: &Path) -> bool {
+        let is_in = |it: &PathBuf| self.0.iter().any(|folder| it.starts_with(folder));
+        match passed(path) {
+            Ok(places) => places.iter().any(is_in),
+            Err(_) => fs::symlink_metadata(path).is_ok(),
+        }
+    }
+
+    /// The `PATH` of a command outside the sandbox, if it is this one inside: without folders that lead here.
+    pub(super) fn shortened(&self, path: Option<OsString>) -> OsString {
+        let path = outside(&path.unwrap_or_else(own_path), &self.0);
+        let folders = std::env::split_paths(&path);
+        let folders: Vec<PathBuf> = folders.filter(|it| !self.are_passed_by(it)).collect();
+        match std::env::join_paths(&folders) {
+            Ok(path) if !folders.is_empty() => path,
+            // Nothing would mean the current folder.
+            _ => USUAL_PATH.into(),
+        }
+    }
+
+    /// Why commands with these names are not run outside the sandbox, if one is found here by its name alone.
+    /// `path` is the shortened `PATH`.
+    pub(super) fn refusal<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a String>,
+        path: &OsStr,
+    ) -> Option<String> {
+        let is_name = |it: &&String| !it.is_empty() && !it.contains(['/', '\0', UNKNOWN]);
+        let names: BTreeSet<&String> = names.into_iter().filter(is_name).collect();
+        let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
+        for name in names {
+            for file in folders.iter().map(|it| it.join(name)) {
+                // Also one that is no program yet: it could be made one.
+                if self.are_passed_by(&file) {
+                    let real = fs::canonicalize(&file).unwrap_or(file);
+                    return Some(format!(
+                        "Commands in the sandbox can exchange the file that `{name}` stands for, so it is not run outside \
+                         the sandbox by its name. Call it by its path: {}.",
+                        real.display()
+                    ));
+                }
+                if is_program(&file) {
+                    break;
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The `PATH` with which commands of these names run outside the sandbox of a thread, or why they do not. `path` is that
+/// of its sandboxed commands, if not the server's own. It may wait for a disk.
+pub(super) fn search_path(
+    settings: &Settings,
+    names: &[String],
+    path: Option<OsString>,
+) -> Result<OsString, String> {
+    let folders = WritableFolders::of_thread(settings);
+    let path = folders.shortened(path);
+    match folders.refusal(names, &path) {
+        Some(why) => Err(why),
+        None => Ok(path),
+    }
+}
+
+fn is_program(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn put(file: &Path) {
+        fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
+        fs::write(file, "#!/bin/sh\n").expect("it is written");
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("it is marked");
+    }
+
+    #[test]
+    fn no_name_stands_for_a_file_that_commands_may_write() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        let at = |name: &str| top.join(name);
+        for name in [
+            "work/bin/own",
+            "opt/safe",
+            "bin/plain",
+            "more/late",
+            "more/plain",
+        ] {
+            put(&at(name));
+        }
+        for (target, link) in [
+            ("../work/bin/own", "bin/direct"),
+            ("../work/hop", "bin/hopped"),
+            ("../opt/safe", "work/hop"),
+            ("../work/none", "bin/dangling"),
+            ("../work/bin/../../opt/safe", "bin/roundabout"),
+            ("../work/late", "bin/late"),
+            ("../opt/safe", "bin/outside"),
+        ] {
+            symlink(target, at(link)).expect("a link");
+        }
+        symlink(at("opt"), at("work/store")).expect("a link");
+        symlink(at("work/store"), at("result")).expect("a link");
+        let folders = WritableFolders::of(vec![at("work")]);
+        let join = |names: &[&str]| {
+            let folders = names.iter().map(|it| at(it));
+            std::env::join_paths(folders).expect("a path")
+        };
+        let path = folders.shortened(Some(join(&["work/bin", "result", "bin", "more"])));
+        assert_eq!(path, join(&["bin", "more"]));
+        for (name, is_refused) in [
+            ("plain", false),
+            ("outside", false),
+            ("missing", false),
+            ("own", false),
+            ("direct", true),
+            ("hopped", true),
+            ("dangling", true),
+            ("roundabout", true),
+            // The link counts before the program behind it does.
+            ("late", true),
+            // Those that are named by their path are looked at as files.
+            ("./direct", false),
+        ] {
+            let refusal = folders.refusal(&[name.to_owned()], &path);
+            assert_eq!(refusal.is_some(), is_refused, "{name}: {refusal:?}");
+        }
+        let refusal = folders.refusal(&["direct".to_owned()], &path);
+        let real = at("work/bin/own").display().to_string();
+        assert!(refusal.is_some_and(|it| it.contains(&real)));
+    }
+}
