@@ -93,7 +93,7 @@ impl Rooms {
             engine: engine.clone(),
             fences: fences.clone(),
             commands: Commands::of(&config),
-            own: options.paths.own(),
+            own: own(&options, &config),
             path,
         });
         Ok(Self {
