@@ -16,7 +16,7 @@ pub(crate) mod threads;
 pub(crate) mod vendors;
 pub(crate) mod watches;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -93,7 +93,7 @@ impl Rooms {
             engine: engine.clone(),
             fences: fences.clone(),
             commands: Commands::of(&config),
-            own: options.paths.own(),
+            own: own(&options, &config),
             path,
         });
         Ok(Self {
@@ -116,7 +116,22 @@ impl Rooms {
     }
 }
 
+/// What agents neither see nor change: the server's own, and files with keys or tokens. Of these only what is there,
+/// because a folder would be made in the place of what is missing.
+fn own(options: &Options, config: &Config) -> Vec<PathBuf> {
+    let secrets = files::secret_files(options, config).into_iter();
+    let secrets = secrets.filter_map(|it| std::path::absolute(it).ok());
+    let mut own = options.paths.own();
+    own.extend(secrets.filter(|it| it.is_file()));
+    own
+}
+
 impl Rooms {
+    /// What commands in a sandbox do not see.
+    pub(crate) fn own(&self) -> Vec<PathBuf> {
+        own(&self.options, &self.config)
+    }
+
     /// Hands the configuration as it is now to `asker`, perhaps on a thread that may wait.
     pub(crate) fn look_at_config<F>(&self, asker: F)
     where

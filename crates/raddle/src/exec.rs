@@ -6,6 +6,7 @@ mod events;
 mod fold;
 mod limits;
 mod opening;
+mod output;
 mod place;
 mod plan;
 mod quote;
@@ -18,7 +19,6 @@ mod vendor;
 mod words;
 
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use anyhow::{Context, Result};
 use raddle_server::Override;
 
 use self::ending::{Ended, USAGE};
+use self::output::OutputFile;
 use self::plan::{Around, Plan};
 use crate::app_server;
 use crate::cli::Exec;
@@ -39,7 +40,7 @@ const LINE_LETTERS: usize = 4000;
 pub(crate) fn run(before: Vec<Override>, args: Exec) -> Result<ExitCode> {
     let planned = Plan::read(before, args, Around::look());
     let planned = planned.and_then(|plan| Ok((place::find(&plan)?, plan)));
-    let (place, plan) = match planned {
+    let (place, mut plan) = match planned {
         Ok(planned) => planned,
         Err(what) => {
             log::say(&format!("raddle: {what}"));
@@ -52,25 +53,25 @@ pub(crate) fn run(before: Vec<Override>, args: Exec) -> Result<ExitCode> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let (is_json, file) = (plan.options.json, plan.options.output_last_message.clone());
+    let (is_json, file) = (plan.options.json, plan.output.take());
     let ended = runtime.block_on(session::run(plan, place));
     runtime.shutdown_timeout(Duration::ZERO);
     if let Some(line) = ended.line() {
         log::say(&format!("raddle: {}", one_line(&line, LINE_LETTERS)));
     }
-    hand_over(&ended, is_json, file.as_deref())?;
+    hand_over(&ended, is_json, file.as_ref())?;
     Ok(ended.status())
 }
 
 /// Gives the answer to whoever wants it. It is printed before a file can fail.
-fn hand_over(ended: &Ended, is_json: bool, file: Option<&Path>) -> Result<()> {
+fn hand_over(ended: &Ended, is_json: bool, file: Option<&OutputFile>) -> Result<()> {
     let Some(answer) = ended.answer() else {
         return Ok(());
     };
     let printed = if is_json { Ok(()) } else { print(answer) };
-    if let Some(path) = file {
-        std::fs::write(path, answer)
-            .with_context(|| format!("cannot write the answer to {}", path.display()))?;
+    if let Some(file) = file {
+        file.write(answer)
+            .with_context(|| format!("cannot write the answer to {}", file.path().display()))?;
     }
     Ok(printed?)
 }

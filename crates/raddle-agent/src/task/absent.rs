@@ -5,7 +5,8 @@ use std::time::Duration;
 use raddle_core::policy::Unattended;
 use raddle_core::ports::{Decision, Put};
 use raddle_core::{
-    Answer, AnswerRequest, Ask, Command, ItemBody, OpenRequest, POLICY, RequestNumber, ask,
+    Answer, AnswerRequest, Ask, ChangeKind, Command, FileChange, ItemBody, OpenRequest, POLICY,
+    RequestNumber, ask,
 };
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
@@ -130,7 +131,7 @@ impl Task {
                 _ => None,
             })
             .flatten()
-            .map(|change| change.path.as_str())
+            .flat_map(changed_paths)
             .collect();
         let question = json!({
             "id": id,
@@ -142,6 +143,15 @@ impl Task {
         });
         (question.to_string().len() <= PUT_BYTES_MAX).then_some(question)
     }
+}
+
+/// The file that a change names, and where it moves it.
+fn changed_paths(change: &FileChange) -> impl Iterator<Item = &str> {
+    let target = match &change.kind {
+        ChangeKind::Update { moved_to } => moved_to.as_deref(),
+        ChangeKind::Add {} | ChangeKind::Delete {} => None,
+    };
+    std::iter::once(change.path.as_str()).chain(target)
 }
 
 fn answered(request: RequestNumber, by: &str, answer: Answer) -> Command {

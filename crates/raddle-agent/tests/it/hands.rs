@@ -16,9 +16,9 @@ use raddle_core::ports::{
     Webhook,
 };
 use raddle_core::{
-    Answer, AnswerRequest, AppendText, Ask, AskQuestions, Body, Call, Command, CommandRun,
-    CommandSource, Entry, Event, ItemBody, ItemStatus, Output, Part, RequestNumber, Resolution,
-    RunShell, Seq, Settings, ThreadId, TurnId,
+    Answer, AnswerRequest, AppendText, Ask, AskQuestions, Body, Call, ChangeKind, Command,
+    CommandRun, CommandSource, Entry, Event, FileChange, ItemBody, ItemStatus, Output, Part, Patch,
+    RequestNumber, Resolution, RunShell, Seq, Settings, ThreadId, TurnId,
 };
 use tokio::sync::{Barrier, Notify, mpsc};
 
@@ -28,8 +28,8 @@ use crate::{
 };
 
 /// What a tool in a test does when it is run: `prints`, `waits` for the test, `gathers` with seven others,
-/// `hangs` until it is stopped, `ignores` that too, or `falls`; what begins with `writes` writes. With `beyond`
-/// before it, it goes beyond the sandbox; a tool `type` types it, and `ask` asks the user.
+/// `hangs` until it is stopped, `ignores` that too, or `falls`; what begins with `writes` writes, and `writes moved`
+/// would move a file. With `beyond` before it, it goes beyond the sandbox; a tool `type` types it, and `ask` asks the user.
 #[derive(Default)]
 pub struct Bench {
     ran: Mutex<Vec<String>>,
@@ -61,6 +61,20 @@ impl Default for Gathered {
 impl Bench {
     pub fn ran(&self) -> Vec<String> {
         self.ran.lock().expect("ran").clone()
+    }
+}
+
+/// A patch that moves one file and changes another.
+fn moved() -> Patch {
+    let change = |path: &str, moved_to: Option<&str>| FileChange {
+        path: path.to_owned(),
+        kind: ChangeKind::Update {
+            moved_to: moved_to.map(str::to_owned),
+        },
+        diff: String::new(),
+    };
+    Patch {
+        changes: vec![change("/w/a", Some("/home/b")), change("/w/c", None)],
     }
 }
 
@@ -96,7 +110,10 @@ impl Tools for Bench {
             command.command = "sh".to_owned();
             command.source = CommandSource::Typed;
         }
-        let body = ItemBody::Command(command);
+        let body = match line {
+            "writes moved" => ItemBody::Patch(moved()),
+            _ => ItemBody::Command(command),
+        };
         let command = ActKind::Command {
             script: Line_ {
                 line: line.to_owned(),

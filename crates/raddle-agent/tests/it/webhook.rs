@@ -43,6 +43,14 @@ async fn asking(
     says: Option<Result<Decision, String>>,
     after_ms: u64,
 ) -> (Arc<Far>, Stage, Arc<dyn raddle_agent::Listener>) {
+    asking_about("beyond prints", says, after_ms).await
+}
+
+async fn asking_about(
+    call: &'static str,
+    says: Option<Result<Decision, String>>,
+    after_ms: u64,
+) -> (Arc<Far>, Stage, Arc<dyn raddle_agent::Listener>) {
     let far = Arc::new(Far {
         says,
         heard: Mutex::default(),
@@ -57,7 +65,7 @@ async fn asking(
         }),
         ..Policy::default()
     })));
-    let script: &[&[Line]] = &[&[Line::Calls("do", "beyond prints")], &[Line::Says("done")]];
+    let script: &[&[Line]] = &[&[Line::Calls("do", call)], &[Line::Says("done")]];
     let stage = stage_asking(script, rules, far.clone()).await;
     let asked = order(&stage.thread, turn("t1", "hi")).await;
     asked.expect("a turn");
@@ -110,6 +118,19 @@ async fn a_decision_is_an_answer() {
         assert_eq!(params["command"], "prints");
         assert_eq!(params["reason"], "It goes beyond the sandbox.");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_target_of_a_move_is_among_the_paths() {
+    let says = Some(Ok(Decision::Decline));
+    let (far, mut stage, me) = asking_about("beyond writes moved", says, 60_000).await;
+    until(&mut stage.hears, "ask").await;
+    stage.threads.unsubscribe(stage.id, me).await;
+    settled(&stage).await;
+    let heard = far.heard.lock().expect("heard");
+    let question = &heard[0].question;
+    assert_eq!(question["method"], "item/fileChange/requestApproval");
+    assert_eq!(question["paths"], json!(["/w/a", "/home/b", "/w/c"]));
 }
 
 /// What is no decision leaves the question open, until its deadline makes it a no.

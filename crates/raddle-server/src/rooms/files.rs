@@ -3,6 +3,7 @@
 
 mod admission;
 mod copies;
+mod places;
 mod removals;
 mod stays;
 
@@ -14,9 +15,9 @@ use std::time::SystemTime;
 
 use rustix::fs::OFlags;
 
-pub(crate) use self::admission::PathAdmission;
+pub(crate) use self::admission::{PathAdmission, secret_files};
 pub(crate) use self::copies::copy_any;
-pub(crate) use self::removals::remove_folder;
+pub(crate) use self::places::LastLink;
 pub(crate) use self::stays::Stay;
 use crate::wire_error::{WireError, shown};
 
@@ -78,43 +79,24 @@ pub(crate) fn open(path: &Path, admission: &PathAdmission) -> Result<(File, Meta
     refuse_special(path, &admitted.metadata()?)?;
     let file = File::options()
         .read(true)
-        .custom_flags(AT_ONCE)
+        .custom_flags(AT_ONCE.bits().cast_signed())
         .open(admitted.path())?;
     let metadata = file.metadata()?;
     refuse_special(path, &metadata)?;
     Ok((file, metadata))
 }
 
-/// Makes a file, or opens one that is there, to write it from its beginning. Only a regular one, as for
-/// reading. Its caller empties it once it has a [`Stay`].
-fn create(path: &Path, mode: u32) -> Result<(File, Metadata), WireError> {
-    match fs::metadata(path) {
-        Ok(metadata) => refuse_special(path, &metadata)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
-    }
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(mode)
-        .custom_flags(AT_ONCE)
-        .open(path)?;
-    let metadata = file.metadata()?;
-    refuse_special(path, &metadata)?;
-    Ok((file, metadata))
-}
-
 /// Writes a whole file, which is made if it is not there.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), WireError> {
-    let (mut file, metadata) = create(path, 0o666)?;
+pub(crate) fn write(path: &Path, bytes: &[u8], admission: &PathAdmission) -> Result<(), WireError> {
+    let place = admission.place(path, LastLink::Follow)?;
+    let (mut file, metadata) = place.create(0o666, admission)?;
     let _stay = Stay::to_write(&metadata)?;
     file.set_len(0)?;
     Ok(file.write_all(bytes)?)
 }
 
 /// Opening does not wait for anyone at the other end, nor does a terminal become ours.
-const AT_ONCE: i32 = OFlags::NONBLOCK.union(OFlags::NOCTTY).bits().cast_signed();
+const AT_ONCE: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
 
 /// Folders pass: what is done with them as files, the system refuses.
 fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), WireError> {

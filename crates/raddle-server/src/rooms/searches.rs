@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use ignore::{DirEntry, Walk, WalkBuilder};
 use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
@@ -17,6 +18,9 @@ const MATCHES_MAX: usize = 50;
 
 /// How many entries one search looks at, in all its roots, before it settles for what it has.
 const ENTRIES_MAX: usize = 1_000_000;
+
+/// How long one search takes before it settles for what it has.
+const TIME_MAX: Duration = Duration::from_secs(20);
 
 /// How many folders that are not entered are kept in mind until they are listed.
 const SHUT_MAX: usize = 10_000;
@@ -63,6 +67,9 @@ struct Hunt {
     found: Vec<FuzzyFileSearchResult>,
     /// How many entries it may still look at.
     entries_left: usize,
+    /// When it settles for what it has.
+    deadline: Instant,
+    ignores: Arc<ignores::Budget>,
 }
 
 impl Search {
@@ -74,12 +81,13 @@ impl Search {
         roots: &[String],
         is_gone: impl Fn() -> bool,
     ) -> Vec<FuzzyFileSearchResult> {
-        self.run_within(ENTRIES_MAX, query, roots, is_gone)
+        let bounds = (ENTRIES_MAX, TIME_MAX);
+        self.run_within(bounds, query, roots, is_gone)
     }
 
     fn run_within(
         &self,
-        entries_max: usize,
+        (entries_max, time_max): (usize, Duration),
         query: &str,
         roots: &[String],
         is_gone: impl Fn() -> bool,
@@ -98,6 +106,8 @@ impl Search {
             matcher: Matcher::new(Config::DEFAULT.match_paths()),
             found: Vec::new(),
             entries_left: entries_max,
+            deadline: Instant::now() + time_max,
+            ignores: Arc::default(),
         };
         for root in roots {
             // Asked here too: even to begin with a root takes looks at the disk.
@@ -123,12 +133,12 @@ type Shut = Arc<Mutex<Vec<PathBuf>>>;
 impl Hunt {
     fn search(&mut self, root: &str, is_off: impl Fn() -> bool) {
         let folder = Path::new(root);
-        if !ignores::are_plain(folder) {
+        if !ignores::are_plain(folder, &self.ignores) {
             self.entries_left -= 1;
             return;
         }
         let shut = Shut::default();
-        for entry in walk(folder, &shut) {
+        for entry in walk(folder, &shut, &self.ignores) {
             // These came before the entry.
             self.look_at_shut(root, &shut, &is_off);
             if !self.may_look(&is_off) {
@@ -159,6 +169,10 @@ impl Hunt {
     /// Whether to go on with one more entry.
     fn may_look(&mut self, is_off: impl Fn() -> bool) -> bool {
         if self.entries_left == 0 || is_off() {
+            return false;
+        }
+        if Instant::now() >= self.deadline {
+            self.entries_left = 0;
             return false;
         }
         self.entries_left -= 1;
@@ -197,11 +211,13 @@ impl Hunt {
 
 /// Everything in the folder that is not ignored. Folders whose ignore files must not be read are put
 /// with the shut ones instead.
-fn walk(folder: &Path, shut: &Shut) -> Walk {
-    let shut = shut.clone();
+fn walk(folder: &Path, shut: &Shut, budget: &Arc<ignores::Budget>) -> Walk {
+    // Without git's rules the walker does not look at the folders above.
+    let above = ignores::are_plain_above(folder, budget);
+    let (shut, budget) = (shut.clone(), budget.clone());
     let enter = move |entry: &DirEntry| {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        if !is_folder || ignores::are_plain(entry.path()) {
+        if !is_folder || ignores::are_plain(entry.path(), &budget) {
             return true;
         }
         let mut shut = shut.lock().unwrap_or_else(PoisonError::into_inner);
@@ -210,8 +226,6 @@ fn walk(folder: &Path, shut: &Shut) -> Walk {
         }
         false
     };
-    // Without git's rules the walker does not look at the folders above.
-    let above = ignores::are_plain_above(folder);
     // Hidden files count, ignored ones do not. What git ignores counts outside a repository; `.ignore`
     // applies everywhere. The user's own rules for all repositories are not the client's.
     WalkBuilder::new(folder)
@@ -265,7 +279,8 @@ mod tests {
         let root = folder.path().display().to_string();
         let search = Searches::default().begin(None);
         let found = |entries_max, roots: &[String]| {
-            let found = search.run_within(entries_max, "needle", roots, || false);
+            let bounds = (entries_max, TIME_MAX);
+            let found = search.run_within(bounds, "needle", roots, || false);
             found.len()
         };
         // A root is an entry too, also when it is not there.
@@ -276,6 +291,8 @@ mod tests {
         roots.push(root);
         assert_eq!(found(50, &roots), 0);
         assert_eq!(found(61, &roots), 10);
+        let late = search.run_within((61, Duration::ZERO), "needle", &roots, || false);
+        assert_eq!(late.len(), 0, "its time is over");
     }
 
     #[test]

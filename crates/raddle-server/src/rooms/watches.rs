@@ -19,6 +19,7 @@ use self::eye::Eye;
 pub(crate) use self::lookout::Lookout;
 use self::sight::Sight;
 use crate::disk::Disk;
+use crate::rooms::files::PathAdmission;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -43,6 +44,7 @@ impl Watch {
     pub(crate) async fn begin(
         watch_id: String,
         path: std::path::PathBuf,
+        admission: PathAdmission,
         session: &Arc<Session>,
         lookout: &Lookout,
     ) -> Result<Self, WireError> {
@@ -52,6 +54,7 @@ impl Watch {
         };
         let teller = Teller {
             watch_id,
+            admission,
             eye: watch.eye.clone(),
             lookout: lookout.clone(),
             disk: session.disk.clone(),
@@ -74,6 +77,8 @@ impl Drop for Watch {
 /// The task that tells a client what an eye has seen.
 struct Teller {
     watch_id: String,
+    /// The rule for the client, asked anew whenever the path may lead elsewhere.
+    admission: PathAdmission,
     eye: Arc<Eye>,
     lookout: Lookout,
     disk: Disk,
@@ -90,6 +95,7 @@ impl Teller {
             if self.eye.is_ended() || self.outgoing.is_gone() {
                 return;
             }
+            let mut is_closed = false;
             if let Some(moved) = self.eye.take_moved() {
                 let aimed = loop {
                     match self.aim(moved.aim_lost).await {
@@ -100,6 +106,13 @@ impl Teller {
                 };
                 let now = match aimed {
                     Ok(now) => now,
+                    // The watch ends, and no name from there is told.
+                    Err(WireError::ClosedPath { .. } | WireError::OutsideOfThreads { .. }) => {
+                        is_closed = true;
+                        self.lookout.forget(&self.eye);
+                        self.eye.missed(false);
+                        false
+                    }
                     Err(error) => {
                         tracing::warn!(path = %self.eye.path.display(), ?error, "a watched path was lost");
                         false
@@ -119,6 +132,9 @@ impl Teller {
                 return;
             }
             drop(hold);
+            if is_closed {
+                return self.eye.end();
+            }
         }
     }
 
@@ -161,8 +177,15 @@ impl Teller {
     }
 
     async fn look(&self) -> Result<Sight, WireError> {
-        let eye = self.eye.clone();
-        let look = move || Sight::of(&eye.path);
+        let (eye, admission) = (self.eye.clone(), self.admission.clone());
+        let look = move || {
+            let admission = admission.resolved();
+            admission.check(&eye.path)?;
+            let sight = Sight::of(&eye.path)?;
+            // A link may have been exchanged in between.
+            admission.judge_path(&sight.real, &eye.path)?;
+            Ok(sight)
+        };
         self.disk.run(&self.outgoing, look).await?
     }
 }

@@ -176,6 +176,124 @@ async fn processes_keys_and_tokens_are_served_to_nobody() {
         .expect("a skill");
 }
 
+/// A workspace may be full of links that a model made.
+#[tokio::test]
+async fn nothing_is_written_through_links_into_what_is_closed() {
+    let Secrets { stage, mut server } = secrets();
+    let mut client = Client::connect(&mut server).await;
+    for folder in ["src/sub", "dst", "made"] {
+        std::fs::create_dir_all(stage.path(folder)).unwrap();
+    }
+    std::fs::write(stage.path("src/a"), "planted").unwrap();
+    std::fs::write(stage.path("src/sub/b"), "planted").unwrap();
+    symlink("anywhere", stage.path("src/sub/c")).unwrap();
+    symlink(stage.home.join("credentials.json"), stage.path("dst/a")).unwrap();
+    symlink("home/planted", stage.path("new")).unwrap();
+    symlink(&stage.home, stage.path("made/sub")).unwrap();
+    let before = names(&stage.home);
+    let copy = |from: &str, to: &str| {
+        json!({
+            "sourcePath": stage.path(from), "destinationPath": stage.path(to), "recursive": true,
+        })
+    };
+    let path = |path: &str| json!({"path": stage.path(path)});
+    for (method, params) in [
+        ("fs/copy", copy("src", "dst")),
+        ("fs/copy", copy("src", "made")),
+        ("fs/copy", copy("src/a", "new")),
+        ("fs/copy", copy("src/sub/c", "home/planted")),
+        (
+            "fs/writeFile",
+            json!({"path": stage.path("new"), "dataBase64": "aGk="}),
+        ),
+        ("fs/createDirectory", path("new")),
+        ("fs/createDirectory", path("new/below")),
+        ("fs/createDirectory", path("home/planted/below")),
+        ("fs/remove", path("home/credentials.json")),
+    ] {
+        let refused = client.ask(method, params.clone()).await;
+        let refused = refused.expect_err(&format!("{method} {params}"));
+        let is_told = refused["data"]["errorInfo"] == "closed_path";
+        // A link that leads nowhere is no folder.
+        assert!(
+            is_told || params["path"] == stage.path("new/below"),
+            "{method} {params}: {refused}"
+        );
+        assert_eq!(names(&stage.home), before, "{method} {params}");
+    }
+    let kept = std::fs::read_to_string(stage.home.join("credentials.json"));
+    assert_eq!(kept.unwrap(), SECRET);
+}
+
+fn names(folder: &Path) -> Vec<std::ffi::OsString> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<_> = entries.map(|it| it.unwrap().file_name()).collect();
+    names.sort();
+    names
+}
+
+/// How often a folder is written to while it is exchanged for a link.
+const RACES: usize = 300;
+
+#[tokio::test]
+async fn a_folder_that_is_exchanged_for_a_link_is_judged_where_it_is_written() {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let Secrets { stage, mut server } = secrets();
+    let mut client = Client::connect(&mut server).await;
+    std::fs::create_dir(stage.path("folder")).unwrap();
+    let target = stage.home.join("victim");
+    std::fs::create_dir(&target).unwrap();
+    std::fs::write(target.join("kept"), "").unwrap();
+    symlink(&target, stage.path("way")).unwrap();
+    let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (folder, way) = (stage.path("folder"), stage.path("way"));
+    let exchanging = std::thread::spawn({
+        let is_over = is_over.clone();
+        move || {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                renameat_with(CWD, &folder, CWD, &way, RenameFlags::EXCHANGE).expect("exchanged");
+            }
+        }
+    });
+    for number in 0..RACES {
+        let path = |name: &str| stage.path(&format!("folder/{name}"));
+        let new = path(&format!("planted{number}"));
+        let write = json!({"path": new, "dataBase64": "aGk="});
+        let _ = client.ask("fs/writeFile", write).await;
+        let made = json!({"path": path(&format!("made{number}"))});
+        let _ = client.ask("fs/createDirectory", made).await;
+        let _ = client.ask("fs/remove", json!({"path": path("kept")})).await;
+    }
+    is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    exchanging.join().expect("an end");
+    assert_eq!(names(&target), ["kept"]);
+}
+
+#[tokio::test]
+async fn a_watch_does_not_follow_a_link_into_what_is_closed() {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    let Secrets { stage, mut server } = secrets();
+    let mut client = Client::connect(&mut server).await;
+    for name in ["w", "other"] {
+        std::fs::create_dir(stage.path(name)).unwrap();
+        let params = json!({"path": stage.path(name), "watchId": name});
+        client.ask("fs/watch", params).await.expect("a watch");
+    }
+    let (w, home) = (stage.path("w"), stage.path("home"));
+    renameat_with(CWD, &w, CWD, &home, RenameFlags::EXCHANGE).expect("exchanged");
+    let told = client.next().await;
+    assert_eq!(told["params"]["changedPaths"], json!([w]), "{told}");
+    std::fs::write(stage.home.join("planted"), "").unwrap();
+    std::fs::write(stage.path("other/file"), "").unwrap();
+    loop {
+        let told = client.next().await;
+        assert_eq!(told["params"]["watchId"], "other", "{told}");
+        if told["params"]["changedPaths"] == json!([stage.path("other/file")]) {
+            break;
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
     let Secrets { stage, mut server } = secrets();

@@ -7,7 +7,7 @@ use raddle_client::{Answers, Asked, Question, View};
 use raddle_protocol::*;
 use serde_json::{Value, json};
 
-use super::quote::Quote;
+use super::quote::{GUTTER, Quote};
 use super::rights;
 use super::typed::Keyboard;
 
@@ -153,8 +153,8 @@ pub(super) struct Terminal {
 #[derive(Debug)]
 struct Open {
     asked: Asked,
-    /// The files or the folder that it is about.
-    places: Vec<Quote>,
+    /// The files or the folder that it is about, and how the files change.
+    places: Vec<Vec<Quote>>,
     /// Of several questions to the user, what was answered so far.
     answers: BTreeMap<String, Value>,
     /// The page to show, once all of it was asked for.
@@ -257,14 +257,11 @@ impl Open {
         };
         let rights = rights.into_iter().map(|it| Quote::new("  ", it));
         let reason = reason.map(|it| Quote::new("  because: ", it));
-        let things = [
-            first,
-            self.places.clone(),
-            rights.collect(),
-            reason.into_iter().collect(),
-        ];
+        let mut things = vec![first];
+        things.extend(self.places.iter().cloned());
+        things.extend([rights.collect(), reason.into_iter().collect()]);
         Shown {
-            things: things.into(),
+            things,
             page: self.page,
             prompt,
         }
@@ -349,25 +346,51 @@ fn chosen(question: &ToolRequestUserInputQuestion, line: &str) -> Option<String>
     }
 }
 
-/// The files that a question is about, which its item names; or the folder of a command, where it is another than ours.
-fn places(question: &Question, view: &View, ours: &Path) -> Vec<Quote> {
+/// The files that a question is about, which its item names, and how each changes; or the folder of a command, where it
+/// is another than ours.
+fn places(question: &Question, view: &View, ours: &Path) -> Vec<Vec<Quote>> {
     let it = match question {
         Question::FileChange(it) => it,
         Question::Command(it) => {
             let other = it.cwd.iter().filter(|it| Path::new(it) != ours);
-            return other.map(|it| Quote::new("  in ", it)).collect();
+            return vec![other.map(|it| Quote::new("  in ", it)).collect()];
         }
         _ => return Vec::new(),
     };
     match view.item(&it.turn_id, &it.item_id) {
         Some(ThreadItem::FileChange(item)) => {
-            let name = |it: &FileUpdateChange| {
-                Quote::new(format!("  {} ", super::words::kind(&it.kind)), &it.path)
-            };
-            item.changes.iter().map(name).collect()
+            // All names together, so that no long diff hides one.
+            let names = item.changes.iter().flat_map(names).collect();
+            let diffs = item.changes.iter().flat_map(diff).collect();
+            vec![names, diffs]
         }
         _ => Vec::new(),
     }
+}
+
+/// A file that would change, and where it would be moved.
+fn names(change: &FileUpdateChange) -> Vec<Quote> {
+    let lead = format!("  {} ", super::words::kind(&change.kind));
+    let mut names = vec![Quote::new(lead, &change.path)];
+    if let PatchChangeKind::Update(UpdatePatchChangeKind {
+        move_path: Some(target),
+        ..
+    }) = &change.kind
+    {
+        names.push(Quote::new("  and move it to ", target));
+    }
+    names
+}
+
+/// How a file would change.
+fn diff(change: &FileUpdateChange) -> Vec<Quote> {
+    if change.diff.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Quote::new("  in ", &change.path),
+        Quote::new(GUTTER, &change.diff),
+    ]
 }
 
 #[cfg(test)]

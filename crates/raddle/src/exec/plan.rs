@@ -1,7 +1,6 @@
 //! What is to be run, read off the arguments. What cannot be meant is said before anything is started.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
@@ -10,10 +9,10 @@ use raddle_protocol::{
     ThreadStartParams, TurnStartParams, UserInput,
 };
 use raddle_server::Override;
-use rustix::fs::Access;
 use serde_json::Value;
 
 use super::limits;
+use super::output::OutputFile;
 use super::schema::Schema;
 use crate::cli::{Exec, ExecCommand, ExecOptions, ExecSandbox, Unattended};
 
@@ -27,6 +26,8 @@ pub(super) struct Plan {
     pub(super) cwd: PathBuf,
     pub(super) settings: Vec<Override>,
     pub(super) options: ExecOptions,
+    /// The file that the answer is also written to.
+    pub(super) output: Option<OutputFile>,
 }
 
 /// In which thread.
@@ -77,9 +78,8 @@ impl Plan {
         settings.extend(options.budget.iter().flat_map(|it| it.0.iter().cloned()));
         let settings = limits::meant(settings)?;
         limits::agree(&options, &settings)?;
-        if let Some(file) = &options.output_last_message {
-            writable(file)?;
-        }
+        let output = options.output_last_message.as_deref();
+        let output = output.map(OutputFile::open).transpose()?;
         let images = options.image.iter().map(|it| image(it));
         let images: Vec<UserInput> = images.collect::<Result<_, _>>()?;
         let text = text(prompt, options.json)?;
@@ -96,6 +96,7 @@ impl Plan {
             cwd,
             settings,
             options,
+            output,
         })
     }
 
@@ -250,28 +251,6 @@ fn text(prompt: Option<String>, is_json: bool) -> Result<String, String> {
     })?;
     // Editors of some systems write one in front.
     Ok(text.trim_start_matches('\u{feff}').to_owned())
-}
-
-/// Whether the answer can be written there, before anything is paid for it. What is there stays as it is until then.
-fn writable(path: &Path) -> Result<(), String> {
-    let tried = match std::fs::metadata(path) {
-        Ok(it) if it.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(it) if it.is_file() => OpenOptions::new().write(true).open(path).map(drop),
-        // To open a pipe is to begin to write to it.
-        Ok(_) => rustix::fs::access(path, Access::WRITE_OK).map_err(io::Error::from),
-        Err(_) => {
-            let made = OpenOptions::new().write(true).create_new(true).open(path);
-            match made.and_then(|_| std::fs::remove_file(path)) {
-                // A link to what is not there yet: where it leads is made when it is written to.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                tried => tried,
-            }
-        }
-    };
-    tried.map_err(|error| {
-        let shown = path.display();
-        format!("cannot write --output-last-message {shown}: {error}")
-    })
 }
 
 fn schema(path: &Path) -> Result<Schema, String> {

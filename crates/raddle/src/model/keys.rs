@@ -5,6 +5,8 @@ mod command;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use raddle_model::{Client, oauth};
 use raddle_sandbox::Engine;
 use raddle_server::{KeyCommand, KeySource, OAuth, Provider, SignIn};
+use rustix::fs::OFlags;
 use tokio::time::{Instant, sleep};
 
 use self::command::Bounds;
@@ -152,7 +155,7 @@ impl Keys {
     async fn of_file(&self, path: &Path) -> Result<Key, String> {
         let shown = path.display().to_string();
         let path = path.to_owned();
-        let read = on_disk(move || Ok(std::fs::read_to_string(path))).await?;
+        let read = on_disk(move || Ok(read_key(&path))).await?;
         let wrong = |error| format!("the key cannot be read from {shown}: {error}");
         self.made(&read.map_err(wrong)?, &shown)
     }
@@ -342,6 +345,25 @@ fn ends_within(time: Duration, expires_at: Option<u64>) -> bool {
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs()
+}
+
+/// Reads a file with a key in it. It may lie where a model can write, so only an ordinary file of a sane length is read:
+/// a pipe or a device may never end.
+fn read_key(path: &Path) -> io::Result<String> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no ordinary file"));
+    }
+    let mut text = String::new();
+    let most = KEY_BYTES_MAX as u64;
+    match file.take(most + 1).read_to_string(&mut text)? {
+        read if read > KEY_BYTES_MAX => Err(io::Error::other("it is too long for a key")),
+        _ => Ok(text),
+    }
 }
 
 async fn on_disk<T, F>(work: F) -> Result<T, String>

@@ -42,6 +42,35 @@ fn a_bubblewrap_of_the_workspace_is_never_run() {
     assert!(!marker.exists(), "{ran:?}");
 }
 
+/// Also one of a provider that is not used, in a folder that sandboxed commands may read.
+#[test]
+fn a_key_file_is_hidden_from_the_model() {
+    let outside = tempfile::tempdir_in("/var/tmp").expect("a folder");
+    let key = outside.path().canonicalize().expect("a path").join("key");
+    fs::write(&key, "sk-planted").expect("a key");
+    let beside = key.with_file_name("beside");
+    fs::write(&beside, "read-as-ever").expect("a file");
+    let cat = |path: &Path| {
+        format!(
+            "{{ call = 'exec_command', arguments = {{ cmd = 'cat {0}; true', login = false }} }}, \
+             {{ call = 'read_file', arguments = {{ path = '{0}' }} }}",
+            path.display()
+        )
+    };
+    let bench = Bench::new(&format!(
+        "[[answer]]\nmatch = 'go'\nsteps = [{}, {}]\n[[answer]]\nsteps = [{{ text = 'Done.' }}]",
+        cat(&key),
+        cat(&beside)
+    ));
+    let file = format!("model_providers.other.key_file='{}'", key.display());
+    let address = "model_providers.other.base_url='http://127.0.0.1:9'";
+    let ran = bench.run(&["--quiet", "-c", &file, "-c", address, "go"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let asked = bench.mock.asked().pop().expect("a call")["input"].to_string();
+    assert_eq!(asked.matches("read-as-ever").count(), 2, "{asked}");
+    assert!(!asked.contains("sk-planted"), "{asked}");
+}
+
 /// A home, a folder to work in, and a model.
 struct Bench {
     home: TempDir,

@@ -87,7 +87,7 @@ async fn fence(
             Some(choice.policy)
         }
     };
-    let own = rooms.options.paths.own();
+    let own = rooms.own();
     let mut held = processes::policy(wished.as_ref(), &config, &launch.cwd, &own)?;
     let sandbox = processes::sandbox(&held, wished.as_ref())?;
     processes::allowed(rooms, &launch, sandbox).await?;

@@ -7,7 +7,7 @@ use raddle_protocol::methods::FsCopy;
 
 use crate::call::Call;
 use crate::rooms::Rooms;
-use crate::rooms::files::{self, PathAdmission};
+use crate::rooms::files::{self, LastLink, PathAdmission};
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsCopy>) {
@@ -15,7 +15,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsCopy>) {
         let from = files::absolute(&params.source_path)?;
         let to = files::absolute(&params.destination_path)?;
         admission.check_name(&from)?;
-        admission.check(&to)?;
+        admission.place(&to, LastLink::Follow)?;
         if std::fs::symlink_metadata(&from)?.is_dir() && !params.recursive {
             return Err(WireError::Refused(
                 "fs/copy needs recursive: true when sourcePath is a folder".into(),

@@ -7,16 +7,16 @@ use raddle_protocol::methods::FsCreateDirectory;
 
 use crate::call::Call;
 use crate::rooms::Rooms;
-use crate::rooms::files::{self, PathAdmission};
+use crate::rooms::files::{self, LastLink, PathAdmission};
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsCreateDirectory>) {
     PathAdmission::on_disk(rooms, call, |params, admission| {
         let path = files::absolute(&params.path)?;
-        admission.check(&path)?;
+        let place = admission.place(&path, LastLink::Follow)?;
         if params.recursive.unwrap_or(true) {
-            std::fs::create_dir_all(path)?;
+            place.create_folders()?;
         } else {
-            std::fs::create_dir(path)?;
+            place.create_folder()?;
         }
         Ok(FsCreateDirectoryResponse {})
     });

@@ -50,10 +50,7 @@ async fn begin(
     }
     let watched = files::absolute(&path)?;
     may_begin(&session.watches(), &watch_id)?;
-    let checked = watched.clone();
-    let check = move || admission.resolved().check(&checked);
-    session.disk.run(&session.outgoing, check).await??;
-    let watch = Watch::begin(watch_id.clone(), watched, session, lookout).await?;
+    let watch = Watch::begin(watch_id.clone(), watched, admission, session, lookout).await?;
     // The lane kept others of the same name waiting, but not those of other names.
     let mut watches = session.watches();
     may_begin(&watches, &watch_id)?;

@@ -18,8 +18,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsWriteFile>) {
         let bytes = STANDARD.decode(&params.data_base64).map_err(|error| {
             WireError::InvalidRequest(format!("dataBase64 is not base64: {error}"))
         })?;
-        admission.check(&path)?;
-        files::write(&path, &bytes)?;
+        files::write(&path, &bytes, admission)?;
         Ok(FsWriteFileResponse {})
     });
 }

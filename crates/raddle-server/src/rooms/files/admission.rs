@@ -20,6 +20,8 @@ use rustix::fs::{Mode, OFlags, fstatfs, open};
 
 use crate::call::Call;
 use crate::rooms::Rooms;
+use crate::rooms::config::Config;
+use crate::server::Options;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -48,8 +50,7 @@ impl PathAdmission {
     pub(crate) async fn of(rooms: &Rooms, session: &Session) -> Self {
         let paths = &rooms.options.paths;
         let mut closed = paths.own();
-        closed.extend(rooms.options.secrets.iter().cloned());
-        closed.extend(key_files(&rooms.config.state().merged));
+        closed.extend(secret_files(&rooms.options, &rooms.config));
         let mut within = None;
         if session.is_observer() {
             let threads: Vec<_> = session.threads().iter().copied().collect();
@@ -206,7 +207,8 @@ impl PathAdmission {
         self.check_file(asked, &admitted.metadata()?)
     }
 
-    fn judge_path(&self, real: &Path, asked: &Path) -> Result<(), WireError> {
+    /// Whether a real path may be reached.
+    pub(crate) fn judge_path(&self, real: &Path, asked: &Path) -> Result<(), WireError> {
         let is_in = |folders: &[PathBuf]| folders.iter().any(|it| real.starts_with(it));
         let is_closed = is_in(&self.closed) && !is_in(&self.open);
         if is_closed || real.starts_with("/proc") {
@@ -233,8 +235,16 @@ impl AdmittedPath {
         format!("/proc/self/fd/{}", self.fd.as_raw_fd()).into()
     }
 
+    pub(super) fn of(fd: OwnedFd) -> Self {
+        Self { fd }
+    }
+
+    pub(super) fn into_fd(self) -> OwnedFd {
+        self.fd
+    }
+
     /// Where it is.
-    fn real(&self) -> io::Result<PathBuf> {
+    pub(super) fn real(&self) -> io::Result<PathBuf> {
         fs::read_link(self.path())
     }
 
@@ -243,13 +253,13 @@ impl AdmittedPath {
     }
 
     /// Whether the kernel makes it up from processes.
-    fn is_kernels(&self) -> Result<bool, WireError> {
+    pub(super) fn is_kernels(&self) -> Result<bool, WireError> {
         let kind = fstatfs(&self.fd).map_err(io::Error::from)?.f_type;
         Ok(u64::try_from(kind).is_ok_and(|it| KERNEL_MAGICS.contains(&it)))
     }
 }
 
-fn closed(path: &Path) -> WireError {
+pub(super) fn closed(path: &Path) -> WireError {
     WireError::ClosedPath {
         path: path.to_owned(),
     }
@@ -259,6 +269,13 @@ fn closed(path: &Path) -> WireError {
 fn both(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let real = fs::canonicalize(path).ok().filter(|it| it != path);
     std::iter::once(path.to_owned()).chain(real)
+}
+
+/// The files that hold tokens of clients and keys of models.
+pub(crate) fn secret_files(options: &Options, config: &Config) -> Vec<PathBuf> {
+    let mut files = options.secrets.clone();
+    files.extend(key_files(&config.state().merged));
+    files
 }
 
 /// The files that hold the keys of models.

@@ -2,12 +2,12 @@
 
 use std::fs::{self, FileType};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::{PathAdmission, Stay, create, open};
+use super::{LastLink, PathAdmission, Stay, open};
 use crate::wire_error::{WireError, shown};
 
 /// Copies a file, a link, or a folder with everything in it. Links are copied as links.
@@ -33,7 +33,7 @@ fn copy_folder(
     admission: &PathAdmission,
     mut left: impl FnMut(&Path),
 ) -> Result<(), WireError> {
-    fs::create_dir_all(to)?;
+    admission.place(to, LastLink::Follow)?.create_folders()?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -55,10 +55,12 @@ fn copy_one(
     admission: &PathAdmission,
 ) -> Result<(), WireError> {
     if kind.is_symlink() {
-        return Ok(symlink(fs::read_link(from)?, to)?);
+        let place = admission.place(to, LastLink::Keep)?;
+        return Ok(place.link_to(&fs::read_link(from)?)?);
     }
     let (mut from, metadata) = open(from, admission)?;
-    let (mut to, there) = create(to, metadata.mode())?;
+    let place = admission.place(to, LastLink::Follow)?;
+    let (mut to, there) = place.create(metadata.mode(), admission)?;
     let _stay = Stay::to_copy(&metadata, &there)?;
     to.set_len(0)?;
     io::copy(&mut from, &mut to)?;

@@ -1,12 +1,11 @@
 //! Removal of whole folders, of any depth, with two descriptors at a time. What goes down a tree with one
 //! descriptor for each level lets a deep tree take all that the server has.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dev, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, Dev, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
 use rustix::io::Errno;
 
 /// A folder that is being emptied: a link in its place is not followed.
@@ -18,9 +17,9 @@ const FOLDER: OFlags = OFlags::RDONLY
 /// Which folder it is, by whatever name.
 type Identity = (Dev, u64);
 
-/// Removes a folder and all that is in it. Links are removed, not followed.
-pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
-    let mut here = openat(CWD, path, FOLDER, Mode::empty())?;
+/// Removes a folder of another and all that is in it. Links are removed, not followed.
+pub(super) fn remove_folder(around: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    let mut here = openat(around, name, FOLDER, Mode::empty())?;
     // The folders above this one up to the first, and the name of what was gone into.
     let mut above: Vec<(Identity, CString)> = Vec::new();
     loop {
@@ -48,7 +47,7 @@ pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
         here = outside;
         remove(&here, &name, AtFlags::REMOVEDIR)?;
     }
-    std::fs::remove_dir(path)
+    Ok(unlinkat(around, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Removes what is in a folder up to the first folder in it that is not empty; says which that is.

@@ -4,40 +4,79 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::rooms::files;
 
 /// The longest ignore file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// The longest line in one. The walker makes a pattern of each, by recursion over its braces.
+const LINE_BYTES_MAX: usize = 1000;
+
+/// How much one search reads of ignore files.
+const SEARCH_BYTES_MAX: u64 = 16 << 20;
+
+/// How much a search may still read of ignore files.
+#[derive(Debug)]
+pub(super) struct Budget(AtomicU64);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(AtomicU64::new(SEARCH_BYTES_MAX))
+    }
+}
+
+impl Budget {
+    fn spend(&self, bytes: u64) -> bool {
+        let less = |left: u64| left.checked_sub(bytes);
+        self.0.fetch_update(Relaxed, Relaxed, less).is_ok()
+    }
+}
+
 /// Whether everything the walker reads when it enters the folder is a regular file of a sane length.
-pub(super) fn are_plain(folder: &Path) -> bool {
-    is_plain(&folder.join(".ignore"))
-        && is_plain(&folder.join(".gitignore"))
-        && is_repository_plain(&folder.join(".git"))
+pub(super) fn are_plain(folder: &Path, budget: &Budget) -> bool {
+    is_plain(&folder.join(".ignore"), budget)
+        && is_plain(&folder.join(".gitignore"), budget)
+        && is_repository_plain(&folder.join(".git"), budget)
 }
 
 /// The same for all folders above, whose files the walker reads too.
-pub(super) fn are_plain_above(folder: &Path) -> bool {
+pub(super) fn are_plain_above(folder: &Path, budget: &Budget) -> bool {
     // The walker goes up from the true path. Where there is none, it does not go up.
     let Ok(folder) = fs::canonicalize(folder) else {
         return true;
     };
-    folder.ancestors().skip(1).all(are_plain)
+    let mut above = folder.ancestors().skip(1);
+    above.all(|it| are_plain(it, budget))
 }
 
 /// A file that is not there, or cannot be looked at, is not read either.
-fn is_plain(file: &Path) -> bool {
-    fs::symlink_metadata(file).map_or(true, |it| it.is_file() && it.len() <= FILE_BYTES_MAX)
+fn is_plain(file: &Path, budget: &Budget) -> bool {
+    let Ok(metadata) = fs::symlink_metadata(file) else {
+        return true;
+    };
+    if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
+        return false;
+    }
+    let Ok((opened, _)) = files::open(file, &files::PathAdmission::default()) else {
+        return true;
+    };
+    let mut text = Vec::new();
+    let read = opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut text);
+    let read = read.map_or(u64::MAX, |it| it as u64);
+    let mut lines = text.split(|byte| *byte == b'\n');
+    read <= FILE_BYTES_MAX && budget.spend(read) && lines.all(|it| it.len() <= LINE_BYTES_MAX)
 }
 
 /// Mirrors how the walker finds `info/exclude`: in a linked work tree `.git` is a file that names a folder,
 /// in which `commondir` names another.
-fn is_repository_plain(git: &Path) -> bool {
+fn is_repository_plain(git: &Path, budget: &Budget) -> bool {
     if !fs::metadata(git).is_ok_and(|it| it.is_file()) {
-        return is_plain(&git.join("info/exclude"));
+        return is_plain(&git.join("info/exclude"), budget);
     }
-    if !is_plain(git) {
+    if !is_plain(git, budget) {
         return false;
     }
     let Some(line) = first_line(git) else {
@@ -47,7 +86,7 @@ fn is_repository_plain(git: &Path) -> bool {
         return true;
     };
     let common = folder.join("commondir");
-    if !is_plain(&common) {
+    if !is_plain(&common, budget) {
         return false;
     }
     let Some(line) = first_line(&common) else {
@@ -58,7 +97,7 @@ fn is_repository_plain(git: &Path) -> bool {
     } else {
         line.into()
     };
-    is_plain(&common.join("info/exclude"))
+    is_plain(&common.join("info/exclude"), budget)
 }
 
 fn first_line(file: &Path) -> Option<String> {
@@ -71,6 +110,14 @@ fn first_line(file: &Path) -> Option<String> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    fn are_plain(folder: &Path) -> bool {
+        super::are_plain(folder, &Budget::default())
+    }
+
+    fn are_plain_above(folder: &Path) -> bool {
+        super::are_plain_above(folder, &Budget::default())
+    }
 
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir().expect("a folder")
@@ -85,6 +132,9 @@ mod tests {
             assert!(are_plain(folder.path()), "no {name}");
             fs::write(&file, "*.log").expect("a file");
             assert!(are_plain(folder.path()), "{name}");
+            let nested = format!("{}a{}", "{".repeat(500), "}".repeat(500));
+            fs::write(&file, &nested).expect("a file");
+            assert!(!are_plain(folder.path()), "a long line in {name}");
             let grown = fs::File::create(&file).expect("a file");
             grown.set_len(FILE_BYTES_MAX + 1).expect("a length");
             assert!(!are_plain(folder.path()), "long {name}");
@@ -112,5 +162,14 @@ mod tests {
         assert!(are_plain(tree.path()));
         symlink("/dev/zero", git.path().join("common/info/exclude")).expect("a link");
         assert!(!are_plain(tree.path()));
+    }
+
+    #[test]
+    fn what_one_search_reads_is_bounded_in_all() {
+        let folder = folder();
+        fs::write(folder.path().join(".ignore"), "*.log\n").expect("a file");
+        let budget = Budget(AtomicU64::new(13));
+        let plain = [(); 3].map(|()| super::are_plain(folder.path(), &budget));
+        assert_eq!(plain, [true, true, false]);
     }
 }

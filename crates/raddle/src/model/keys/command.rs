@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use raddle_core::ports::Rulebook;
-use raddle_sandbox::{Engine, Launch, environment, named_program, own_path};
+use raddle_sandbox::{
+    Engine, Launch, NamedProgram, ProgramError, environment, named_program, own_path,
+};
 use raddle_server::KeyCommand;
 use raddle_tools::shell;
 use tokio::time::timeout;
@@ -66,8 +68,9 @@ async fn run(engine: &Engine, command: &KeyCommand, bounds: Bounds) -> Result<St
     let asked = command.clone();
     let looking = tokio::task::spawn_blocking(move || {
         bounds.objection(&asked).map_or(Ok(()), Err)?;
-        let found = named_program(&asked.program, &own_path(), &bounds.workspaces);
-        found.map_err(|error| error.to_string())
+        bounds
+            .program(&asked.program)
+            .map_err(|error| error.to_string())
     });
     let program = looking.await.map_err(|error| error.to_string())??;
     env.retain(|(name, _)| name != "PATH");
@@ -83,6 +86,25 @@ async fn run(engine: &Engine, command: &KeyCommand, bounds: Bounds) -> Result<St
 }
 
 impl Bounds {
+    /// The program. One that is named by its path must be there: what is missing could be made by a sandboxed command
+    /// before it is started.
+    fn program(&self, name: &str) -> Result<NamedProgram, ProgramError> {
+        let found = named_program(name, &own_path(), &self.workspaces)?;
+        if let (Some(folder), Some(file)) = (found.file.parent(), found.file.file_name())
+            && found.file.is_absolute()
+        {
+            // Looked for by its name in its folder alone, it is found only if it is there.
+            let file = file.to_string_lossy();
+            let there = named_program(&file, folder.as_os_str(), &self.workspaces);
+            if there.is_ok_and(|it| it.file == found.file) {
+                return Ok(found);
+            }
+            let name = name.to_owned();
+            return Err(ProgramError::NotFound { name });
+        }
+        Ok(found)
+    }
+
     /// Why the operator does not let it run.
     fn objection(&self, command: &KeyCommand) -> Option<String> {
         let Some(rules) = &self.rules else {
@@ -94,5 +116,34 @@ impl Bounds {
             .policy()
             .objection_to_configured(&shell::of_words(&words));
         objection.map(|why| format!("it may not run: {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_named_by_its_path_is_there_and_not_in_a_workspace() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().canonicalize().expect("a path");
+        let workspace = folder.join("workspace");
+        fs::create_dir_all(&workspace).expect("a folder");
+        let bounds = Bounds {
+            rules: None,
+            workspaces: vec![workspace.clone()],
+        };
+        // Of the same names there are programs of the system.
+        let (own, theirs) = (folder.join("ls"), workspace.join("cat"));
+        let is_taken = |file: &PathBuf| bounds.program(&file.display().to_string()).is_ok();
+        assert_eq!([is_taken(&own), is_taken(&theirs)], [false, false]);
+        for file in [&own, &theirs] {
+            fs::write(file, "#!/bin/sh\n").expect("a program");
+            fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("its mode");
+        }
+        assert_eq!([is_taken(&own), is_taken(&theirs)], [true, false]);
     }
 }

@@ -178,3 +178,30 @@ async fn who_signs_out_or_in_meanwhile_is_not_overruled() {
         assert_eq!(keys.kept(provider).await, Ok(meanwhile));
     }
 }
+
+/// A key file may lie where a model can put something else in its place.
+#[tokio::test]
+async fn a_key_is_read_from_an_ordinary_file_only() {
+    let home = tempfile::tempdir().expect("a home");
+    let keys = Desk::new(home.path(), None).keys;
+    let at = |name: &str| home.path().join(name);
+    std::os::unix::fs::symlink("/dev/null", at("device")).expect("a link");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe"), mode).expect("a pipe");
+    std::fs::write(at("long"), "k".repeat(KEY_BYTES_MAX + 1)).expect("a file");
+    std::fs::write(at("key"), "secret\n").expect("a file");
+    for (name, wanted) in [
+        ("device", Err("no ordinary file")),
+        ("pipe", Err("no ordinary file")),
+        ("long", Err("too long for a key")),
+        ("key", Ok("secret")),
+    ] {
+        let found = keys.of_file(&at(name)).await;
+        let found = found.as_ref().map(Key::text).map_err(String::as_str);
+        match (found, wanted) {
+            (Ok(found), Ok(wanted)) => assert_eq!(found, wanted),
+            (Err(why), Err(wanted)) => assert!(why.contains(wanted), "{name}: {why}"),
+            (found, _) => panic!("{name}: {found:?}"),
+        }
+    }
+}

@@ -123,6 +123,58 @@ fn what_a_yes_would_give_is_shown() {
 }
 
 #[test]
+fn what_would_change_in_files_is_shown() {
+    let outside = TempDir::new().expect("a folder");
+    let target = outside
+        .path()
+        .canonicalize()
+        .expect("a path")
+        .join("target");
+    let more: String = (1..=30).map(|it| format!("+line {it}\n")).collect();
+    let patch = format!(
+        "*** Begin Patch\n*** Update File: notes\n*** Move to: {}\n@@\n-old\n{more}*** End Patch\n",
+        target.display()
+    );
+    let patch = Value::from(patch);
+    let bench = Bench::new(&format!(
+        "[[answer]]\nmatch = 'move it'\nsteps = [{{ call = 'apply_patch', arguments = {{ input = {patch} }} }}]\n"
+    ));
+    fs::write(bench.work.path().join("notes"), "old\n").expect("a file");
+    let mut terminal = Terminal::open();
+    let words = [
+        "--color",
+        "never",
+        "-c",
+        "approval_policy=on-request",
+        "move it",
+    ];
+    let mut exec = bench.command(&words);
+    exec.stdin(terminal.theirs()).stderr(terminal.theirs());
+    let child = exec.spawn().expect("started");
+    terminal.wait_for("[y/a/n");
+    let shown = terminal.shown();
+    for line in [
+        "  │ -old",
+        "  │ +line 30",
+        "more lines; ? pages through all",
+    ] {
+        assert!(shown.contains(line), "{line} in {shown}");
+    }
+    let flat = shown.replace("\r\n  │ ", "");
+    let moved = format!("  and move it to {}", target.display());
+    assert!(flat.contains(&moved), "{shown}");
+    assert!(!shown.contains("+line 20"), "{shown}");
+    terminal.ours.write_all(b"?\n").expect("typed");
+    terminal.wait_for("lines 1 to 22 of ");
+    terminal.ours.write_all(b"?\n").expect("typed");
+    terminal.wait_for("  │ +line 20");
+    terminal.ours.write_all(b"n\n").expect("typed");
+    let ran = Ran::of(child.wait_with_output().expect("an end"));
+    assert_eq!(ran.code, Some(0), "{ran:?} {}", terminal.shown());
+    assert!(!target.exists());
+}
+
+#[test]
 fn what_is_typed_ahead_answers_one_question() {
     let question = |id: &str| {
         format!(

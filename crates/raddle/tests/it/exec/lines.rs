@@ -47,6 +47,69 @@ fn an_answer_that_cannot_be_kept_is_printed_all_the_same() {
     );
 }
 
+/// The model writes the workspace while the turn runs, and the answer is written outside the sandbox.
+#[test]
+fn the_answer_is_not_written_through_a_link() {
+    for make in [
+        "ln -sf {other} answer",
+        "rm answer; ln -s {other} answer",
+        "mv sub old; ln -s {folder} sub",
+    ] {
+        let outside = TempDir::new().expect("a folder");
+        let other = outside.path().join("answer");
+        fs::write(&other, "theirs").expect("a file");
+        let make = make
+            .replace("{other}", &other.display().to_string())
+            .replace("{folder}", &outside.path().display().to_string());
+        let bench = Bench::new(&format!(
+            "[[answer]]\nmatch = 'go'\nsteps = [{{ call = 'exec_command', arguments = {{ cmd = '{make}' }} }}]\n\
+             [[answer]]\nsteps = [{{ text = 'Done.' }}]\n"
+        ));
+        fs::create_dir(bench.work.path().join("sub")).expect("a folder");
+        fs::write(bench.work.path().join("answer"), "old").expect("a file");
+        let (file, kept) = match make.contains("sub") {
+            true => ("sub/answer", "old/answer"),
+            false => ("answer", "answer"),
+        };
+        let words = [
+            "--quiet",
+            "--sandbox",
+            "danger-full-access",
+            "-o",
+            file,
+            "go",
+        ];
+        let ran = bench.run(&words);
+        assert_eq!(ran.code, Some(0), "{make}: {ran:?}");
+        assert_eq!(fs::read_to_string(&other).expect("it"), "theirs", "{make}");
+        let kept = bench.work.path().join(kept);
+        let is_link = kept.is_symlink();
+        let kept = fs::read_to_string(kept).expect("the answer");
+        assert_eq!((is_link, kept.as_str()), (false, "Done."), "{make}");
+    }
+}
+
+/// What stands there keeps its mode, and what is no ordinary file is written to as it is.
+#[test]
+fn the_answer_is_written_to_what_is_there() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bench = Bench::new("");
+    let file = bench.work.path().join("answer");
+    fs::write(&file, "something longer").expect("a file");
+    let mode = fs::Permissions::from_mode(0o640);
+    fs::set_permissions(&file, mode).expect("its mode");
+    let say = "MOCK text say=\"Done.\"";
+    let ran = bench.run(&["--quiet", "-o", "answer", say]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(fs::read_to_string(&file).expect("the file"), "Done.");
+    let mode = fs::metadata(&file).expect("the file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    let names = fs::read_dir(bench.work.path()).expect("the folder").count();
+    assert_eq!(names, 1, "nothing is left beside it");
+    let ran = bench.run(&["--quiet", "-o", "/dev/stderr", say]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), "Done."), "{ran:?}");
+}
+
 #[test]
 fn its_threads_are_those_of_exec() {
     let bench = Bench::new("");
