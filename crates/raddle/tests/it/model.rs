@@ -128,6 +128,27 @@ impl Client {
     fn at(mock: Mock, mut server: Server) -> Self {
         let mut pipes = server.pipes();
         pipes.hello();
+        Self::on(mock, server, pipes)
+    }
+
+    /// One that may use what is experimental.
+    fn experimental(script: &str) -> Self {
+        let mock = Mock::start(script);
+        let arguments = mock.arguments(&[]);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let mut server = Server::start(&arguments);
+        let mut pipes = server.pipes();
+        let params = json!({
+            "clientInfo": { "name": "test", "version": "1" }, "capabilities": { "experimentalApi": true },
+        });
+        let hello = json!({ "id": "hello", "method": "initialize", "params": params });
+        let answer = pipes.ask(hello.to_string().as_bytes());
+        assert!(answer["result"].is_object(), "{answer}");
+        Self::on(mock, server, pipes)
+    }
+
+    /// One that has said hello.
+    fn on(mock: Mock, server: Server, pipes: Pipes) -> Self {
         let work = server.home().join("work");
         std::fs::create_dir(&work).expect("a folder");
         let mut client = Self {

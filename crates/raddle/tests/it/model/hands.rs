@@ -92,7 +92,8 @@ fn without_an_environment_the_agent_has_no_tools() {
     let call = "{ call = 'exec_command', arguments = { cmd = 'echo one > here', login = false } }";
     let mut start = workspace();
     start["environments"] = json!([]);
-    let (heard, told, client) = play(call, start, "accept");
+    let mut client = Client::experimental(&script(call));
+    let (heard, told) = act(&mut client, start, "accept");
     assert_eq!(told, "There is no tool named exec_command.", "{heard:?}");
     assert!(!client.work().join("here").exists());
     let asked = client.mock.asked();
