@@ -34,8 +34,9 @@ const SEEDS: &str = "fuzz/seeds";
 /// Replays the seeds of every target, built like any other program.
 pub fn replay(root: &Path, cache: &Cache) -> Result<()> {
     let targets = read_targets(root)?;
+    workspace::build(root, cache)?;
     for target in &targets {
-        workspace::program(root, cache, target)?
+        workspace::built(root, cache, target)
             .arg(seeds(root, target)?)
             .minutes(5)
             .go()

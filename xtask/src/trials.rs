@@ -20,7 +20,7 @@ const CROWD: &str = "raddle-crowd-trials";
 const ADVERSARY: &str = "raddle-adversary-trials";
 
 /// Profiles of what runs a slice in CI, and of what runs a proof.
-pub const SLICE: &str = "ci";
+pub const SLICE: &str = workspace::PROFILE;
 pub const FULL_SIZE: &str = "sim";
 
 /// How many kills of each kind, changed bits, and parts of the full size CI takes.

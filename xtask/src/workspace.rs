@@ -20,14 +20,23 @@ pub const PROFILE: &str = "ci";
 /// The selection, as arguments of cargo.
 pub const SELECTION: [&str; 4] = ["--locked", "--workspace", "--exclude", SIMULATOR];
 
-/// A program of the workspace, built with the tests.
-pub fn program(root: &Path, cache: &Cache, name: &str) -> Result<Run> {
+/// Builds the programs of the workspace with the tests.
+pub fn build(root: &Path, cache: &Cache) -> Result<()> {
     Run::new("cargo")
         .directory(root)
         .args(["build", "--profile", PROFILE, "--bins", "--tests"])
         .args(SELECTION)
         .env("CARGO_TARGET_DIR", cache.target())
-        .go()?;
-    let program = cache.target().join(PROFILE).join(name);
-    Ok(Run::new(program).directory(root))
+        .go()
+}
+
+/// A program that was built.
+pub fn built(root: &Path, cache: &Cache, name: &str) -> Run {
+    Run::new(cache.target().join(PROFILE).join(name)).directory(root)
+}
+
+/// A program of the workspace, built first.
+pub fn program(root: &Path, cache: &Cache, name: &str) -> Result<Run> {
+    build(root, cache)?;
+    Ok(built(root, cache, name))
 }

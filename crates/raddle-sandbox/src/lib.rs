@@ -40,7 +40,7 @@ pub use process::{
     StartError, Stdio, keep,
 };
 pub use programs::{
-    NamedProgram, ProgramError, USUAL_PATH, find_bubblewrap, is_roots, named_program,
+    NamedProgram, ProgramError, USUAL_PATH, find_bubblewrap, is_program, is_roots, named_program,
 };
 pub use rights::LoweredRights;
 pub use search_path::{LoginPath, SearchPath, login_path, outside, own_path};

@@ -192,7 +192,7 @@ impl Closed {
 }
 
 /// Whether there is a file that may be executed.
-pub(crate) fn is_program(file: &Path) -> bool {
+pub fn is_program(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
 }
 

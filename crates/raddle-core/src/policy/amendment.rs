@@ -120,7 +120,7 @@ pub fn proposed(script: &Script) -> Vec<String> {
     }
     // What a command runs stands in the script by itself.
     let is_open = |words: &&Vec<String>| {
-        !harmless::is_harmless(words, harmless::Place::Sandboxed)
+        !harmless::is_harmless(words, harmless::Confinement::Sandboxed)
             && through(words).is_none_or(|it| !it.neutral)
     };
     let mut open = script.commands.iter().filter(is_open);

@@ -146,15 +146,15 @@ const KNOWN: &[Known] = &[
 const VERSIONED: &str =
     "cargo clang cmake deno gcc git java make node npm pip pnpm python python3 ruby rustc yarn";
 
-/// Where a command runs.
+/// Whether our sandbox is around a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Confinement {
     Sandboxed,
     /// With the rights of the user, or in a sandbox that is not ours.
     Unconfined,
 }
 
-impl Place {
+impl Confinement {
     pub(super) fn of(sandbox: &Sandbox) -> Self {
         match sandbox {
             Sandbox::ReadOnly { .. } | Sandbox::WorkspaceWrite { .. } => Self::Sandboxed,
@@ -164,7 +164,7 @@ impl Place {
 }
 
 /// Whether this command is known to be harmless. Its words must be all there is.
-pub(super) fn is_harmless(words: &[String], place: Place) -> bool {
+pub(super) fn is_harmless(words: &[String], confinement: Confinement) -> bool {
     let Some((name, rest)) = words.split_first() else {
         return false;
     };
@@ -172,7 +172,7 @@ pub(super) fn is_harmless(words: &[String], place: Place) -> bool {
     if has(READERS, name) || is_bare_shell(words) || is_sed_print(name, rest) {
         return true;
     }
-    if place == Place::Unconfined && (name == "git" || has(VERSIONED, name)) {
+    if confinement == Confinement::Unconfined && (name == "git" || has(VERSIONED, name)) {
         return false;
     }
     if has(VERSIONED, name) && rest == ["--version"] {
@@ -184,7 +184,8 @@ pub(super) fn is_harmless(words: &[String], place: Place) -> bool {
         rest => rest,
     };
     KNOWN.iter().any(|it| it.fits(name, rest))
-        || through(words).is_some_and(|it| it.neutral && is_harmless(&words[it.starts[0]..], place))
+        || through(words)
+            .is_some_and(|it| it.neutral && is_harmless(&words[it.starts[0]..], confinement))
 }
 
 impl Known {

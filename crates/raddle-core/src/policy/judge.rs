@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::command::Fit;
-use super::harmless::{Place, is_bare_shell, is_harmless};
+use super::harmless::{Confinement, is_bare_shell, is_harmless};
 use super::pins::network;
 use super::wrapper::through;
 use super::{Act, ActKind, Layer, PathPattern, Policy, Rule, Ruling, Script, Subject, Verdict};
@@ -129,7 +129,7 @@ impl Policy {
         let within = match (beyond, &settings.approval) {
             (Some(it), _) => it,
             (None, ApprovalPolicy::Untrusted) => {
-                self.untrusted(&act.kind, Place::of(&settings.sandbox))
+                self.untrusted(&act.kind, Confinement::of(&settings.sandbox))
             }
             (None, _) => said(Verdict::Allow, "It stays in the sandbox.", APPROVAL_POLICY),
         };
@@ -172,15 +172,15 @@ impl Policy {
     }
 
     /// What is said of an act within the sandbox where only what is known is trusted.
-    fn untrusted(&self, act: &ActKind, place: Place) -> Said {
-        if is_known(act, place) {
+    fn untrusted(&self, act: &ActKind, confinement: Confinement) -> Said {
+        if is_known(act, confinement) {
             return said(
                 Verdict::Allow,
                 "It is known to be harmless.",
                 APPROVAL_POLICY,
             );
         }
-        if let Some(rule) = self.permission(act, |_| true, |it| is_harmless(it, place)) {
+        if let Some(rule) = self.permission(act, |_| true, |it| is_harmless(it, confinement)) {
             return by_rule(rule, Verdict::Allow, "A rule allows it.");
         }
         said(
@@ -255,11 +255,13 @@ fn permitted_script<'a>(
 }
 
 /// Whether nothing can come of it, whatever it is about.
-fn is_known(act: &ActKind, place: Place) -> bool {
+fn is_known(act: &ActKind, confinement: Confinement) -> bool {
     match act {
         ActKind::Command { script, .. } => {
             let commands = &script.commands;
-            script.plain && !commands.is_empty() && commands.iter().all(|it| is_harmless(it, place))
+            script.plain
+                && !commands.is_empty()
+                && commands.iter().all(|it| is_harmless(it, confinement))
         }
         // Whoever runs a tool sees the call before it does.
         ActKind::Read { .. } | ActKind::Tool { .. } => true,

@@ -11,7 +11,7 @@ const INDEX_BYTES: u64 = 16;
 
 /// Bytes that may still be looked at: of configuration, and of each path that the disk is asked about.
 ///
-/// What is left unseen when nothing is left may be anything that git obeys, so the folder is read-only then.
+/// When the budget is spent, the rest of the folder may hold anything that git obeys, so the folder is read-only then.
 #[derive(Debug)]
 pub(super) struct SurveyBudget {
     left: u64,

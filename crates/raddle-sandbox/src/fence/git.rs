@@ -23,7 +23,7 @@ const WHOLE_MAX: usize = 200;
 /// How many missing names are taken for what git obeys. Each is on the disk, and a descriptor or two of the server,
 /// for as long as a command runs.
 const PLACEHOLDERS_MAX: usize = 128;
-/// What it costs to compare two paths, in bytes that are looked at.
+/// Cost of comparing two paths, in bytes of the budget.
 const COMPARED_BYTES: usize = 4;
 
 /// How many notices one fence brings.
@@ -187,7 +187,8 @@ impl Seen {
         }
     }
 
-    /// What a `.git` that is a file names. Of those that a command may have made, only what is a repository already.
+    /// Protects the git directory that a `.git` file names. A `.git` file that a command may have made counts only if it names
+    /// a repository that exists.
     fn protect_gitdir(
         &mut self,
         root: &Path,
@@ -264,7 +265,7 @@ impl Seen {
         }
     }
 
-    /// What a setting names.
+    /// Protects the path that a setting names.
     fn protect_named(&mut self, path: &Path, named: &NamedPath, wanted: &mut Vec<PathBuf>) {
         let Ok(way) = Way::within(path, &mut self.work) else {
             return;

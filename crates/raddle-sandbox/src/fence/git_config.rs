@@ -33,7 +33,7 @@ struct Section {
     dot: Option<usize>,
 }
 
-/// What git does with a path that a setting names.
+/// The use that git makes of a path that a setting names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// It runs the programs in this folder.
@@ -49,7 +49,7 @@ pub enum Use {
 pub struct NamedPath {
     /// As the setting has it, relative to the folder that its use says.
     pub path: PathBuf,
-    /// What git does with it.
+    /// The use that git makes of the path.
     pub use_: Use,
     /// The setting.
     pub key: String,
@@ -177,7 +177,7 @@ pub fn expand(path: &Path, home: Option<&Path>) -> Option<PathBuf> {
     (!is_other).then(|| path.to_owned())
 }
 
-/// What ends the reading.
+/// Text that git does not accept; it ends the reading.
 struct Odd;
 
 struct Reader<'a> {
@@ -355,7 +355,7 @@ mod tests {
 
     use super::*;
 
-    /// What git prints for a file: each key, a line end, its value, a zero.
+    /// The output of git for a file: each key, a line end, its value, a zero.
     fn as_git_reads(text: &[u8]) -> Option<Vec<u8>> {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), text).expect("it is written");

@@ -16,7 +16,7 @@ const EXTENDED: u16 = 0x4000;
 /// The length of a path in git.
 const PATH_BYTES_MAX: usize = 4_096;
 
-/// What is of use of an index.
+/// The parts of an index that the sandbox uses.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
     /// Paths of submodules, relative to the work tree.

@@ -15,7 +15,7 @@ use super::way::Way;
 
 /// Bytes read of a `.git` file that names a repository.
 const GITDIR_BYTES_MAX: u64 = 4_096;
-/// What is read of one file of settings, how many files there may be, and how deep one may include another, as git.
+/// Bounds of git settings: bytes read of one file, number of files, and depth of includes, which is that of git.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 const CONFIGS_MAX: usize = 64;
 const INCLUDES_MAX: usize = 10;
@@ -26,7 +26,7 @@ pub(super) struct Repository {
     /// The top of its work tree.
     pub folder: PathBuf,
     pub git_dir: PathBuf,
-    /// What it shares with other work trees; often the same.
+    /// The git directory that all work trees share; often the same one.
     common: PathBuf,
 }
 

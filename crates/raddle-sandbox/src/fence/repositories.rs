@@ -35,7 +35,7 @@ const INDEX_BYTES_MAX: u64 = 256 << 20;
 
 /// The result of a walk.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FolderSurvey {
     /// Folders with an entry named `.git`, nearest first; without the root itself.
     pub repositories: Vec<PathBuf>,
     /// Folders that a command cannot enter as they are.
@@ -54,7 +54,7 @@ pub(super) struct RepositoryCache {
 
 #[derive(Debug)]
 struct Walk {
-    found: Arc<Found>,
+    found: Arc<FolderSurvey>,
     ended: Instant,
     took: Duration,
 }
@@ -70,7 +70,7 @@ type Stamp = (u64, u64, u64, i64, i64, i64, i64);
 
 impl RepositoryCache {
     /// The repositories below `root`.
-    pub fn find(&self, root: &Path) -> Arc<Found> {
+    pub fn find(&self, root: &Path) -> Arc<FolderSurvey> {
         let earlier = {
             let walks = lock(&self.walks);
             let earlier = walks.get(root);
@@ -220,8 +220,8 @@ fn bytes(paths: &[PathBuf]) -> usize {
 }
 
 /// Links are not followed, and what is in a `.git` is not looked at.
-fn walk(root: &Path, folders_max: usize) -> Found {
-    let mut found = Found::default();
+fn walk(root: &Path, folders_max: usize) -> FolderSurvey {
+    let mut found = FolderSurvey::default();
     let mut entries = 0;
     let mut ahead = VecDeque::from([root.to_owned()]);
     while let Some(folder) = ahead.pop_front() {

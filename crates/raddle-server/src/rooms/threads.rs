@@ -3,22 +3,22 @@
 pub(crate) mod answers;
 mod budget;
 pub(crate) mod ends;
+mod environment;
 mod injected;
 mod input;
 pub(crate) mod items;
 pub(crate) mod lists;
 mod overrides;
-mod place;
 pub(crate) mod queue;
 mod route;
 pub(crate) mod snippets;
 pub(crate) mod view;
 
 pub use self::budget::of_table as limits;
+pub(crate) use self::environment::RequestedEnvironment;
 pub(crate) use self::injected::injected;
 pub(crate) use self::input::{message, message_to_queue};
 pub(crate) use self::overrides::Overrides;
-pub(crate) use self::place::Place;
 pub(crate) use self::route::routed;
 
 use std::borrow::Cow;
@@ -198,7 +198,7 @@ pub(crate) fn settings(
     let client_tools =
         client_tools(tools).map_err(|error| WireError::Refused(error.to_string().into()))?;
     let config = config.said(params.config.as_ref());
-    let place = Place::of(
+    let place = RequestedEnvironment::of(
         params.environments.as_deref(),
         params.runtime_workspace_roots.as_deref(),
     )?;
@@ -295,7 +295,7 @@ pub(crate) async fn change(
 ) -> Result<SettingsChange, WireError> {
     let summary = params.summary.as_ref();
     let environments = params.environments.as_deref();
-    let place = Place::of(environments, params.runtime_workspace_roots.as_deref())?;
+    let place = RequestedEnvironment::of(environments, params.runtime_workspace_roots.as_deref())?;
     let permissions = params.permissions.as_deref();
     let (sandbox, profile) = changed(rooms, permissions, params.sandbox_policy.as_ref()).await?;
     Ok(SettingsChange {

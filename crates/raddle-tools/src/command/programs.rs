@@ -6,12 +6,11 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use raddle_core::Settings;
 use raddle_core::policy::UNKNOWN;
-use raddle_sandbox::{USUAL_PATH, outside, own_path};
+use raddle_sandbox::{is_program, outside, own_path};
 
 use super::fence::workspaces;
 use crate::files::passed;
@@ -42,14 +41,7 @@ impl WritableFolders {
 
     /// The `PATH` of a command outside the sandbox, if it is this one inside: without folders that lead here.
     pub(super) fn shortened(&self, path: Option<OsString>) -> OsString {
-        let path = outside(&path.unwrap_or_else(own_path), &self.0);
-        let folders = std::env::split_paths(&path);
-        let folders: Vec<PathBuf> = folders.filter(|it| !self.are_passed_by(it)).collect();
-        match std::env::join_paths(&folders) {
-            Ok(path) if !folders.is_empty() => path,
-            // Nothing would mean the current folder.
-            _ => USUAL_PATH.into(),
-        }
+        outside(&path.unwrap_or_else(own_path), &self.0)
     }
 
     /// Why commands with these names are not run outside the sandbox, if one is found here by its name alone.
@@ -97,13 +89,9 @@ pub(super) fn search_path(
     }
 }
 
-fn is_program(file: &Path) -> bool {
-    fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 

@@ -6,7 +6,7 @@ use raddle_core::{Scope, SettingsChange};
 use raddle_protocol as wire;
 use serde_json::Value;
 
-use super::{Limits, Place, budget};
+use super::{Limits, RequestedEnvironment, budget};
 use crate::rooms::Rooms;
 use crate::rooms::config::{Said, State, approval};
 use crate::rooms::permissions::{self, Choice};
@@ -91,7 +91,7 @@ impl Overrides<'_> {
             approval = approval::of_config(&config)?.filter(|_| config.names("approval_policy"));
         }
         let approval = self.approval.as_ref().or(approval.as_ref());
-        let place = Place::of(None, self.roots.as_deref())?;
+        let place = RequestedEnvironment::of(None, self.roots.as_deref())?;
         let named = |text: &Option<String>| text.clone().map(Some);
         Ok(SettingsChange {
             model: named(self.model),

@@ -8,17 +8,17 @@ use crate::wire_error::{WireError, shown};
 /// The one environment there is: this machine.
 const LOCAL: &str = "local";
 
-/// What a request says of it. What is absent stays as it is.
+/// The environment that a request names. An absent member keeps its value.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct RequestedEnvironment {
     pub(crate) cwd: Option<String>,
     pub(crate) roots: Option<Vec<String>>,
     /// Whether there is none, so that the agent has no tools of its own.
     pub(crate) nowhere: Option<bool>,
 }
 
-impl Place {
-    /// Where the environments of a request are, or its workspace folders, which the former name too.
+impl RequestedEnvironment {
+    /// Reads the environments of a request, or its workspace folders, which environments name too.
     pub(crate) fn of(
         environments: Option<&[TurnEnvironmentParams]>,
         roots: Option<&[String]>,
