@@ -30,7 +30,7 @@ pub use notice::Notice;
 pub(crate) use notice::log as log_notices;
 pub(crate) use system::ignore_endings;
 pub use system::ignore_interrupts;
-pub(crate) use way::Way;
+pub use way::Way;
 
 use std::ffi::OsString;
 use std::io;
@@ -147,6 +147,18 @@ pub enum Refused {
         path: PathBuf,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// A folder of the rules is reached through a link, which a command may have put there.
+    #[error(
+        "{} leads to {}: a link was put on the way there, and a command may have done it; remove the link, or name the \
+         other folder",
+        path.display(), real.display()
+    )]
+    Moved {
+        /// The path.
+        path: PathBuf,
+        /// The folder that it leads to.
+        real: PathBuf,
     },
     /// A protected name is a link, and links cannot be kept from being replaced.
     #[error(

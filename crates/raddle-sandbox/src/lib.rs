@@ -26,6 +26,7 @@ mod rights;
 mod search_path;
 
 pub use descriptors::keep_to_ourselves;
+pub use fence::Way as PolicyPath;
 pub use fence::attempt;
 pub use fence::{
     Fence, Fenced, Finding, Measured, Notice, Options, Refused, Tier, git_config, home,
@@ -34,7 +35,7 @@ pub use fence::{
 pub use fences::{FenceError, Fences, Held, Inside, Measure, Ready};
 pub use holds::{FileHold, FileHolds, HoldConflict, HoldError, WriteClaim};
 pub use launch::Launch;
-pub use policy::{Network, PROTECTED, Policy, Read, Rules, Scratch, Tmp};
+pub use policy::{Network, PROTECTED, Policy, Read, Rules, Scratch, Tmp, scratch_folders};
 pub use process::{
     Ended, Engine, Full, Input, KEEP, Keeper, Leash, Life, Output, Over, Process, Size, Start,
     StartError, Stdio, keep,

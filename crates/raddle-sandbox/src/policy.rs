@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// What a command may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,8 @@ pub enum Policy {
 pub struct Rules {
     /// What may be read.
     pub read: Read,
-    /// Absolute paths that may be written, with all that is in them. Those that do not exist give nothing.
+    /// Real paths that may be written, with all that is in them. Those that do not exist give nothing; one with a link
+    /// on the way is refused.
     pub write: Vec<PathBuf>,
     /// The same for paths in which no name is protected: `/tmp` and the like, which everybody uses.
     pub scratch: Vec<PathBuf>,
@@ -132,10 +134,23 @@ impl Rules {
         }
         let folders = [cwd.to_owned()].into_iter().chain(beside);
         let mut rules = Self::workspace_write(folders.collect());
-        rules.scratch.extend(scratch.tmp.then(|| "/tmp".into()));
-        let tmpdir = std::env::var_os("TMPDIR").map(PathBuf::from);
-        let tmpdir = tmpdir.filter(|it| scratch.tmpdir && it.is_absolute());
-        rules.scratch.extend(tmpdir);
+        let (tmp, tmpdir) = scratch_folders();
+        rules.scratch.extend(scratch.tmp.then(|| tmp.clone()));
+        rules
+            .scratch
+            .extend(tmpdir.clone().filter(|_| scratch.tmpdir));
         Some(rules)
     }
+}
+
+/// The real paths of `/tmp` and of the folder which `TMPDIR` names, as they were before the first command: commands may
+/// put a link where `TMPDIR` leads.
+pub fn scratch_folders() -> &'static (PathBuf, Option<PathBuf>) {
+    static FOLDERS: LazyLock<(PathBuf, Option<PathBuf>)> = LazyLock::new(|| {
+        let real = |path: PathBuf| std::fs::canonicalize(&path).unwrap_or(path);
+        let tmpdir = std::env::var_os("TMPDIR").map(PathBuf::from);
+        let tmpdir = tmpdir.filter(|it| it.is_absolute());
+        (real("/tmp".into()), tmpdir.map(real))
+    });
+    &FOLDERS
 }

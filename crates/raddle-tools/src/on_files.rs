@@ -133,7 +133,8 @@ impl OnFiles {
 
     fn roots(&self, settings: &Settings, own: &[PathBuf]) -> Result<Roots, String> {
         let policy = command::policy(settings, own)?;
-        Roots::new(&self.cwd, &policy).map_err(|error| error.to_string())
+        let roots = Roots::new(&self.cwd, &policy).map_err(|error| error.to_string())?;
+        Ok(roots.named(&settings.real_paths))
     }
 
     fn plan(&self, roots: &Roots) -> Result<Planned, String> {

@@ -1,6 +1,8 @@
 //! Changing how turns run, member by member, so that two clients who change different things both
 //! get what they asked for.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::{
@@ -31,6 +33,7 @@ macro_rules! settings_change {
             /// The settings once this has changed them.
             pub fn applied_to(self, settings: &Settings) -> Settings {
                 let mut settings = settings.clone();
+                let known = std::mem::take(&mut settings.real_paths);
                 // A profile names the sandbox that it made. Another sandbox has no such name.
                 if self.sandbox.is_some() {
                     settings.profile = None;
@@ -40,6 +43,10 @@ macro_rules! settings_change {
                         settings.$member = value;
                     }
                 )*
+                for (folder, real) in known {
+                    settings.real_paths.entry(folder).or_insert(real);
+                }
+                keep_links(&mut settings);
                 settings
             }
 
@@ -51,6 +58,11 @@ macro_rules! settings_change {
                 if change.sandbox.is_some() {
                     change.profile = Some(after.profile.clone());
                 }
+                if let Some(real_paths) = &mut change.real_paths {
+                    for folder in before.real_paths.keys() {
+                        real_paths.entry(folder.clone()).or_insert_with(|| folder.clone());
+                    }
+                }
                 change
             }
         }
@@ -60,6 +72,7 @@ macro_rules! settings_change {
 settings_change! {
     cwd: String,
     roots: Vec<String>,
+    real_paths: BTreeMap<String, String>,
     model: Option<String>,
     provider: Option<String>,
     fallback: Vec<Route>,
@@ -80,4 +93,62 @@ settings_change! {
     turn_budget: Limits,
     thread_budget: Limits,
     recovery: Option<Recovery>,
+}
+
+/// Keeps only the real paths of folders that the settings name and that a link leads to.
+fn keep_links(settings: &mut Settings) {
+    let mut real_paths = std::mem::take(&mut settings.real_paths);
+    real_paths.retain(|folder, real| folder != real && settings.folders().any(|it| it == folder));
+    settings.real_paths = real_paths;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(cwd: &str, root: &str, real_paths: &[(&str, &str)]) -> Settings {
+        Settings {
+            cwd: cwd.to_owned(),
+            roots: vec![root.to_owned()],
+            real_paths: map(real_paths),
+            ..Settings::default()
+        }
+    }
+
+    fn map(of: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let owned = |(folder, real): &(&str, &str)| ((*folder).to_owned(), (*real).to_owned());
+        of.iter().map(owned).collect()
+    }
+
+    #[test]
+    fn real_paths_are_kept_for_the_folders_that_stay() {
+        let before = settings("/l", "/r", &[("/l", "/a"), ("/r", "/b")]);
+        for (cwd, real_paths, wanted) in [
+            // A change of something else.
+            (None, None, &[("/l", "/a"), ("/r", "/b")][..]),
+            (Some("/n"), Some(&[("/n", "/n")][..]), &[("/r", "/b")]),
+            (
+                Some("/n"),
+                Some(&[("/n", "/c")]),
+                &[("/n", "/c"), ("/r", "/b")],
+            ),
+            // Named again: the link leads elsewhere now, or is gone.
+            (
+                Some("/l"),
+                Some(&[("/l", "/c")]),
+                &[("/l", "/c"), ("/r", "/b")],
+            ),
+            (Some("/l"), Some(&[("/l", "/l")]), &[("/r", "/b")]),
+        ] {
+            let change = SettingsChange {
+                cwd: cwd.map(str::to_owned),
+                real_paths: real_paths.map(map),
+                ..SettingsChange::default()
+            };
+            let after = change.applied_to(&before);
+            assert_eq!(after.real_paths, map(wanted), "{cwd:?} {real_paths:?}");
+            let change = SettingsChange::between(&before, &after);
+            assert_eq!(change.applied_to(&before), after, "{cwd:?} {real_paths:?}");
+        }
+    }
 }

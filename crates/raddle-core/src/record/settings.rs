@@ -1,5 +1,7 @@
 //! How turns run.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,6 +17,10 @@ pub struct Settings {
     /// Further folders of the workspace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<String>,
+    /// Real paths, without links, of the folders that these settings name, as they were when a client named them. A
+    /// folder without an entry had no links. Commands may have put a link there since.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub real_paths: BTreeMap<String, String>,
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -75,6 +81,19 @@ pub struct Settings {
     /// What becomes of a turn whose owner died; if nothing is said, the next owner's own way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
+}
+
+impl Settings {
+    /// All folders that these settings name.
+    pub fn folders(&self) -> impl Iterator<Item = &String> {
+        let beside = self.sandbox.roots();
+        std::iter::once(&self.cwd).chain(&self.roots).chain(beside)
+    }
+
+    /// The real path of a folder that these settings name.
+    pub fn real<'a>(&'a self, folder: &'a str) -> &'a str {
+        self.real_paths.get(folder).map_or(folder, String::as_str)
+    }
 }
 
 /// A model, and who provides it.
@@ -167,6 +186,16 @@ pub enum Sandbox {
         #[serde(default, skip_serializing_if = "is_false")]
         network: bool,
     },
+}
+
+impl Sandbox {
+    /// Folders that it lets tools write besides those of the thread.
+    pub fn roots(&self) -> &[String] {
+        match self {
+            Self::ReadOnly { roots, .. } | Self::WorkspaceWrite { roots, .. } => roots,
+            Self::FullAccess | Self::External { .. } => &[],
+        }
+    }
 }
 
 impl Default for Sandbox {

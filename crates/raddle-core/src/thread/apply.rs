@@ -89,7 +89,8 @@ impl Thread {
                 let before = &self.settings;
                 let is_same = before.sandbox == it.settings.sandbox
                     && before.cwd == it.settings.cwd
-                    && before.roots == it.settings.roots;
+                    && before.roots == it.settings.roots
+                    && before.real_paths == it.settings.real_paths;
                 if !is_same {
                     self.rights = crate::Grant::default();
                     self.with_turn(|turn| turn.rights = crate::Grant::default());

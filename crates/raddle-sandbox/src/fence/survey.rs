@@ -299,14 +299,18 @@ fn kind(path: &Path) -> Result<Kind, Refused> {
     }
 }
 
-/// The real paths of the roots. One that lies inside another must really lie there: a command that can write
-/// the outer one could have put a link in its place, and be given what it links to.
+/// The roots that exist, none inside another. Each must be a real path: a command of another thread could have put a
+/// link in its place, and be given what it leads to.
 fn roots(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Refused> {
-    let mut found: Vec<(&PathBuf, PathBuf)> = Vec::new();
+    let mut found: Vec<PathBuf> = Vec::new();
     absolute(paths)?;
     for path in paths {
         match fs::canonicalize(path) {
-            Ok(real) => found.push((path, real)),
+            Ok(real) if real != *path => {
+                let path = path.clone();
+                return Err(Refused::Moved { path, real });
+            }
+            Ok(real) => found.push(real),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => {
                 return Err(Refused::Disk {
@@ -316,32 +320,15 @@ fn roots(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Refused> {
             }
         }
     }
-    if let Some((path, _)) = found.iter().find(|(_, real)| real.parent().is_none()) {
+    if let Some(path) = found.iter().find(|it| it.parent().is_none()) {
         return Err(Refused::Root {
-            path: (*path).clone(),
+            path: path.clone(),
             why: "it is the whole disk; name the folders that commands may write, or give full access",
         });
     }
-    for (path, real) in &found {
-        let moved = found.iter().any(|(outer, outer_real)| {
-            let mut names = [outer.as_path(), outer_real.as_path()].into_iter();
-            names.any(|name| {
-                let below = path.strip_prefix(name);
-                below.is_ok_and(|below| *real != outer_real.join(below))
-            })
-        });
-        if moved {
-            let why = "a link in the writable folder around it leads it elsewhere";
-            return Err(Refused::Root {
-                path: (*path).clone(),
-                why,
-            });
-        }
-    }
-    let mut real: Vec<PathBuf> = found.into_iter().map(|(_, real)| real).collect();
-    real.sort();
-    real.dedup_by(|inner, outer| inner.starts_with(outer));
-    Ok(real)
+    found.sort();
+    found.dedup_by(|inner, outer| inner.starts_with(outer));
+    Ok(found)
 }
 
 /// The real paths of those that exist.

@@ -12,7 +12,7 @@ const LINKS_MAX: usize = 40;
 
 /// Where a path leads.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Way {
+pub struct Way {
     /// Without links.
     pub real: PathBuf,
     /// The links that it passes through, by where they really stand.
@@ -23,7 +23,7 @@ pub(crate) struct Way {
 
 impl Way {
     /// Follows a path as far as it can be seen.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    pub fn of(path: &Path) -> io::Result<Self> {
         Self::follow(path, |_| Ok(()))
     }
 

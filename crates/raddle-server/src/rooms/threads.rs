@@ -4,6 +4,7 @@ pub(crate) mod answers;
 mod budget;
 pub(crate) mod ends;
 mod environment;
+pub(crate) mod folders;
 mod injected;
 mod input;
 pub(crate) mod items;

@@ -17,6 +17,7 @@ pub(super) fn held(
         Sandbox::FullAccess | Sandbox::External { .. } => false,
         Sandbox::ReadOnly { network, .. } | Sandbox::WorkspaceWrite { network, .. } => network,
     };
+    is_there(settings)?;
     Ok(Held {
         policy: policy(settings, own)?,
         network: has_network.then(|| operator.hosts()).transpose()?,
@@ -24,27 +25,41 @@ pub(super) fn held(
     })
 }
 
+/// Refuses a thread's folder that has led elsewhere since its client named it.
+fn is_there(settings: &Settings) -> Result<(), String> {
+    let cwd = Path::new(&settings.cwd);
+    match std::fs::canonicalize(cwd) {
+        Ok(real) if real != Path::new(settings.real(&settings.cwd)) => Err(format!(
+            "{} leads to {} now, and led elsewhere when the user chose it, so nothing is run there. Ask the user to \
+             remove the link, or to name the folder of the thread again.",
+            cwd.display(),
+            real.display()
+        )),
+        // What is missing is reported by whoever starts the command.
+        _ => Ok(()),
+    }
+}
+
 /// What tools may touch in a thread with these settings. Nothing of it comes from a call.
 ///
 /// `own`: what is the server's own.
 pub(crate) fn policy(settings: &Settings, own: &[PathBuf]) -> Result<Policy, String> {
+    let real = |folder: &String| PathBuf::from(settings.real(folder));
     let mut rules = match &settings.sandbox {
         Sandbox::FullAccess | Sandbox::External { .. } => return Ok(Policy::FullAccess),
-        Sandbox::ReadOnly { roots, .. } => {
-            Rules::workspace_write(roots.iter().map(PathBuf::from).collect())
-        }
+        Sandbox::ReadOnly { roots, .. } => Rules::workspace_write(roots.iter().map(real).collect()),
         Sandbox::WorkspaceWrite {
             roots,
             without_tmp,
             without_tmpdir,
             ..
         } => {
-            let beside = settings.roots.iter().chain(roots).map(PathBuf::from);
+            let beside = settings.roots.iter().chain(roots).map(real);
             let scratch = Scratch {
                 tmp: !without_tmp,
                 tmpdir: !without_tmpdir,
             };
-            Rules::workspace(Path::new(&settings.cwd), beside, scratch).ok_or(
+            Rules::workspace(&real(&settings.cwd), beside, scratch).ok_or(
                 "The workspace would be the whole disk. Ask the user to start the thread in a folder.",
             )?
         }

@@ -1,5 +1,6 @@
 //! The folders that the tools of a thread may read and write.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -24,7 +25,8 @@ const NEVER_READ: [&str; 3] = ["/proc", "/run", "/var/run"];
 #[derive(Debug)]
 pub struct Roots {
     cwd: PathBuf,
-    cwd_plain: PathBuf,
+    /// Folders by the names that people know them by, and by their real paths. The first is the thread's.
+    names: Vec<(PathBuf, PathBuf)>,
     top: OwnedFd,
     writable: Vec<Root>,
     /// None: everything that is not hidden.
@@ -44,8 +46,6 @@ pub struct Roots {
 /// A path that may be written, with all that is in it.
 #[derive(Debug)]
 struct Root {
-    /// As the principal named it.
-    given: PathBuf,
     plain: PathBuf,
     /// It, or the folder around it if it is a file.
     anchor: OwnedFd,
@@ -102,7 +102,7 @@ impl Roots {
     pub fn new(cwd: &Path, policy: &Policy) -> io::Result<Self> {
         let mut roots = Self {
             cwd: cwd.to_owned(),
-            cwd_plain: cwd.to_owned(),
+            names: vec![(cwd.to_owned(), cwd.to_owned())],
             top: open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?,
             writable: Vec::new(),
             readable: None,
@@ -117,7 +117,7 @@ impl Roots {
             return Err(io::Error::other("the folder of a thread is absolute"));
         }
         if let Ok(found) = roots.follow(cwd, Last::Follow) {
-            roots.cwd_plain = found.plain;
+            roots.names[0].1 = found.plain;
         }
         match policy {
             Policy::FullAccess => roots.grant(Path::new("/"), false),
@@ -139,6 +139,16 @@ impl Roots {
     /// of the server.
     pub(crate) fn rights(&self) -> io::Result<Option<LoweredRights>> {
         self.is_fenced.then(LoweredRights::enter).transpose()
+    }
+
+    /// The same, with folders that people know by other names than their real paths.
+    #[must_use]
+    pub fn named(mut self, real_paths: &BTreeMap<String, String>) -> Self {
+        let names = real_paths
+            .iter()
+            .map(|(given, real)| (given.into(), real.into()));
+        self.names.extend(names);
+        self
     }
 
     /// The same, with paths that a walk leaves out.
@@ -163,20 +173,6 @@ impl Roots {
         for path in &rules.scratch {
             self.grant(path, false);
         }
-        // A link that a command put into one root does not make another of what it leads to.
-        let names = self.writable.iter();
-        let names: Vec<_> = names
-            .map(|it| (it.given.clone(), it.plain.clone()))
-            .collect();
-        self.writable.retain(|root| {
-            let is_led_away = |(given, plain): &(PathBuf, PathBuf)| {
-                [given, plain].into_iter().any(|name| {
-                    let below = root.given.strip_prefix(name);
-                    below.is_ok_and(|below| root.plain != plain.join(below))
-                })
-            };
-            !names.iter().any(is_led_away)
-        });
         if let Read::Listed(paths) = &rules.read {
             let plain = |it: &PathBuf| Some(self.follow(it, Last::Follow).ok()?.plain);
             self.readable = Some(paths.iter().filter_map(plain).collect());
@@ -205,6 +201,10 @@ impl Roots {
         let Ok(found) = self.follow(given, Last::Follow) else {
             return;
         };
+        // A command may have put a link there.
+        if found.plain != given {
+            return;
+        }
         let anchor_path = match found.kind {
             Kind::Folder => found.plain.clone(),
             Kind::File => found.plain.parent().unwrap_or(Path::new("/")).to_owned(),
@@ -220,7 +220,6 @@ impl Roots {
             Vec::new()
         };
         self.writable.push(Root {
-            given: given.to_owned(),
             plain: found.plain,
             anchor,
             anchor_path,
@@ -328,10 +327,7 @@ impl Roots {
             Some((_, root)) if self.is_protected(root, &plain) => Place::Protected,
             Some(_) => Place::Inside,
         };
-        // By the name that people know it by: that of the thread's folder, or of the root.
-        let cwd = (&self.cwd, &self.cwd_plain);
-        let names = [Some(cwd), root.map(|(_, root)| (&root.given, &root.plain))];
-        let mut names = names.into_iter().flatten();
+        let mut names = self.names.iter();
         let shown = names.find_map(|(given, real)| renamed(&plain, given, real));
         let shown = shown.unwrap_or_else(|| plain.clone());
         let is_listed = self

@@ -3,6 +3,7 @@
 mod accounts;
 mod budget;
 mod elsewhere;
+mod exchanged;
 mod grants;
 mod hands;
 mod hold;

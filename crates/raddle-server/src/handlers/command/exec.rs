@@ -4,14 +4,16 @@ pub(crate) mod resize;
 pub(crate) mod terminate;
 pub(crate) mod write;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use raddle_core::Settings;
 use raddle_protocol::methods::CommandExec;
 use raddle_protocol::{
     CommandExecOutputDeltaNotification, CommandExecOutputStream, CommandExecParams,
     CommandExecResponse, CommandExecTerminalSize, SandboxPolicy,
 };
-use raddle_sandbox::{Inside, Launch, Size, Stdio, environment};
+use raddle_sandbox::{Inside, Launch, Policy, Rules, Size, Stdio, environment};
 
 use crate::call::{Call, Reply};
 use crate::rooms::Rooms;
@@ -20,6 +22,7 @@ use crate::rooms::permissions;
 use crate::rooms::processes::{
     self, Delta, KEPT_BYTES_MAX, Name, OUTPUT_BYTES, Plan, Processes, Run, Stream, TIME_MS,
 };
+use crate::rooms::threads::folders;
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -89,12 +92,29 @@ async fn fence(
     };
     let own = rooms.own();
     let mut held = processes::policy(wished.as_ref(), &config, &launch.cwd, &own)?;
+    if let Policy::Fenced(rules) = &mut held.policy {
+        resolve(rooms, rules).await?;
+    }
     let sandbox = processes::sandbox(&held, wished.as_ref())?;
     processes::allowed(rooms, &launch, sandbox).await?;
     if let Some(hosts) = held.network.take() {
         held.network = Some(processes::without_closed(rooms, hosts).await?);
     }
     processes::wrap(&rooms.fences, session, launch, held).await
+}
+
+/// Puts the real path in the place of each folder that the command may write.
+async fn resolve(rooms: &Rooms, rules: &mut Rules) -> Result<(), WireError> {
+    let text = |it: &PathBuf| it.to_str().map(str::to_owned);
+    let folders = rules.write.iter().filter_map(text).collect();
+    let real_paths = folders::real_paths(rooms, folders, &Settings::default()).await?;
+    for folder in &mut rules.write {
+        let real = folder.to_str().and_then(|it| real_paths.get(it));
+        if let Some(real) = real {
+            *folder = PathBuf::from(real);
+        }
+    }
+    Ok(())
 }
 
 /// What bounds a command.

@@ -30,6 +30,10 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadStart>) {
             Err(error) => return reply.error(error),
         };
         let settings = match threads::settings(&params, &config) {
+            Ok(settings) => threads::folders::resolved_settings(&rooms, settings).await,
+            Err(error) => Err(error),
+        };
+        let settings = match settings {
             Ok(settings) => settings,
             Err(error) => return reply.error(error),
         };

@@ -58,8 +58,8 @@ impl PathAdmission {
             for id in threads {
                 if let Ok(peek) = rooms.threads.peek(id).await {
                     let settings = peek.thread.settings();
-                    folders.push(PathBuf::from(&settings.cwd));
-                    folders.extend(settings.roots.iter().map(PathBuf::from));
+                    let named = std::iter::once(&settings.cwd).chain(&settings.roots);
+                    folders.extend(named.map(|it| PathBuf::from(settings.real(it))));
                 }
             }
             within = Some(folders);
@@ -77,7 +77,11 @@ impl PathAdmission {
         Self {
             closed: all(&self.closed),
             open: all(&self.open),
-            within: self.within.as_deref().map(all),
+            // These are real paths, unless a command has put a link in the place of one.
+            within: self.within.clone().map(|mut within| {
+                within.retain(|it| fs::canonicalize(it).is_ok_and(|real| real == *it));
+                within
+            }),
         }
     }
 

@@ -2,17 +2,20 @@
 
 use raddle_core::{SettingsChange, ThreadId};
 
+use super::folders;
 use crate::rooms::config::State;
 use crate::rooms::providers::{Choice, choose};
 use crate::rooms::{Rooms, models};
 use crate::wire_error::WireError;
 
-/// A change whose model stands as its provider names it. So the thread knows whom it asks, as it does when it starts.
+/// A change whose model stands as its provider names it, with the real paths of its folders. So the thread knows whom it
+/// asks and where it works, as it does when it starts.
 pub(crate) async fn routed(
     rooms: &Rooms,
     id: ThreadId,
-    mut change: SettingsChange,
+    change: SettingsChange,
 ) -> Result<SettingsChange, WireError> {
+    let mut change = folders::resolved(rooms, id, change).await?;
     let Some(model) = change.model.clone().flatten() else {
         return Ok(change);
     };

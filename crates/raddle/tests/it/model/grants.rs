@@ -57,7 +57,7 @@ impl Client {
     }
 
     /// The same thread in another process, once this one was killed.
-    fn start_again(&mut self) {
+    pub(super) fn start_again(&mut self) {
         let arguments = self.mock.arguments(&[]);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         self.server.start_again(&arguments);
