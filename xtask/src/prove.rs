@@ -286,7 +286,7 @@ fn shell(root: &Path, cache: &Cache) -> Result<()> {
         .arg("more_is_no_looser_in_random_lines")
         .env("CARGO_TARGET_DIR", cache.target())
         .env("RADDLE_SHELL_INPUTS", "100000000")
-        .minutes(60)
+        .minutes(120)
         .go()
 }
 

@@ -4,11 +4,17 @@
 //! script as a command that could be any, so that a rule that forbids something is never silently passed.
 
 mod actions;
+mod awk;
 mod digest;
+mod env;
 mod git;
+mod lexer;
 mod meaning;
 mod parse;
+mod programs;
 mod quote;
+mod readings;
+mod sed;
 mod shown;
 mod tree;
 mod word;

@@ -11,12 +11,15 @@ const SHELLS: &str = "\
 const FOREIGN: &str = "csh elvish es fish ion murex ngs nu powershell pwsh rc tcsh xonsh";
 
 /// Programs that hand a script to a shell.
-const LENDERS: &str = "flock runuser script su";
+const LENDERS: &str = "flock runuser script sg su";
 
 /// Long options of shells, without a value.
 const LONG: &str = "\
     --debug --interactive --login --no-config --no-globalrcs --no-rcs --noediting --noprofile --norc \
     --posix --restricted --verbose";
+
+/// Long options of shells whose value is a file that is run.
+const FILES: &str = "--init-file --rcfile";
 
 /// What a shell is given to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +55,14 @@ pub fn shelled(words: &[String]) -> Option<Shelled> {
         } else if word.starts_with("--") {
             // Files that are read at the start are run.
             unsure |= !has(LONG, word);
-            values = usize::from(["--rcfile", "--init-file"].contains(&word.as_str()));
+            values = usize::from(has(FILES, word));
+        } else if has(LONG, &format!("-{word}")) || has(FILES, &format!("-{word}")) {
+            // To bash a long option, to others several short ones.
+            unsure = true;
+            values = usize::from(has(FILES, &format!("-{word}")));
         } else if word.starts_with(['-', '+']) {
             unsure |= is_unknown(word);
-            has_script |= word.starts_with('-') && word.contains('c');
+            has_script |= word.contains('c');
             values = word.matches(['o', 'O']).count();
         } else {
             break;
@@ -97,6 +104,9 @@ fn reads_input(word: &str) -> bool {
 
 /// What a program that hands a script to a shell is given.
 fn lent(name: &str, words: &[String]) -> Shelled {
+    if name == "sg" {
+        return lent_by_sg(words);
+    }
     let mut unsure = false;
     for (at, word) in words.iter().enumerate().skip(1) {
         if !word.starts_with('-') {
@@ -128,6 +138,17 @@ fn lent(name: &str, words: &[String]) -> Shelled {
     Shelled {
         script: None,
         unsure: unsure || starts_shell,
+    }
+}
+
+/// `sg [-] GROUP [[-c] SCRIPT]`. Without a script it starts a shell.
+fn lent_by_sg(words: &[String]) -> Shelled {
+    let is_mark = |it: &String| it == "-" || it == "-c";
+    let operands = words.iter().enumerate().skip(1).filter(|it| !is_mark(it.1));
+    let script = operands.map(|it| it.0).nth(1);
+    Shelled {
+        script,
+        unsure: script.is_none() || words[1..].iter().any(|it| is_unknown(it)),
     }
 }
 

@@ -86,6 +86,29 @@ const WRAPPERS: &[Wrapper] = &[
     after(1, wrapper("setarch", SETARCH)),
     wrapper("linux32", SETARCH),
     wrapper("linux64", SETARCH),
+    wrapper("uname26", SETARCH),
+    wrapper("choom", "-n: -p: --adjust: --pid:"),
+    wrapper(
+        "uclampset",
+        "-a -m: -M: -p: -s -R --all-tasks --pid: --system --reset-on-fork",
+    ),
+    wrapper("softlimit", ""),
+    wrapper(
+        "chpst",
+        "-u: -U: -b: -e: -/: -n: -l: -L: -m: -d: -o: -p: -f: -c: -t: -v -V -P -0 -1 -2",
+    ),
+    wrapper(
+        "cpulimit",
+        "-l: -P: -e: -p: -b -f -z -i -k -v --limit: --foreground --background",
+    ),
+    after(1, wrapper("faketime", "-f -m --exclude-monotonic")),
+    wrapper(
+        "dbus-launch",
+        "--exit-with-session --sh-syntax --csh-syntax --autolaunch:",
+    ),
+    wrapper("trickle", "-s -d: -u: -w: -t: -l: -n: -p:"),
+    wrapper("arch", "-x86_64 -arm64 -i386 -32 -64 -c -e: -d: -h"),
+    after(1, wrapper("perf", PERF)),
     wrapper("unshare", UNSHARE),
     wrapper("nsenter", NSENTER),
     wrapper("setpriv", SETPRIV),
@@ -188,6 +211,11 @@ const SUDO: &str = "\
     --set-home --shell --stdin --chdir: --chroot: --close-from: --command-timeout: --group: --host: \
     --other-user: --prompt: --role: --type: --user:";
 
+const PERF: &str = "\
+    -A -a -B -C: -D: -F: -G: -I: -N -R -S -T -b -c: -d -e: -f -g -h -i: -j: -k -m: -n -o: -p: -q -r: -s: -t: -u: -v \
+    -x: --all-cpus --call-graph: --cpu: --delay: --event: --freq: --group --input: --no-children --output: --pid: \
+    --quiet --repeat: --sort: --stdio --tid: --verbose";
+
 const SYSTEMD_RUN: &str = "\
     -G -P -S -d -q -r -t --collect --no-ask-password --no-block --pipe --pty --quiet --same-dir --scope \
     --shell --user --wait -E: -H: -M: -p: -u: --description: --gid: --nice: --on-active: --property: \
@@ -261,7 +289,7 @@ pub fn through(words: &[String]) -> Option<Through> {
     }
     (!starts.is_empty()).then(|| Through {
         neutral: neutral && !unsure && starts.len() == 1,
-        fed: FEEDERS.contains(&name),
+        fed: FEEDERS.contains(&known_name(name)),
         unsure,
         starts,
     })
@@ -273,11 +301,16 @@ pub(super) fn is_wrapper(word: &str) -> bool {
     WRAPPERS.iter().any(|it| it.name == name)
 }
 
-/// The loader of programs has a name of its own on each kind of machine.
+/// The loader of programs, and `setarch`, have names of their own for each kind of machine; GNU's programs have a
+/// `g` before their names where others are installed.
 fn known_name(name: &str) -> &str {
-    match name.starts_with("ld-") && name.contains(".so") {
-        true => "ld.so",
-        false => name,
+    match name {
+        "i386" | "i486" | "i586" | "i686" | "x86_64" => "linux64",
+        "genv" | "gnice" | "gnohup" | "gstdbuf" | "gtimeout" | "gxargs" | "gtime" | "gchroot" => {
+            &name[1..]
+        }
+        name if name.starts_with("ld-") && name.contains(".so") => "ld.so",
+        name => name,
     }
 }
 

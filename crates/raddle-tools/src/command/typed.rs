@@ -129,7 +129,11 @@ fn script(begun: &str, chars: &str) -> Script {
     script.commands.extend(shell::take_apart(&anew).commands);
     // Keys that complete a line, or call back an old one, make it any.
     let is_key = |it: char| it.is_control() && !"\r\n\u{3}\u{4}".contains(it);
-    let is_edited = chars.contains(is_key) || chars.contains('!');
+    let is_recalled = whole
+        .lines()
+        .chain(anew.lines())
+        .any(|it| it.starts_with('^'));
+    let is_edited = chars.contains(is_key) || whole.contains('!') || is_recalled;
     if is_edited || !unfinished(&whole).is_empty() {
         script.commands.push(vec![UNKNOWN.to_string()]);
     }
@@ -313,6 +317,12 @@ mod tests {
             ("echo ", "git push\n", "git push"),
             ("", "echo \u{15}git push\n", "git push"),
             ("", "echo \u{3}git push\n", "git push"),
+            ("", "!!\n", "?"),
+            ("!", "gi\n", "?"),
+            ("", "^echo ^^\n", "?"),
+            ("^ec", "ho ^^\n", "?"),
+            ("", "ls\r^echo ^^\r", "?"),
+            ("echo ", "\u{15}^echo ^^\n", "?"),
         ];
         for (begun, chars, expected) in cases {
             let found = script(begun, chars);

@@ -2,6 +2,8 @@
 
 use raddle_core::policy::UNKNOWN;
 
+use super::programs::value_of;
+
 /// What a git command may run besides itself.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RunByGit {
@@ -111,23 +113,28 @@ impl RunByGit {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (word.as_str(), None),
             };
-            let short = match command {
-                "clone" => "-u",
-                "difftool" => "-x",
-                "grep" => "-O",
-                _ => "",
+            let (short, valued) = match command {
+                "clone" => ("u", "bcjo"),
+                "difftool" => ("x", "t"),
+                "grep" => ("O", "ABCefm"),
+                "rebase" => ("x", "CSsX"),
+                _ => ("", ""),
             };
+            let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
+            let letters = letters.unwrap_or_default();
             let is_filter = command == "filter-branch" && name.ends_with("-filter");
             // Many commands take the beginning of an option for the whole.
             let is_begun =
                 |it: &str| name.len() > 4 && name.starts_with("--") && it.starts_with(name);
             if is_filter || SCRIPT_OPTIONS.split(' ').any(is_begun) {
                 self.script(&value.unwrap_or_else(next));
-            } else if !short.is_empty() && word.starts_with(short) {
-                match &word[short.len()..] {
-                    "" => self.script(&next()),
-                    joined => self.script(joined),
+            } else if let Some(joined) = value_of(letters, short, valued) {
+                match joined {
+                    None => self.script(&next()),
+                    Some(joined) => self.script(joined),
                 }
+            } else if command == "merge-index" && !word.starts_with('-') {
+                self.script(word);
             } else if command == "config" && is_script(word) {
                 self.script(&next());
             }

@@ -71,7 +71,7 @@ pub(super) const BY_NAME: [&str; 14] = [
 ];
 
 /// Names from which shells, or git, take orders.
-const ORDERS: [&str; 11] = [
+const ORDERS: [&str; 13] = [
     "BASH_ALIASES",
     "BASH_CMDS",
     "BASH_ENV",
@@ -80,10 +80,16 @@ const ORDERS: [&str; 11] = [
     "PROMPT_COMMAND",
     "PS0",
     "PS1",
+    "PS2",
     "PS4",
     "SHELLOPTS",
     "ZDOTDIR",
+    "histchars",
 ];
+
+/// Variables of bash that hold a number: it reckons with whatever they are set to.
+const NUMBERS: &str = "\
+    BASHPID EPOCHSECONDS EUID HISTCMD LINENO OPTIND PPID RANDOM SECONDS SRANDOM UID";
 
 /// Beginnings of such names.
 const ORDERS_BEGIN: [&str; 2] = ["BASH_FUNC_", "GIT_CONFIG"];
@@ -101,8 +107,17 @@ pub(super) fn after(name: &str, words: &[String]) -> Meaning {
         BY_NAME.contains(&name) || name == "typeset" || name == "printf" && has_option('v');
     let is_any = match name {
         "hash" => words.iter().any(|it| it != "-r"),
-        "." | "source" => words.first().is_some_and(|it| is_passed_on(it)),
-        "mapfile" | "readarray" => words.iter().any(|it| it.starts_with("-C")),
+        // Commands of before may be called back.
+        "set" => has_option('H') || words.iter().any(|it| it == "histexpand"),
+        "." | "source" => {
+            let is_option = |it: &&String| it.starts_with('-');
+            words.iter().take_while(is_option).any(|it| it != "--")
+                || words
+                    .iter()
+                    .find(|it| !is_option(it))
+                    .is_some_and(|it| is_passed_on(it))
+        }
+        "mapfile" | "readarray" => has_option('C'),
         "declare" | "local" | "typeset" => has_option('n'),
         name => TURNERS.contains(&name) || name.starts_with('='),
     };
@@ -127,6 +142,11 @@ pub(super) fn is_order(text: &str) -> bool {
 /// Whether shells, or git, take orders from a variable of this name.
 pub(super) fn is_order_name(name: &str) -> bool {
     ORDERS.contains(&name) || ORDERS_BEGIN.iter().any(|it| name.starts_with(it))
+}
+
+/// Whether bash reckons with what a variable of this name is set to.
+pub(super) fn is_number_name(name: &str) -> bool {
+    NUMBERS.split(' ').any(|it| it == name)
 }
 
 /// Variables whose value programs hand to a shell.

@@ -3,8 +3,12 @@
 use raddle_core::policy::{Script, UNKNOWN, shelled, through};
 use tree_sitter::Node;
 
+use super::env;
 use super::git;
+use super::lexer;
 use super::meaning::{self, Meaning};
+use super::programs;
+use super::readings::Readings;
 use super::tree::{
     Statement, children, in_field, is_literal, last_command, on_lines, script_at, words,
     words_behind,
@@ -40,15 +44,18 @@ const PLAIN_MARKS: [&str; 6] = ["&&", "||", "|", ";", "\n", "\""];
 const JOINERS: [&str; 3] = ["hyperfine", "parallel", "watch"];
 
 /// Programs that start a shell if they are given nothing to run.
-const OPENERS: [&str; 7] = [
-    "chroot", "doas", "newgrp", "nsenter", "setarch", "sudo", "unshare",
-];
+const OPENERS: &str = "\
+    at batch chroot doas i386 i486 i586 i686 linux32 linux64 newgrp nsenter setarch sg sudo uname26 unshare x86_64";
+
+/// Words with which a shell begins what consists of commands.
+const COMPOUND: &str = "( (( [[ case for function if select until while {";
 
 /// Programs that run what stands behind one of these words.
 const RUNNERS: &[(&str, &[&str])] = &[
     ("fd", &["-x", "--exec", "-X", "--exec-batch"]),
     ("fdfind", &["-x", "--exec", "-X", "--exec-batch"]),
     ("find", &["-exec", "-execdir", "-ok", "-okdir"]),
+    ("gfind", &["-exec", "-execdir", "-ok", "-okdir"]),
     ("git", &["run"]),
     ("jobs", &["-x"]),
     ("rg", &["--pre", "--hostname-bin"]),
@@ -187,6 +194,7 @@ impl Found {
         if tree.root_node().has_error() {
             self.unknown();
         }
+        let mut readings = Readings::new(lexer::lex(text));
         let mut cursor = tree.walk();
         // Those that the walk is in, with the node itself.
         let mut nodes: Vec<Node<'_>> = Vec::new();
@@ -200,6 +208,7 @@ impl Found {
             if !self.spend(NODE_COST) {
                 return;
             }
+            readings.note(node);
             self.visit(node, &nodes, statements.last_mut(), text);
             nodes.push(node);
             statements.extend(Statement::of(node, depth));
@@ -208,9 +217,24 @@ impl Found {
             }
             while !cursor.goto_next_sibling() {
                 if !cursor.goto_parent() {
-                    return;
+                    return self.compare(readings, text);
                 }
             }
+        }
+    }
+
+    /// Takes apart what a shell runs of a script and the parser's tree does not show.
+    fn compare(&mut self, readings: Readings, text: &str) {
+        if !self.spend(BYTE_COST * text.len()) {
+            return;
+        }
+        let unseen = readings.unseen(text);
+        if unseen.any {
+            self.unknown();
+        }
+        for script in unseen.scripts {
+            self.plain = false;
+            self.script(&script);
         }
     }
 
@@ -239,6 +263,12 @@ impl Found {
                 for words in lines {
                     self.command(words);
                 }
+                self.coprocess(node, text);
+            }
+            "for_statement" => {
+                let name = node.child_by_field_name("variable");
+                let name = name.map_or("", |it| &text[it.byte_range()]);
+                self.set(name, "");
             }
             "variable_assignment" => {
                 let name = node.child_by_field_name("name");
@@ -257,15 +287,6 @@ impl Found {
             "redirected_statement" => self.after_redirect(node, text),
             "heredoc_body" => {
                 let body = &text[node.byte_range()];
-                let is_text = above.last().is_some_and(|it| is_literal(*it, text));
-                if !is_text {
-                    // Commands between backticks, which the parser takes for text.
-                    let body = body.replace("\\`", "");
-                    body.split('`')
-                        .skip(1)
-                        .step_by(2)
-                        .for_each(|it| self.script(it));
-                }
                 if self.feeds_shell(statement, node, text) {
                     self.script(body);
                 }
@@ -279,6 +300,22 @@ impl Found {
                 self.given(&said);
             }
             _ => {}
+        }
+    }
+
+    /// The parser takes `coproc while …` for a command, and what stands in it for words.
+    fn coprocess(&mut self, node: Node<'_>, text: &str) {
+        let parts = children(node);
+        let word_at = |at: usize| parts.get(at).map_or("", |it| &text[it.byte_range()]);
+        if word_at(0) != "coproc" {
+            return;
+        }
+        // A name may stand before it.
+        for at in [1, 2] {
+            if COMPOUND.split(' ').any(|it| it == word_at(at)) {
+                self.unknown();
+                self.script(&text[parts[at].start_byte()..]);
+            }
         }
     }
 
@@ -298,6 +335,7 @@ impl Found {
         if meaning::is_order_name(name) {
             self.unknown();
         }
+        self.hidden.reckons |= meaning::is_number_name(name);
         if let Some(line) = meaning::script_in(name, value) {
             self.plain = false;
             self.given(line);
@@ -375,6 +413,10 @@ impl Found {
             self.plain = false;
         }
         let name = words[0].rsplit('/').next().unwrap_or_default().to_owned();
+        if COMPOUND.split(' ').any(|it| it == words[0]) && words[0] != "[[" {
+            // The parser took for a command what a shell does not.
+            self.unknown();
+        }
         match meaning::after(&name, &words[1..]) {
             Meaning::Same => {}
             Meaning::Other => self.plain = false,
@@ -441,7 +483,7 @@ impl Found {
                 }
                 self.command(inner);
             }
-        } else if OPENERS.contains(&name) {
+        } else if OPENERS.split(' ').any(|it| it == name) {
             // It starts a shell that reads what it runs.
             self.unknown();
         }
@@ -450,27 +492,70 @@ impl Found {
             self.behind(rest, openers);
         }
         match name {
-            "eval" => self.joined(rest),
+            "eval" => self.joined(behind_dashes(rest)),
+            "!" => self.command(rest.to_vec()),
+            "mapfile" | "readarray" => {
+                for (at, word) in rest.iter().enumerate() {
+                    let letters = word.strip_prefix('-').unwrap_or_default();
+                    let value = programs::value_of(letters, "C", "cdnOsu");
+                    let next = rest.get(at + 1).map(String::as_str);
+                    let line = value.and_then(|it| it.or(next));
+                    line.into_iter().for_each(|it| self.given(it));
+                }
+            }
             "trap" => {
                 let mut rest = rest.iter().filter(|it| !it.starts_with('-'));
                 rest.next().into_iter().for_each(|it| self.given(it));
             }
-            "env" => {
-                let is_split = |it: &String| {
-                    it.starts_with("--split")
-                        || it.starts_with('-') && !it.starts_with("--") && it.contains('S')
-                };
-                if let Some(at) = rest.iter().position(is_split) {
-                    let own = rest[at]
-                        .split_once(['S', '='])
-                        .map_or("", |it| it.1)
-                        .to_owned();
-                    self.joined(&[&[own], &rest[at + 1..]].concat());
-                }
-            }
+            "env" | "genv" => self.split_string(words),
             "git" => self.run_by_git(rest),
-            _ => {}
+            name => self.run_by_program(name, rest),
         }
+    }
+
+    fn run_by_program(&mut self, name: &str, words: &[String]) {
+        let run = programs::run_by(name, words);
+        if run.any {
+            self.unknown();
+        }
+        for script in run.scripts {
+            self.plain = false;
+            self.given(&script);
+        }
+        for command in run.commands {
+            self.plain = false;
+            self.command(command);
+        }
+    }
+
+    /// `env -S`: its value is taken apart into words, which take its place.
+    fn split_string(&mut self, words: &[String]) {
+        let is_split = |it: &String| {
+            it.starts_with("--s")
+                || it.starts_with('-') && !it.starts_with("--") && it.contains('S')
+        };
+        let Some(at) = words.iter().position(is_split) else {
+            return;
+        };
+        self.plain = false;
+        let (mut before, mut behind) = (words[..at].to_vec(), &words[at + 1..]);
+        let (mut option, mut value) = (words[at].as_str(), "");
+        if let Some((name, joined)) = option.split_once(['S', '=']) {
+            (option, value) = (name, joined);
+        }
+        if value.is_empty()
+            && let Some((next, rest)) = behind.split_first()
+        {
+            (value, behind) = (next, rest);
+        }
+        // Other letters that are written together with it.
+        if !option.starts_with("--") && option.len() > 1 {
+            before.push(option.to_owned());
+        }
+        let Some(split) = env::split(value) else {
+            return self.unknown();
+        };
+        self.command([&before, &split, behind].concat());
     }
 
     fn run_by_git(&mut self, words: &[String]) {
@@ -486,19 +571,6 @@ impl Found {
             let is_option = |it: &&String| it.starts_with('-');
             let options = words[at + 1..].iter().take_while(is_option).count();
             self.joined(&words[at + 1 + options..]);
-        }
-        if !words.iter().any(|it| it == "rebase") {
-            return;
-        }
-        for (at, word) in words.iter().enumerate() {
-            let value = word.strip_prefix("--exec=").or(word.strip_prefix("-x"));
-            match value.filter(|it| !it.is_empty()) {
-                Some(script) => self.joined(&[script.to_owned()]),
-                None if word == "--exec" || word == "-x" => {
-                    self.joined(words.get(at + 1..at + 2).unwrap_or_default());
-                }
-                None => {}
-            }
         }
     }
 
@@ -531,6 +603,14 @@ impl Found {
             self.plain = false;
             self.command(vec![value.to_owned()]);
         }
+    }
+}
+
+/// The words behind `--`, if they begin with it.
+fn behind_dashes(words: &[String]) -> &[String] {
+    match words {
+        [first, rest @ ..] if first == "--" => rest,
+        words => words,
     }
 }
 

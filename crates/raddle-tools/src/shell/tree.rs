@@ -94,8 +94,11 @@ impl Statement {
         let mut words = before
             .unwrap_or_default()
             .split(|it: char| it.is_whitespace() || ";|&()<>`".contains(it));
-        self.names_shell =
-            self.names_shell || words.any(|it| is_shell(&[it.replace(['\'', '"', '\\'], "")]));
+        self.names_shell = self.names_shell
+            || words.any(|it| {
+                let name = it.replace(['\'', '"', '\\'], "");
+                name == "source" || is_shell(&[name])
+            });
         self.read_to = self.read_to.max(node.start_byte());
         self.names_shell
     }

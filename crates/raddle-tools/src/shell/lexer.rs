@@ -1,0 +1,516 @@
+//! A second reading of a script, by its quotes alone: where a shell substitutes, and where its operators stand.
+//!
+//! The parser takes some text for quoted that a shell expands. What both readings do not agree on could be any command.
+
+/// How deep quotes, braces and parentheses may stand in each other.
+const DEPTH_MAX: usize = 200;
+
+/// How deep heredocs may stand in the substitutions of heredocs.
+const HEREDOCS_MAX: usize = 4;
+
+/// A form of substitution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// `$(…)`.
+    Command,
+    /// Backquotes.
+    Backquotes,
+    /// `<(…)` or `>(…)`.
+    Process,
+    /// `$((…))`.
+    Arithmetic,
+    /// `((…)…)`, which looks like arithmetic and is not.
+    Group,
+}
+
+/// A place where a shell substitutes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Substitution {
+    pub(super) form: Form,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+impl Substitution {
+    /// The script in it, as the shell that runs it reads it.
+    pub(super) fn script(&self, text: &str) -> String {
+        let inner = &text[self.start..self.end];
+        match self.form {
+            Form::Backquotes => unescaped(&inner[1..inner.len() - 1]),
+            Form::Group => inner.to_owned(),
+            _ => inner[2..inner.len() - 1].to_owned(),
+        }
+    }
+}
+
+/// What stands between backquotes, without the backslashes that they want.
+fn unescaped(raw: &str) -> String {
+    let mut out = String::new();
+    let mut letters = raw.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_taken = letters.peek().is_some_and(|it| "`\\$\"".contains(*it));
+        match (letter, is_taken) {
+            ('\\', true) => out.extend(letters.next()),
+            _ => out.push(letter),
+        }
+    }
+    out
+}
+
+/// What a script's quotes say.
+#[derive(Debug, Default)]
+pub(super) struct Lexed {
+    /// In the order of their starts.
+    pub(super) substitutions: Vec<Substitution>,
+    /// Where `;`, `&`, `|` and the ends of lines are operators, in order.
+    pub(super) operators: Vec<usize>,
+    /// Where comments begin, in order.
+    pub(super) comments: Vec<usize>,
+    /// Whether something is never closed, or not known.
+    pub(super) is_lost: bool,
+}
+
+pub(super) fn lex(text: &str) -> Lexed {
+    let mut lexer = Lexer {
+        text: text.as_bytes(),
+        at: 0,
+        end: text.len(),
+        out: Lexed::default(),
+        places: vec![Place::Script { cases: 0 }],
+        heredocs: Vec::new(),
+        heredoc_depth: 0,
+        is_word_start: true,
+    };
+    lexer.run();
+    let mut out = lexer.out;
+    out.substitutions.sort_by_key(|it| it.start);
+    out.operators.sort_unstable();
+    out.comments.sort_unstable();
+    out
+}
+
+/// Where the lexer is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Script {
+        cases: usize,
+    },
+    Paren {
+        form: Option<Form>,
+        start: usize,
+        cases: usize,
+        /// Whether it is the second of two that stand together.
+        is_second: bool,
+        /// Whether the two that stand together are also closed together.
+        is_arithmetic: bool,
+    },
+    /// Between double quotes.
+    Quotes,
+    /// In an open heredoc.
+    Heredoc,
+    Brace {
+        is_quoted: bool,
+        has_single_quotes: bool,
+    },
+}
+
+struct Heredoc {
+    delimiter: Vec<u8>,
+    is_literal: bool,
+    has_tabs: bool,
+}
+
+struct Lexer<'a> {
+    text: &'a [u8],
+    at: usize,
+    end: usize,
+    out: Lexed,
+    places: Vec<Place>,
+    heredocs: Vec<Heredoc>,
+    heredoc_depth: usize,
+    is_word_start: bool,
+}
+
+impl Lexer<'_> {
+    fn run(&mut self) {
+        let depth = self.places.len();
+        while self.at < self.end && !self.out.is_lost {
+            if self.places.len() > DEPTH_MAX {
+                self.out.is_lost = true;
+                return;
+            }
+            match self.places[self.places.len() - 1] {
+                Place::Script { .. } | Place::Paren { .. } => self.bare(),
+                Place::Quotes => self.quoted(Some(b'"')),
+                Place::Heredoc => self.quoted(None),
+                Place::Brace {
+                    is_quoted,
+                    has_single_quotes,
+                } => self.brace(is_quoted, has_single_quotes),
+            }
+        }
+        self.out.is_lost |= self.places.len() != depth || self.at > self.end;
+    }
+
+    fn peek(&self, ahead: usize) -> u8 {
+        let at = self.at + ahead;
+        match at < self.end {
+            true => self.text[at],
+            false => 0,
+        }
+    }
+
+    fn skip(&mut self, count: usize) {
+        self.at += count;
+        self.is_word_start = false;
+    }
+
+    /// A step outside quotes.
+    fn bare(&mut self) {
+        let byte = self.peek(0);
+        match byte {
+            b'\\' => {
+                let is_continued = self.peek(1) == b'\n';
+                self.at += 2;
+                self.is_word_start &= is_continued;
+            }
+            b'\'' => self.single(),
+            b'"' => self.open(Place::Quotes, 1),
+            b'`' => self.backquotes(),
+            b'$' => self.dollar(false, true),
+            b'<' | b'>' if self.peek(1) == b'(' => self.paren(Some(Form::Process), 2),
+            b'<' if self.peek(1) == b'<' && self.peek(2) == b'<' => self.blank(3),
+            b'<' if self.peek(1) == b'<' && !self.is_in_arithmetic() => self.heredoc(),
+            b'(' => {
+                let form = (self.peek(1) == b'(').then_some(Form::Group);
+                self.paren(form, 1);
+            }
+            b')' => self.close_paren(),
+            b'#' if self.is_word_start => {
+                self.out.comments.push(self.at);
+                let rest = &self.text[self.at..self.end];
+                let length = rest.iter().position(|it| *it == b'\n');
+                self.at += length.unwrap_or(rest.len());
+            }
+            b';' | b'&' | b'|' => {
+                self.out.operators.push(self.at);
+                self.blank(1);
+            }
+            b'\n' => {
+                self.out.operators.push(self.at);
+                self.blank(1);
+                self.bodies();
+            }
+            b' ' | b'\t' | b'<' | b'>' => self.blank(1),
+            _ if self.is_word_start && (byte == b'c' || byte == b'e') => {
+                self.case_word();
+                self.skip(1);
+            }
+            _ => self.skip(1),
+        }
+    }
+
+    fn blank(&mut self, count: usize) {
+        self.at += count;
+        self.is_word_start = true;
+    }
+
+    /// A step between double quotes, or in a heredoc.
+    fn quoted(&mut self, end: Option<u8>) {
+        match self.peek(0) {
+            b'\\' => self.skip(2),
+            b'`' => self.backquotes(),
+            b'$' => self.dollar(true, false),
+            byte if Some(byte) == end => {
+                self.places.pop();
+                self.skip(1);
+            }
+            _ => self.skip(1),
+        }
+    }
+
+    /// A step in `${…}`.
+    fn brace(&mut self, is_quoted: bool, has_single_quotes: bool) {
+        match self.peek(0) {
+            b'\\' => self.skip(2),
+            b'}' => {
+                self.places.pop();
+                self.skip(1);
+            }
+            b'\'' if has_single_quotes => self.single(),
+            b'"' => self.open(Place::Quotes, 1),
+            b'`' => self.backquotes(),
+            b'$' => self.dollar(is_quoted, has_single_quotes),
+            b'<' | b'>' if !is_quoted && self.peek(1) == b'(' => {
+                self.paren(Some(Form::Process), 2);
+            }
+            _ => self.skip(1),
+        }
+    }
+
+    fn open(&mut self, place: Place, count: usize) {
+        self.places.push(place);
+        self.skip(count);
+    }
+
+    fn single(&mut self) {
+        let rest = &self.text[self.at + 1..self.end];
+        match rest.iter().position(|it| *it == b'\'') {
+            Some(length) => self.skip(length + 2),
+            None => self.out.is_lost = true,
+        }
+    }
+
+    /// The next of these bytes that no backslash stands before.
+    fn unescaped_end(&self, from: usize, wanted: u8) -> Option<usize> {
+        let mut at = from;
+        while at < self.end {
+            match self.text[at] {
+                b'\\' => at += 2,
+                byte if byte == wanted => return Some(at),
+                _ => at += 1,
+            }
+        }
+        None
+    }
+
+    /// A shell looks for the second backquote before it looks at anything between them.
+    fn backquotes(&mut self) {
+        let Some(last) = self.unescaped_end(self.at + 1, b'`') else {
+            self.out.is_lost = true;
+            return;
+        };
+        self.out.substitutions.push(Substitution {
+            form: Form::Backquotes,
+            start: self.at,
+            end: last + 1,
+        });
+        self.skip(last + 1 - self.at);
+    }
+
+    fn dollar(&mut self, is_quoted: bool, has_single_quotes: bool) {
+        match self.peek(1) {
+            b'(' => self.paren(Some(Form::Command), 2),
+            b'{' => {
+                // In later versions of bash these begin a script.
+                if b" \t\n|(".contains(&self.peek(2)) {
+                    self.out.is_lost = true;
+                    return;
+                }
+                let place = Place::Brace {
+                    is_quoted,
+                    has_single_quotes: !is_quoted || self.is_about_pattern(),
+                };
+                self.open(place, 2);
+            }
+            b'\'' if has_single_quotes => match self.unescaped_end(self.at + 2, b'\'') {
+                Some(last) => self.skip(last + 1 - self.at),
+                None => self.out.is_lost = true,
+            },
+            _ => self.skip(1),
+        }
+    }
+
+    /// Whether what stands behind the name in `${…}` is a pattern, in which single quotes are quotes even between
+    /// double quotes.
+    fn is_about_pattern(&self) -> bool {
+        let mut rest = &self.text[self.at + 2..self.end];
+        if let [b'!', next, ..] = rest
+            && *next != b'}'
+        {
+            rest = &rest[1..];
+        }
+        let is_name = |it: &u8| it.is_ascii_alphanumeric() || *it == b'_';
+        let length = rest.iter().take_while(|it| is_name(it)).count();
+        rest = rest.get(length.max(1)..).unwrap_or_default();
+        if rest.first() == Some(&b'[') {
+            let length = rest.iter().position(|it| *it == b']');
+            rest = length.map_or(&[][..], |it| &rest[it + 1..]);
+        }
+        rest.first().is_some_and(|it| b"#%/^,".contains(it))
+    }
+
+    fn paren(&mut self, form: Option<Form>, count: usize) {
+        let is_second = match self.places.last() {
+            Some(Place::Paren {
+                form: Some(outer),
+                start,
+                ..
+            }) => *outer != Form::Process && self.at == start + open_bytes(*outer),
+            _ => false,
+        };
+        self.places.push(Place::Paren {
+            form,
+            start: self.at,
+            cases: 0,
+            is_second,
+            is_arithmetic: false,
+        });
+        self.blank(count);
+    }
+
+    fn is_in_arithmetic(&self) -> bool {
+        let mut parens = self.places.iter().rev();
+        parens.any(|it| matches!(it, Place::Paren { is_second, .. } if *is_second))
+    }
+
+    fn close_paren(&mut self) {
+        match self.places.last_mut() {
+            Some(Place::Script { cases } | Place::Paren { cases, .. }) if *cases > 0 => {
+                return self.blank(1);
+            }
+            _ => {}
+        }
+        let Some(Place::Paren {
+            form,
+            start,
+            is_second,
+            is_arithmetic,
+            ..
+        }) = self.places.last().copied()
+        else {
+            self.out.is_lost = true;
+            return;
+        };
+        self.places.pop();
+        if is_second
+            && self.peek(1) == b')'
+            && let Some(Place::Paren { is_arithmetic, .. }) = self.places.last_mut()
+        {
+            *is_arithmetic = true;
+        }
+        self.skip(1);
+        let form = match form {
+            Some(Form::Command) if is_arithmetic => Some(Form::Arithmetic),
+            Some(Form::Group) if is_arithmetic => None,
+            form => form,
+        };
+        self.out.substitutions.extend(form.map(|form| Substitution {
+            form,
+            start,
+            end: self.at,
+        }));
+    }
+
+    /// Counts the word `case`, behind which parentheses are closed that none opened.
+    fn case_word(&mut self) {
+        let rest = &self.text[self.at..self.end];
+        let ends = rest
+            .get(4)
+            .is_none_or(|it| !it.is_ascii_alphanumeric() && *it != b'_');
+        if let Some(Place::Script { cases } | Place::Paren { cases, .. }) = self.places.last_mut()
+            && ends
+        {
+            match &rest[..rest.len().min(4)] {
+                b"case" if rest.len() > 4 => *cases += 1,
+                b"esac" => *cases = cases.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    /// The word behind `<<`.
+    fn heredoc(&mut self) {
+        self.at += 2;
+        let has_tabs = self.peek(0) == b'-';
+        self.at += usize::from(has_tabs);
+        while b" \t".contains(&self.peek(0)) {
+            self.at += 1;
+        }
+        let (mut delimiter, mut is_literal) = (Vec::new(), false);
+        while self.at < self.end {
+            match self.peek(0) {
+                b'\\' => {
+                    is_literal = true;
+                    delimiter.push(self.peek(1));
+                    self.at += 2;
+                }
+                quote @ (b'\'' | b'"') => {
+                    is_literal = true;
+                    let rest = &self.text[self.at + 1..self.end];
+                    let Some(length) = rest.iter().position(|it| *it == quote) else {
+                        self.out.is_lost = true;
+                        return;
+                    };
+                    delimiter.extend(&rest[..length]);
+                    self.at += length + 2;
+                }
+                // What these are in such a word, shells do not agree on.
+                b'$' | b'`' => {
+                    self.out.is_lost = true;
+                    return;
+                }
+                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')' => break,
+                byte => {
+                    delimiter.push(byte);
+                    self.at += 1;
+                }
+            }
+        }
+        self.is_word_start = false;
+        self.heredocs.push(Heredoc {
+            delimiter,
+            is_literal,
+            has_tabs,
+        });
+    }
+
+    /// The heredocs that begin with this line.
+    fn bodies(&mut self) {
+        for heredoc in std::mem::take(&mut self.heredocs) {
+            let start = self.at;
+            let (mut line, mut end) = (start, self.end);
+            while line < self.end {
+                let rest = &self.text[line..self.end];
+                let length = rest.iter().position(|it| *it == b'\n');
+                let length = length.unwrap_or(rest.len());
+                let tabs = rest.iter().take_while(|it| **it == b'\t').count();
+                let skipped = if heredoc.has_tabs { tabs } else { 0 };
+                if rest[..length].get(skipped..) == Some(&heredoc.delimiter) {
+                    end = line;
+                    break;
+                }
+                line += length + 1;
+            }
+            if !heredoc.is_literal {
+                self.body(end);
+            }
+            self.at = self.end.min(match end < self.end {
+                true => {
+                    line + self.text[line..]
+                        .iter()
+                        .take_while(|it| **it != b'\n')
+                        .count()
+                }
+                false => end,
+            });
+            if self.at < self.end {
+                self.out.operators.push(self.at);
+                self.at += 1;
+            }
+        }
+        self.is_word_start = true;
+    }
+
+    /// An open heredoc up to its end.
+    fn body(&mut self, end: usize) {
+        if self.heredoc_depth == HEREDOCS_MAX {
+            self.out.is_lost = true;
+            return;
+        }
+        let outer = (std::mem::take(&mut self.places), self.end);
+        self.places.push(Place::Heredoc);
+        self.end = end;
+        self.heredoc_depth += 1;
+        self.run();
+        self.heredoc_depth -= 1;
+        (self.places, self.end) = outer;
+    }
+}
+
+fn open_bytes(form: Form) -> usize {
+    match form {
+        Form::Group => 1,
+        _ => 2,
+    }
+}

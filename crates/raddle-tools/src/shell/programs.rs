@@ -1,0 +1,514 @@
+//! What programs run that an option, an operand or a script in a language of their own names.
+
+use raddle_core::policy::UNKNOWN;
+use raddle_core::policy::is_passed_on;
+
+use super::{awk, sed};
+
+/// What the words of a program make it run besides itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct RunByProgram {
+    /// Lines that it hands to a shell, or takes apart like one.
+    pub(super) scripts: Vec<String>,
+    /// Commands, word by word.
+    pub(super) commands: Vec<Vec<String>>,
+    /// Whether it may run anything.
+    pub(super) any: bool,
+}
+
+/// A program with options whose value is a line for a shell, or a program.
+struct Program {
+    /// Between spaces, like the rest.
+    names: &'static str,
+    long: &'static str,
+    /// Letters of short options with such a value.
+    short: &'static str,
+    /// Letters of short options with another value.
+    valued: &'static str,
+}
+
+const fn program(
+    names: &'static str,
+    long: &'static str,
+    short: &'static str,
+    valued: &'static str,
+) -> Program {
+    Program {
+        names,
+        long,
+        short,
+        valued,
+    }
+}
+
+const PROGRAMS: &[Program] = &[
+    program("split gsplit", "--filter", "", "abCln"),
+    program("sort gsort", "--compress-program", "", "koStT"),
+    program("tar gtar bsdtar star", TAR, "IF", "bCfgHKLNTVX"),
+    program("cpio gcpio", "--rsh-command --rmt-command", "", "CEFHIMOR"),
+    program("rsync", "--rsh --rsync-path", "e", "BfMT"),
+    program("scp sftp", "", "SD", "cFiJloPRX"),
+    program("man", "--pager --preprocessor", "P", "CLmMprRsSe"),
+    program("ncat", "--exec --sh-exec --lua-exec", "ec", "dgGimopqswxT"),
+    program("nc netcat", "--exec", "ec", "dgGiImMoOpPqsTVwWxX"),
+    program("socat", "", "", ""),
+    program("npx pnpx npm", "--call", "c", "pw"),
+    program("gcc g++ cc c++ clang clang++", "--wrapper", "", ""),
+    program(
+        "start-stop-daemon",
+        "--exec --startas",
+        "xa",
+        "cdgIkmnpPrRsu",
+    ),
+    program("tcpdump", "--postrotate-command", "z", "BcCEFGijmrQsTVwWyZ"),
+    program("wget", "--use-askpass", "", ""),
+    program("pv", "--store-and-forward", "", ""),
+    program("logrotate", "--mail", "m", "sl"),
+    program("mutt neomutt", "", "e", ""),
+    program("screen", "", "", ""),
+];
+
+const TAR: &str = "\
+    --use-compress-program --to-command --info-script --new-volume-script --rsh-command --rmt-command \
+    --checkpoint-action";
+
+/// Options of ssh whose value is a line for a shell.
+const SSH: &str = "proxycommand localcommand knownhostscommand xauthlocation proxyusefdpass";
+
+/// Editors that take commands of their own, among them `!` for a shell.
+const EDITORS: &str = "ex gvim less more most nvim rview rvim vi view vim vimdiff";
+
+fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|it| it == word)
+}
+
+/// What the words behind the name of a program make it run.
+pub(super) fn run_by(name: &str, words: &[String]) -> RunByProgram {
+    let mut run = RunByProgram::default();
+    if let Some(program) = PROGRAMS.iter().find(|it| has(it.names, name)) {
+        run.options(program, words);
+    }
+    match name {
+        "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => run.awk(words),
+        "sed" | "gsed" | "ssed" => run.sed(words),
+        "tar" | "gtar" | "bsdtar" => run.old_tar(words),
+        "ssh" | "scp" | "sftp" | "slogin" | "autossh" => run.ssh(words),
+        "socat" => run.socat(words),
+        "zip" => run.zip(words),
+        "gdb" | "lldb" => run.debugger(words),
+        "make" | "gmake" => run.make(words),
+        "ip" => run.behind_exec(words),
+        "capsh" => run.capsh(words),
+        "start-stop-daemon" => run.daemon(words),
+        "expect" | "expectk" => run.expect(words),
+        "psql" | "mysql" | "mariadb" | "sqlite3" => run.database(words),
+        "run-parts" => run.any = true,
+        name if has(EDITORS, name) => run.editor(words),
+        _ => {}
+    }
+    run
+}
+
+impl RunByProgram {
+    fn script(&mut self, line: &str) {
+        if !line.trim().is_empty() {
+            self.scripts.push(line.to_owned());
+        }
+    }
+
+    fn options(&mut self, program: &Program, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let next = words.get(at + 1).map(String::as_str);
+            if word.starts_with("--") {
+                let (name, value) = match word.split_once('=') {
+                    Some((name, value)) => (name, Some(value)),
+                    None => (word.as_str(), next),
+                };
+                // Many programs take the beginning of an option for the whole.
+                let mut long = program.long.split(' ');
+                if name.len() > 3 && long.any(|it| it.starts_with(name)) {
+                    self.option(value.unwrap_or_default());
+                }
+            } else if let Some(letters) = word.strip_prefix('-') {
+                if let Some(value) = value_of(letters, program.short, program.valued) {
+                    self.option(value.or(next).unwrap_or_default());
+                }
+                if !program.long.is_empty() && has(program.long, &format!("-{word}")) {
+                    self.option(next.unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    fn option(&mut self, value: &str) {
+        // Of `--checkpoint-action=exec=…` and `-wrapper a,b`.
+        self.script(value.strip_prefix("exec=").unwrap_or(value));
+        if value.contains(',') {
+            self.script(&value.replace(',', " "));
+        }
+    }
+
+    /// `tar cIf PROGRAM ARCHIVE`: the values of all letters follow in their order.
+    fn old_tar(&mut self, words: &[String]) {
+        let Some((letters, values)) = words.split_first() else {
+            return;
+        };
+        if letters.starts_with('-') {
+            return;
+        }
+        let valued = letters.chars().filter(|it| "bCfFgHIKLNTVX".contains(*it));
+        for (letter, value) in valued.zip(values) {
+            if letter == 'I' || letter == 'F' {
+                self.script(value);
+            }
+        }
+    }
+
+    fn ssh(&mut self, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let value = match word.strip_prefix("-o") {
+                Some("") => words.get(at + 1).map_or("", String::as_str),
+                Some(value) => value,
+                None => continue,
+            };
+            let value = value.trim_start();
+            let Some(end) = value.find(['=', ' ', '\t']) else {
+                continue;
+            };
+            let (name, line) = value.split_at(end);
+            if has(SSH, &name.to_ascii_lowercase()) {
+                self.script(line.trim_start_matches(['=', ' ', '\t']));
+            }
+            self.any |= name.contains(UNKNOWN);
+        }
+    }
+
+    fn socat(&mut self, words: &[String]) {
+        for address in words.iter().flat_map(|it| it.split("!!")) {
+            let Some((kind, rest)) = address.split_once(':') else {
+                continue;
+            };
+            if ["EXEC", "SYSTEM", "SHELL"].contains(&kind.to_ascii_uppercase().as_str()) {
+                self.script(rest.split(',').next().unwrap_or_default());
+                self.script(rest);
+            }
+        }
+    }
+
+    fn zip(&mut self, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let begins = |it: &str| word.len() > 4 && it.starts_with(word.as_str());
+            match word.strip_prefix("-TT") {
+                Some("") => self.script(words.get(at + 1).map_or("", String::as_str)),
+                Some(line) => self.script(line.trim_start_matches('=')),
+                None if begins("--unzip-command") => {
+                    self.script(words.get(at + 1).map_or("", String::as_str));
+                }
+                None => {
+                    let line = word.strip_prefix("--unzip-command=");
+                    line.into_iter().for_each(|it| self.script(it));
+                }
+            }
+        }
+    }
+
+    fn debugger(&mut self, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (word.as_str(), words.get(at + 1).cloned()),
+            };
+            let name = name.trim_start_matches('-');
+            if word == "--args" || word == "-args" || word == "--" {
+                self.commands.push(words[at + 1..].to_vec());
+                return;
+            }
+            let takes = [
+                "ex",
+                "iex",
+                "eval-command",
+                "init-eval-command",
+                "o",
+                "one-line",
+            ];
+            if !word.starts_with('-') || !takes.contains(&name) {
+                continue;
+            }
+            let value = value.unwrap_or_default();
+            let value = value.trim();
+            let order = value.split([' ', '\t']).next().unwrap_or_default();
+            let rest = value[order.len()..].trim();
+            match order {
+                "shell" | "pipe" | "|" | "make" | "platform" => self.script(rest),
+                "python" | "py" | "source" | "guile" | "gu" | "script" | "command" => {
+                    self.any = true;
+                }
+                _ if order.starts_with('!') => self.script(&value[1..]),
+                _ => self.any |= order.contains(UNKNOWN),
+            }
+        }
+    }
+
+    fn make(&mut self, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let next = words.get(at + 1).map(String::as_str);
+            let shell = word
+                .strip_prefix("SHELL")
+                .map(|it| it.trim_start_matches([':', '?', '+']));
+            if let Some(shell) = shell.and_then(|it| it.strip_prefix('=')) {
+                self.script(shell);
+            }
+            let file = match word.as_str() {
+                "-f" | "--file" | "--makefile" => next,
+                word => word
+                    .strip_prefix("--file=")
+                    .or(word.strip_prefix("--makefile="))
+                    .or(word.strip_prefix("-f")),
+            };
+            let is_read = |it: &str| it == "-" || is_passed_on(it) && !it.contains(UNKNOWN);
+            self.any |= file.is_some_and(is_read) || word.starts_with("--ev");
+        }
+    }
+
+    /// `ip netns exec NAME COMMAND`.
+    fn behind_exec(&mut self, words: &[String]) {
+        let is_exec = |it: &[String]| {
+            "netns vrf".split(' ').any(|name| {
+                "exec".starts_with(&it[1])
+                    && !it[1].is_empty()
+                    && name.starts_with(&it[0])
+                    && !it[0].is_empty()
+            })
+        };
+        if let Some(at) = words.windows(2).position(is_exec) {
+            self.commands
+                .push(words.get(at + 3..).unwrap_or_default().to_vec());
+        }
+    }
+
+    /// Words behind `--` or `==` are those of a shell.
+    fn capsh(&mut self, words: &[String]) {
+        if let Some(at) = words
+            .iter()
+            .position(|it| it == "--" || it == "==" || it == "=+" || it == "-+")
+        {
+            let mut command = vec!["bash".to_owned()];
+            command.extend_from_slice(&words[at + 1..]);
+            self.commands.push(command);
+        }
+    }
+
+    fn daemon(&mut self, words: &[String]) {
+        let at = words.iter().position(|it| it == "--");
+        let rest = at.map_or(&[][..], |at| &words[at + 1..]);
+        let named: Vec<String> = std::mem::take(&mut self.scripts);
+        for name in named {
+            let mut command = vec![name];
+            command.extend_from_slice(rest);
+            self.commands.push(command);
+        }
+    }
+
+    fn expect(&mut self, words: &[String]) {
+        for word in words {
+            for order in ["spawn ", "exec ", "system "] {
+                for (at, _) in word.match_indices(order) {
+                    let line = word[at + order.len()..].split(['\n', ';']).next();
+                    self.script(line.unwrap_or_default());
+                    self.any = true;
+                }
+            }
+        }
+    }
+
+    fn database(&mut self, words: &[String]) {
+        for word in words {
+            for order in ["\\!", ".shell ", ".system ", "\\system ", "system "] {
+                for (at, _) in word.match_indices(order) {
+                    let is_own = order.starts_with(['\\', '.']) || word[..at].trim().is_empty();
+                    let line = word[at + order.len()..].lines().next();
+                    line.filter(|_| is_own)
+                        .into_iter()
+                        .for_each(|it| self.script(it));
+                }
+            }
+        }
+    }
+
+    fn editor(&mut self, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let next = words.get(at + 1).map(String::as_str);
+            let order = match word.as_str() {
+                "-c" | "--cmd" => next,
+                word if word.starts_with("-c") => word.get(2..),
+                word => word.strip_prefix('+'),
+            };
+            self.any |= word == "-S" || word == "-s" && next.is_some_and(is_passed_on);
+            let Some(order) = order else {
+                continue;
+            };
+            if let Some((_, line)) = order.split_once('!') {
+                self.script(line);
+            }
+            let name: String = order.trim_start_matches([':', '%', ' ']).chars().collect();
+            let name = name.split(|it: char| !it.is_ascii_alphabetic()).next();
+            let is_free = "q qa qall wq wqa x xa w wa set syntax normal s d g v e n p".split(' ');
+            let mut is_free = is_free.chain([""]);
+            self.any |= order.contains(UNKNOWN) || !is_free.any(|it| Some(it) == name);
+        }
+    }
+
+    fn awk(&mut self, words: &[String]) {
+        let mut programs: Vec<&str> = Vec::new();
+        let mut has_file = false;
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut value = |joined: &str| match joined {
+                "" => words.next().map_or("", String::as_str).to_owned(),
+                joined => joined.trim_start_matches('=').to_owned(),
+            };
+            if word == "--" || !word.starts_with('-') || word == "-" {
+                let first = match word == "--" {
+                    true => words.next(),
+                    false => Some(word),
+                };
+                programs.extend(
+                    first
+                        .filter(|_| !has_file && programs.is_empty())
+                        .map(String::as_str),
+                );
+                break;
+            }
+            match word.as_bytes().get(1) {
+                Some(b'F' | b'v' | b'W' | b'm') => drop(value(&word[2..])),
+                Some(b'f' | b'E' | b'i' | b'l') => {
+                    has_file |= !word.starts_with("-i") && !word.starts_with("-l");
+                    let file = value(&word[2..]);
+                    // A library, or what is not known by its name.
+                    self.any |= word.starts_with("-l") || file == "-" || is_read(&file);
+                }
+                Some(b'e') => {
+                    has_file = true;
+                    let program = value(&word[2..]);
+                    self.awk_program(&program);
+                }
+                Some(b'-') => {
+                    let (name, joined) = word.split_once('=').unwrap_or((word, ""));
+                    match name {
+                        "--field-separator" | "--assign" => drop(value(joined)),
+                        "--file" | "--exec" => {
+                            has_file = true;
+                            let file = value(joined);
+                            self.any |= file == "-" || is_read(&file);
+                        }
+                        "--posix"
+                        | "--traditional"
+                        | "--re-interval"
+                        | "--version"
+                        | "--help"
+                        | "--csv"
+                        | "--characters-as-bytes"
+                        | "--lint"
+                        | "--sandbox" => {}
+                        _ => {
+                            has_file |= "--source".starts_with(name);
+                            let program = value(joined);
+                            self.awk_program(&program);
+                            self.any |= !"--source".starts_with(name);
+                        }
+                    }
+                }
+                // Letters of others have no value.
+                _ => {}
+            }
+        }
+        for program in programs {
+            self.awk_program(program);
+        }
+    }
+
+    fn awk_program(&mut self, program: &str) {
+        let found = awk::run_by(program);
+        self.any |= found.any;
+        found.scripts.iter().for_each(|it| self.script(it));
+    }
+
+    fn sed(&mut self, words: &[String]) {
+        let mut scripts: Vec<String> = Vec::new();
+        let mut operand = None;
+        let mut words = words.iter();
+        let mut has_file = false;
+        while let Some(word) = words.next() {
+            let mut next = || words.next().cloned().unwrap_or_default();
+            if let Some(long) = word.strip_prefix("--") {
+                let (name, value) = match long.split_once('=') {
+                    Some((name, value)) => (name, Some(value.to_owned())),
+                    None => (long, None),
+                };
+                if name.is_empty() {
+                    operand = operand.or_else(|| words.next().cloned());
+                    break;
+                } else if "expression".starts_with(name) {
+                    scripts.push(value.unwrap_or_else(next));
+                } else if "file".starts_with(name) {
+                    has_file = true;
+                    let file = value.unwrap_or_else(next);
+                    self.any |= file == "-" || is_read(&file);
+                }
+                continue;
+            }
+            let Some(letters) = word.strip_prefix('-').filter(|it| !it.is_empty()) else {
+                operand = operand.or_else(|| Some(word.clone()));
+                continue;
+            };
+            for (at, letter) in letters.char_indices() {
+                let joined = &letters[at + letter.len_utf8()..];
+                let mut value = || match joined {
+                    "" => next(),
+                    joined => joined.to_owned(),
+                };
+                match letter {
+                    'e' => scripts.push(value()),
+                    'f' => {
+                        has_file = true;
+                        let file = value();
+                        self.any |= file == "-" || is_read(&file);
+                    }
+                    'l' => drop(value()),
+                    'i' | 'I' => {}
+                    _ => continue,
+                }
+                break;
+            }
+        }
+        if scripts.is_empty() && !has_file {
+            scripts.extend(operand);
+        }
+        let found = sed::run_by(&scripts.join("\n"));
+        self.any |= found.any;
+        found.scripts.iter().for_each(|it| self.script(it));
+    }
+}
+
+/// Whether a file of a program is what others pass on. A name that is not known is that of some file.
+fn is_read(file: &str) -> bool {
+    is_passed_on(file) && !file.contains(UNKNOWN)
+}
+
+/// The value of a short option among letters that are written together: here, or in the next word.
+pub(super) fn value_of<'a>(
+    letters: &'a str,
+    wanted: &str,
+    valued: &str,
+) -> Option<Option<&'a str>> {
+    for (at, letter) in letters.char_indices() {
+        let rest = &letters[at + letter.len_utf8()..];
+        if wanted.contains(letter) {
+            return Some(Some(rest).filter(|it| !it.is_empty()));
+        }
+        if valued.contains(letter) {
+            return None;
+        }
+    }
+    None
+}
