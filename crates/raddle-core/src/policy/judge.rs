@@ -267,7 +267,7 @@ fn is_known(act: &ActKind, confinement: Confinement) -> bool {
         // Whoever runs a tool sees the call before it does.
         ActKind::Read { .. } | ActKind::Tool { .. } => true,
         // A change that does not fit is only looked for.
-        ActKind::Write { paths, .. } => paths.is_empty(),
+        ActKind::Write { paths, reads, .. } => paths.is_empty() && !reads.is_empty(),
         ActKind::Connect { .. } => false,
     }
 }

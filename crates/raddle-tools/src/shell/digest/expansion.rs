@@ -253,6 +253,8 @@ fn expands(text: &str, quotes: Quotes) -> bool {
             // History, where the line is typed, or a command in a setting of git.
             ('!', None) => !next(at + 1).is_whitespace() && !"=(".contains(next(at + 1)),
             ('^', None) => at == 0 || letters[at - 1] == '\n',
+            // A letter by its number, for `printf` and its like.
+            ('\\', None) => next(at + 1).is_ascii_digit() || "xuU".contains(next(at + 1)),
             // Keys that edit a line which is typed.
             (it, _) if it.is_control() => !it.is_whitespace(),
             ('~', None) => at == 0 || is_end(letters[at - 1]),

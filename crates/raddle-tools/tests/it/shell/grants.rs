@@ -448,6 +448,7 @@ source r*n.sh
 trap './r*n.sh' EXIT
 $'./r\x75n.sh'
 python3 $x.py
+printf '. ./r\165n.sh' > f; bash f
 "##;
 
 /// Where what runs cannot be listed, a yes is good for one call, and for the folder as it was.
@@ -509,6 +510,7 @@ fn a_yes_to_what_cannot_be_listed_is_good_for_one_call_and_one_state() {
         ("RUST_LOG=debug ./tool", true),
         ("bash other.sh < input", true),
         ("find . -name x -delete", true),
+        ("printf 'a\\n' | ./tool", true),
         ("gh pr create --title x --body 'a `b` *c*'", true),
         ("git commit -m \"$(cat note)\"", false),
         ("git push origin $(git branch --show-current)", false),
