@@ -308,7 +308,10 @@ fn question(act: &Act, ruling: &Ruling, body: &ItemBody, call: &Call) -> Ask {
                 },
             })
         }
-        (ActKind::Write { .. }, _) => Ask::Patch(AskPatch { reason, root: None }),
+        // Without files there is no change to show.
+        (ActKind::Write { paths, .. }, _) if !paths.is_empty() => {
+            Ask::Patch(AskPatch { reason, root: None })
+        }
         _ => Ask::Tool(AskTool {
             tool: call.tool.clone(),
             reason,

@@ -56,6 +56,8 @@ pub enum ActKind {
     Write {
         /// Which, absolute and without `..`.
         paths: Vec<String>,
+        /// The files whose content is changed in part, or moves: rules about reading are about them too.
+        reads: Vec<String>,
         /// Whether one of them is outside what the fence lets be written.
         beyond: bool,
     },

@@ -55,7 +55,7 @@ pub struct FileHolds {
 /// A hold on files. Dropping it releases them.
 #[derive(Debug)]
 pub struct FileHold {
-    /// The paths that are held, and every link on the way to them.
+    /// The paths that are held, and every link on the way to them, in order.
     paths: Vec<PathBuf>,
     _entry: Entry,
 }
@@ -316,7 +316,8 @@ impl FileHolds {
 impl FileHold {
     /// Whether all of these files are held.
     pub fn covers(&self, paths: &[PathBuf]) -> bool {
-        spread(paths).iter().all(|it| self.paths.contains(it))
+        let is_held = |it: &PathBuf| self.paths.binary_search(it).is_ok();
+        spread(paths).iter().all(is_held)
     }
 }
 
@@ -370,7 +371,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(io::Error::other(error).into()))
 }
 
-/// These paths by where they really are, and every link on the way there.
+/// These paths by where they really are, and every link on the way there, in order.
 fn spread(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for path in paths {

@@ -18,7 +18,7 @@ use crate::files::{
     WriteFile,
 };
 use crate::hex::hex;
-use crate::patch;
+use crate::patch::{self, Section};
 use crate::registry::Inner;
 use crate::shell;
 
@@ -101,14 +101,43 @@ impl OnFiles {
             };
             return (shown, meant);
         }
+        let reads = self.read_for_change(&roots);
         match self.planned(&roots) {
             Ok((planned, _)) => {
                 let changes = planned.changes();
-                let act = write(&planned, settings);
+                let act = write(&planned, reads, settings);
                 (ItemBody::Patch(Patch { changes }), Meant::Act(act))
             }
+            // Why it does not fit says something of what is there, so that is judged first.
+            Err(_) if !reads.is_empty() => (shown, Meant::Act(misfit(reads, settings))),
             Err(why) => (shown, Meant::Refused(why)),
         }
+    }
+
+    /// The files that it reads in order to change or move them, by where they are.
+    fn read_for_change(&self, roots: &Roots) -> Vec<String> {
+        let paths = match &self.what {
+            What::Edit(it) => vec![(it.path.clone(), Last::Follow)],
+            What::Patch(text) => {
+                let sections = patch::parse(text).unwrap_or_default().into_iter();
+                let read = sections.filter_map(|it| match it {
+                    Section::Update { path, moved_to, .. } => Some(match moved_to {
+                        Some(_) => (path, Last::Keep),
+                        None => (path, Last::Follow),
+                    }),
+                    Section::Add { .. } | Section::Delete { .. } => None,
+                });
+                read.collect()
+            }
+            _ => Vec::new(),
+        };
+        let spots = paths
+            .iter()
+            .map(|(path, last)| roots.spot(Path::new(path), *last));
+        spots
+            .flatten()
+            .map(|it| it.plain.display().to_string())
+            .collect()
     }
 
     /// The path that it reads, if it only reads.
@@ -230,17 +259,22 @@ impl OnFiles {
             Ok(roots) => roots,
             Err(why) => return failed(body, &why),
         };
-        let (planned, _rights) = match self.planned(&roots) {
-            Ok(planned) => planned,
-            Err(why) => return failed(body, &why),
+        let reads = self.read_for_change(&roots);
+        let planned = self.planned(&roots);
+        let act = match &planned {
+            Ok((planned, _)) => write(planned, reads, &job.settings),
+            Err(_) => misfit(reads, &job.settings),
         };
-        let act = write(&planned, &job.settings);
         if !job.may(&act.kind, || act.digest.clone()) {
             return failed(
                 body,
                 "Nothing was written: what would change is no longer what was allowed. Look again, and call again.",
             );
         }
+        let (planned, _rights) = match planned {
+            Ok(planned) => planned,
+            Err(why) => return failed(body, &why),
+        };
         // Files that an approved command outside the sandbox names stay as they were approved while it runs.
         let paths: Vec<PathBuf> = planned.paths().iter().map(PathBuf::from).collect();
         let holds = inner.fences.holds();
@@ -293,15 +327,30 @@ fn read(roots: &Roots, path: &str, settings: &Settings) -> Result<(Act, Spot), S
 }
 
 /// The act of writing what is planned. The same change in another sandbox is another act.
-fn write(planned: &Planned, settings: &Settings) -> Act {
+fn write(planned: &Planned, reads: Vec<String>, settings: &Settings) -> Act {
     let beyond = planned.is_beyond();
-    let whole = json!(["write", planned.digest(), settings.sandbox, beyond]).to_string();
+    let whole = json!(["write", planned.digest(), settings.sandbox, beyond, reads]).to_string();
     Act {
         digest: hex(&Sha256::digest(whole)),
         why: None,
         kind: ActKind::Write {
             paths: planned.paths(),
+            reads,
             beyond,
+        },
+    }
+}
+
+/// The act of looking for a change in files that do not fit it. Nothing is written.
+fn misfit(reads: Vec<String>, settings: &Settings) -> Act {
+    let whole = json!(["misfit", reads, settings.sandbox]).to_string();
+    Act {
+        digest: hex(&Sha256::digest(whole)),
+        why: None,
+        kind: ActKind::Write {
+            paths: Vec::new(),
+            reads,
+            beyond: false,
         },
     }
 }
@@ -488,12 +537,86 @@ mod tests {
             );
         }
         let edit = json!({ "path": "it", "old": "secret", "new": "open" });
-        let (_, meant) = on_files(&settings, "edit_file", edit).meant(&settings, &[], "edit_file");
-        let said = format!("{meant:?}");
-        assert!(
-            matches!(meant, Meant::Refused(_)) && said.contains("ermission denied"),
-            "{said}"
-        );
+        let it = on_files(&settings, "edit_file", edit);
+        let roots = it.roots(&settings, &[]).expect("roots");
+        let said = it.planned(&roots).err().unwrap_or_default();
+        assert!(said.contains("ermission denied"), "{said}");
+    }
+
+    /// A change in part says what was there, and a move shows it elsewhere: rules about reading hold for both,
+    /// also if the change does not fit.
+    #[test]
+    fn what_is_changed_in_part_or_moves_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        std::fs::write(top.join("it"), "secret\n").expect("a file");
+        std::fs::write(top.join("other"), "x\n").expect("a file");
+        symlink("it", top.join("way")).expect("a link");
+        let settings = Settings {
+            cwd: top.display().to_string(),
+            sandbox: raddle_core::Sandbox::FullAccess,
+            ..Settings::default()
+        };
+        let edit = |path: &str, old: &str, new: &str| {
+            ("edit_file", json!({ "path": path, "old": old, "new": new }))
+        };
+        let patch = |text: &str| {
+            let input = format!("*** Begin Patch\n{text}\n*** End Patch\n");
+            ("apply_patch", json!({ "input": input }))
+        };
+        // A call, the names of the files that it reads, and whether it would write.
+        for ((tool, arguments), expected, writes) in [
+            (edit("it", "secret", "open"), &["it"][..], true),
+            (edit("it", "guess", "open"), &["it"], false),
+            (edit("it", "secret", "secret"), &["it"], false),
+            (edit("it", "guess", "guess"), &["it"], false),
+            (edit("way", "guess", "open"), &["it"], false),
+            (
+                patch("*** Update File: it\n@@\n-secret\n+open"),
+                &["it"],
+                true,
+            ),
+            (
+                patch("*** Update File: way\n@@\n-guess\n+open"),
+                &["it"],
+                false,
+            ),
+            (
+                patch("*** Update File: it\n*** Move to: new"),
+                &["it"],
+                true,
+            ),
+            (
+                patch(
+                    "*** Update File: it\n@@\n-secret\n+open\n*** Update File: other\n@@\n-y\n+z",
+                ),
+                &["it", "other"],
+                false,
+            ),
+            (
+                ("write_file", json!({ "path": "it", "content": "open" })),
+                &[],
+                true,
+            ),
+            (patch("*** Add File: it\n+open"), &[], true),
+            (patch("*** Delete File: it"), &[], true),
+        ] {
+            let about = format!("{tool} {arguments}");
+            let (_, meant) = on_files(&settings, tool, arguments).meant(&settings, &[], tool);
+            let Meant::Act(Act {
+                kind: ActKind::Write { paths, reads, .. },
+                ..
+            }) = meant
+            else {
+                panic!("{about}: {meant:?}");
+            };
+            let expected: Vec<String> = expected
+                .iter()
+                .map(|it| top.join(it).display().to_string())
+                .collect();
+            assert_eq!(reads, expected, "{about}");
+            assert_eq!(!paths.is_empty(), writes, "{about}");
+        }
     }
 
     /// What goes beyond the sandbox is asked about, and then done with the rights of a command outside.

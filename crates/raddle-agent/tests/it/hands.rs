@@ -128,7 +128,11 @@ impl Tools for Bench {
         let (digest, kind) = match line.starts_with("writes") {
             true => (
                 format!("digest of {line} after {written}"),
-                ActKind::Write { paths, beyond },
+                ActKind::Write {
+                    paths,
+                    reads: Vec::new(),
+                    beyond,
+                },
             ),
             false => (format!("digest of {line}"), command),
         };

@@ -83,6 +83,7 @@ impl Policy {
         }
         let act = ActKind::Write {
             paths: wanted.write.clone(),
+            reads: Vec::new(),
             beyond: true,
         };
         if let Some((rule, Fit::Yes)) = self.restraint(&act)
@@ -265,14 +266,19 @@ fn is_known(act: &ActKind, confinement: Confinement) -> bool {
         }
         // Whoever runs a tool sees the call before it does.
         ActKind::Read { .. } | ActKind::Tool { .. } => true,
-        ActKind::Write { .. } | ActKind::Connect { .. } => false,
+        // A change that does not fit is only looked for.
+        ActKind::Write { paths, reads, .. } => paths.is_empty() && !reads.is_empty(),
+        ActKind::Connect { .. } => false,
     }
 }
 
 fn fit(rule: &Rule, act: &ActKind) -> Fit {
     let is_about = match act {
         ActKind::Command { script, .. } => return rule.restrains(script),
-        ActKind::Write { paths, .. } => paths.iter().any(|path| rule.is_about_write(path)),
+        ActKind::Write { paths, reads, .. } => {
+            paths.iter().any(|path| rule.is_about_write(path))
+                || reads.iter().any(|path| rule.is_about_read(path))
+        }
         ActKind::Read { path } => rule.is_about_read(path),
         ActKind::Connect { host } => rule.is_about_host(host),
         ActKind::Tool { name } => rule.is_about_tool(name),

@@ -66,7 +66,7 @@ fn script(line: &str) -> Script {
 }
 
 /// An act in one line: `run ls ; git push`, `run beyond ls`, `run ~ ls` for what is not plain, `write /a /b`,
-/// `read /a`, `connect host`, `call name`.
+/// `edit /a /b` for a change of `/b` that comes of both, `seek /a` for one that does not fit there, `read /a`, `connect host`, `call name`.
 fn act(line: &str) -> Act {
     let (kind, rest) = line.split_once(' ').expect("two words");
     let (beyond, rest) = match rest.strip_prefix("beyond ") {
@@ -81,6 +81,18 @@ fn act(line: &str) -> Act {
         },
         "write" => ActKind::Write {
             paths: words(rest),
+            reads: Vec::new(),
+            beyond,
+        },
+        // The last is written, all are read.
+        "edit" => ActKind::Write {
+            paths: words(rest).into_iter().next_back().into_iter().collect(),
+            reads: words(rest),
+            beyond,
+        },
+        "seek" => ActKind::Write {
+            paths: Vec::new(),
+            reads: words(rest),
             beyond,
         },
         "read" => ActKind::Read {

@@ -141,17 +141,27 @@ impl Seen {
     ) {
         let own = Settings::of(repository, home, &mut self.work);
         let gitlinks = cache.gitlinks(&repository.git_dir, own.oid_bytes(), &mut self.work);
-        for below in gitlinks.iter() {
+        let tops = own.tops(repository, &mut self.work);
+        for path in gitlinks
+            .iter()
+            .flat_map(|below| tops.iter().map(move |it| it.join(below)))
+        {
             if self.is_given_up(root) {
                 return;
             }
-            let path = repository.folder.join(below);
             if path.starts_with(root) && path != root {
                 self.protect_gitlink(root, &path, wanted);
             }
         }
-        let shared = shared.paths(&repository.folder, home);
-        for (path, named) in shared.chain(own.paths(&repository.folder, home)) {
+        for key in shared.unknown_programs().chain(own.unknown_programs()) {
+            self.notices.push(Notice::Open {
+                path: repository.folder.clone(),
+                because: format!(
+                    "`{key}` of git runs a program by a path that is not known before"
+                ),
+            });
+        }
+        for (path, named) in shared.paths(&tops, home).chain(own.paths(&tops, home)) {
             if self.is_given_up(root) {
                 return;
             }

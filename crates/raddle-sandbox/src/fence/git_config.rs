@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub const SETTINGS_MAX: usize = 10_000;
 /// How many words of a command are looked at.
 const WORDS_MAX: usize = 64;
+/// How many folders are taken for those that a command goes to first.
+const FOLDERS_MAX: usize = 16;
 /// How much is shown of a section, and of a name.
 const SHOWN_BYTES_MAX: usize = 100;
 
@@ -53,6 +55,8 @@ pub struct NamedPath {
     pub use_: Use,
     /// The setting.
     pub key: String,
+    /// Folders that a command may go to before it uses the path, each relative to where it starts.
+    pub folders: Arc<[PathBuf]>,
 }
 
 /// Reads a file.
@@ -71,20 +75,40 @@ pub fn named_paths(settings: &[Setting]) -> impl Iterator<Item = NamedPath> {
         used.into_iter().flat_map(move |(use_, value)| {
             // Git hands it on as a string that ends at a zero.
             let value = value.split(|it| *it == 0).next().unwrap_or_default();
-            let (whole, command) = match use_ {
-                Use::Folder | Use::Include => (Some(value), &b""[..]),
-                Use::Program => (None, value),
+            let (paths, folders) = match use_ {
+                Use::Folder | Use::Include => {
+                    let whole = value.strip_prefix(b":(optional)").unwrap_or(value);
+                    let whole = (!value.is_empty()).then(|| whole.to_vec());
+                    (whole.into_iter().collect(), Arc::default())
+                }
+                Use::Program => {
+                    let words = words(value);
+                    let folders = folders(value);
+                    let is_path = |(at, word): &(usize, Vec<u8>)| *at > 0 || word.contains(&b'/');
+                    let words = words.into_iter().enumerate().filter(is_path);
+                    (words.map(|(_, it)| it).collect::<Vec<_>>(), folders)
+                }
             };
-            let whole = whole.filter(|it| !it.is_empty());
-            let whole = whole.map(|it| it.strip_prefix(b":(optional)").unwrap_or(it));
-            let paths = whole.into_iter().chain(words(command));
-            paths.map(move |path| NamedPath {
-                path: OsStr::from_bytes(path).into(),
+            paths.into_iter().map(move |path| NamedPath {
+                path: OsStr::from_bytes(&path).into(),
                 use_,
                 key: setting.short_key(),
+                folders: folders.clone(),
             })
         })
     })
+}
+
+/// The keys of settings that run a program by a path which depends on what happens.
+pub fn unknown_programs(settings: &[Setting]) -> impl Iterator<Item = String> {
+    let programs = settings
+        .iter()
+        .filter(|it| it.use_of() == Some(Use::Program));
+    let is_unknown = |it: &&Setting| {
+        let value = it.value.as_deref().unwrap_or_default();
+        has_unknown_path(&known(value))
+    };
+    programs.filter(is_unknown).map(Setting::short_key)
 }
 
 impl Setting {
@@ -120,6 +144,13 @@ impl Setting {
         }
     }
 
+    /// Whether its value is an address that a command serves.
+    fn runs_transport(&self) -> bool {
+        self.value
+            .as_ref()
+            .is_some_and(|it| it.starts_with(b"ext::"))
+    }
+
     fn use_of(&self) -> Option<Use> {
         let (section, subsection, name) = self.parts();
         let is_sub = subsection.is_some();
@@ -152,18 +183,123 @@ impl Setting {
             | (b"submodule", true, b"update")
             | (b"tar", true, b"command")
             | (b"difftool" | b"mergetool", true, b"cmd" | b"path")
-            | (b"lfs", true, b"path") => Use::Program,
+            | (b"lfs", true, b"path" | b"clean" | b"smudge")
+            | (b"gc", false, b"recentobjectshook")
+            | (b"imap", _, b"tunnel")
+            | (
+                b"sendemail",
+                _,
+                b"smtpserver" | b"sendmailcmd" | b"tocmd" | b"cccmd" | b"headercmd",
+            )
+            | (b"browser" | b"man" | b"guitool", true, b"cmd" | b"path") => Use::Program,
+            (b"remote", true, b"url" | b"pushurl") if self.runs_transport() => Use::Program,
             _ => return None,
         })
     }
 }
 
-/// The words of a command that may be paths: a first one without a slash is looked for on `PATH` instead.
-fn words(command: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let ends = |it: &u8| it.is_ascii_whitespace() || b"\"'`;|&()<>$=!\\".contains(it);
-    let words = command.split(ends).filter(|it| !it.is_empty());
-    let words = words.take(WORDS_MAX).enumerate();
-    words.filter_map(|(at, word)| (at > 0 || word.contains(&b'/')).then_some(word))
+/// Expansions whose value is known before git runs a command: it starts at the top of the work tree.
+const KNOWN: [(&[u8], &[u8]); 12] = [
+    (b"${PWD}", b"."),
+    (b"$PWD", b"."),
+    (b"$(pwd)", b"."),
+    (b"`pwd`", b"."),
+    (b"~+/", b"./"),
+    (b"$(git rev-parse --show-toplevel)", b"."),
+    (b"`git rev-parse --show-toplevel`", b"."),
+    (b"${GIT_WORK_TREE}", b"."),
+    (b"$GIT_WORK_TREE", b"."),
+    (b"${HOME}/", b"~/"),
+    (b"$HOME/", b"~/"),
+    (b"ext::", b" "),
+];
+
+/// A command without quotes, in which known expansions are their values.
+fn known(command: &[u8]) -> Vec<u8> {
+    let is_plain = |it: &&u8| !b"\"'\\".contains(it);
+    let command: Vec<u8> = command.iter().filter(is_plain).copied().collect();
+    let mut known = Vec::with_capacity(command.len());
+    let mut rest = &command[..];
+    while let Some(first) = rest.first() {
+        let is_next = |(name, _): &&(&[u8], &[u8])| {
+            let is_longer = |it: &u8| it.is_ascii_alphanumeric() || *it == b'_';
+            let end = rest
+                .strip_prefix(*name)
+                .map(|it| it.first().is_some_and(is_longer));
+            // `$PWDX` is another variable.
+            end.is_some_and(|is_longer| {
+                !is_longer || !name.last().is_some_and(u8::is_ascii_alphabetic)
+            })
+        };
+        match KNOWN.iter().find(is_next) {
+            Some((name, value)) => {
+                known.extend_from_slice(value);
+                rest = &rest[name.len()..];
+            }
+            None => {
+                known.push(*first);
+                rest = &rest[1..];
+            }
+        }
+    }
+    known
+}
+
+/// Whether a path in a command begins with an expansion, or has one in it.
+fn has_unknown_path(command: &[u8]) -> bool {
+    let is_end = |it: &u8| it.is_ascii_whitespace() || b";|&<>=".contains(it);
+    let mut words = command.split(is_end);
+    words.any(|word| {
+        let expansion = word.iter().position(|it| b"$`*?{".contains(it));
+        let is_in_path = expansion.is_some_and(|at| word[at..].contains(&b'/'));
+        // The end of a substitution with spaces in it.
+        let ends = |it: &[u8]| it == b")/" || it == b"`/";
+        is_in_path || word.windows(2).any(ends)
+    })
+}
+
+/// The words of a command that may be paths, as they are written, and without quotes where that differs. A first one
+/// without a slash is looked for on `PATH`.
+fn words(command: &[u8]) -> Vec<Vec<u8>> {
+    let mut found = split(command);
+    for word in split(&known(command)) {
+        if !found.contains(&word) {
+            found.push(word);
+        }
+    }
+    found
+}
+
+fn split(command: &[u8]) -> Vec<Vec<u8>> {
+    let is_end = |it: &u8| it.is_ascii_whitespace() || b"\"'`;|&()<>$=!\\{}".contains(it);
+    let words = command.split(is_end).filter(|it| !it.is_empty());
+    words.take(WORDS_MAX).map(<[u8]>::to_vec).collect()
+}
+
+/// The folders that a command may go to: what follows `cd` and its like, also one after the other.
+fn folders(command: &[u8]) -> Arc<[PathBuf]> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    let mut add = |name: &[u8]| {
+        let name = PathBuf::from(OsStr::from_bytes(name));
+        let below: Vec<PathBuf> = folders.iter().map(|it| it.join(&name)).collect();
+        folders.push(name);
+        folders.extend(below);
+        folders.truncate(FOLDERS_MAX);
+    };
+    let words = split(&known(command));
+    for (at, word) in words.iter().enumerate() {
+        let next = words[at + 1..].iter().find(|it| !it.starts_with(b"-"));
+        match &word[..] {
+            b"cd" | b"pushd" | b"chdir" | b"-C" | b"--chdir" | b"--directory" => {
+                if let Some(name) = next {
+                    add(name);
+                }
+            }
+            [b'-', b'C', name @ ..] => add(name),
+            _ => {}
+        }
+    }
+    folders.into()
 }
 
 /// A path with a leading `~/` as git reads it. Nothing for one that begins with another user's home or with git's own
@@ -443,7 +579,10 @@ mod tests {
             [include] path = ../team\n[includeIf \"onbranch:x\"] path = ~/y\n\
             [filter \"lfs\"] process = git-lfs filter-process\n\
             [diff \"d\"] textconv = scripts/show.sh -x\n[merge \"m\"] driver = python3 'tools/m.py' %A\n\
-            [alias] t = !./t.sh\n[user] name = a/b\n";
+            [alias] t = !./t.sh\n[user] name = a/b\n\
+            [core] editor = $PWD/a.sh\n pager = \\\"${PWD}\\\"/b.sh\n sshCommand = \\\"$HOME\\\"/c.sh\n\
+            [remote \"r\"] url = ext::./d.sh\n pushurl = ./e.sh\n\
+            [sequence] editor = cd s && sh f.sh\n";
         let settings = parse(text);
         let found = named_paths(&settings);
         let found: Vec<String> = found
@@ -460,6 +599,17 @@ mod tests {
                 "diff.d.textconv Program -x",
                 "merge.m.driver Program tools/m.py",
                 "merge.m.driver Program %A",
+                "core.editor Program PWD/a.sh",
+                "core.editor Program ./a.sh",
+                "core.pager Program /b.sh",
+                "core.pager Program ./b.sh",
+                "core.sshcommand Program /c.sh",
+                "core.sshcommand Program ~/c.sh",
+                "remote.r.url Program ext::./d.sh",
+                "remote.r.url Program ./d.sh",
+                "sequence.editor Program s",
+                "sequence.editor Program sh",
+                "sequence.editor Program f.sh",
             ]
         );
         let home = Path::new("/home/me");

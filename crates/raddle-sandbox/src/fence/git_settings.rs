@@ -19,6 +19,8 @@ const GITDIR_BYTES_MAX: u64 = 4_096;
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 const CONFIGS_MAX: usize = 64;
 const INCLUDES_MAX: usize = 10;
+/// How many folders are taken for the work tree of one repository.
+const WORK_TREES_MAX: usize = 4;
 
 /// A repository with a work tree.
 #[derive(Debug)]
@@ -126,24 +128,67 @@ impl Settings {
         }
     }
 
-    /// Absolute paths that git obeys in the work tree with this top.
+    /// The tops of the work tree of a repository with these settings: the folder with its `.git`, and those that
+    /// `core.worktree` names.
+    pub fn tops(&self, repository: &Repository, budget: &mut SurveyBudget) -> Vec<PathBuf> {
+        let mut tops = vec![repository.folder.clone()];
+        let own = fs::canonicalize(&repository.folder).ok();
+        let named = self.all.iter().filter(|(_, it)| it.is("core", "worktree"));
+        for value in named.filter_map(|(_, it)| it.value.as_deref()) {
+            let path = repository.git_dir.join(OsStr::from_bytes(value));
+            let Ok(Way { real, .. }) = Way::within(&path, budget) else {
+                break;
+            };
+            if tops.len() < WORK_TREES_MAX && own.as_ref() != Some(&real) && !tops.contains(&real) {
+                tops.push(real);
+            }
+        }
+        tops
+    }
+
+    /// The keys of settings that run a program by a path which is not known before.
+    pub fn unknown_programs(&self) -> impl Iterator<Item = String> {
+        let settings = self.all.iter().map(|(_, it)| std::slice::from_ref(it));
+        settings.flat_map(git_config::unknown_programs)
+    }
+
+    /// Absolute paths that git obeys in the work tree with one of these tops.
     pub fn paths(
         &self,
-        top: &Path,
+        tops: &[PathBuf],
         home: Option<&Path>,
     ) -> impl Iterator<Item = (PathBuf, NamedPath)> {
         self.all.iter().flat_map(move |(folder, setting)| {
             let named = git_config::named_paths(std::slice::from_ref(setting));
-            named.filter_map(move |named| {
-                let base = match named.use_ {
-                    Use::Include => folder,
-                    Use::Folder | Use::Program => top,
+            named.flat_map(move |named| {
+                let bases = match named.use_ {
+                    Use::Include => vec![folder.to_path_buf()],
+                    Use::Folder | Use::Program => bases(tops, &named, home),
                 };
-                let path = git_config::expand(&named.path, home)?;
-                Some((base.join(path), named))
+                let path = git_config::expand(&named.path, home);
+                let paths = path.into_iter().flat_map(move |path| {
+                    // An absolute one is the same from everywhere.
+                    let count = if path.is_absolute() { 1 } else { bases.len() };
+                    let bases = bases.clone().into_iter().take(count);
+                    bases.map(move |it| it.join(&path))
+                });
+                paths.map(move |path| (path, named.clone()))
             })
         })
     }
+}
+
+/// The folders that the path of a setting may be relative to.
+fn bases(tops: &[PathBuf], named: &NamedPath, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut bases = tops.to_vec();
+    for folder in named.folders.iter() {
+        let folder = git_config::expand(folder, home);
+        let folders = folder
+            .iter()
+            .flat_map(|it| tops.iter().map(move |top| top.join(it)));
+        bases.extend(folders);
+    }
+    bases
 }
 
 /// Existing paths that git obeys, besides `.git`, in the repository that a folder is in: hooks, included settings and
@@ -161,9 +206,10 @@ fn obeyed_within(folder: &Path, mut budget: SurveyBudget) -> Vec<PathBuf> {
     };
     let shared = Settings::shared(home, &mut budget);
     let own = Settings::of(&repository, home, &mut budget);
-    let shared = shared.paths(&repository.folder, home);
+    let tops = own.tops(&repository, &mut budget);
+    let shared = shared.paths(&tops, home);
     let mut real = BTreeSet::new();
-    for (path, named) in shared.chain(own.paths(&repository.folder, home)) {
+    for (path, named) in shared.chain(own.paths(&tops, home)) {
         if budget.is_spent() {
             break;
         }

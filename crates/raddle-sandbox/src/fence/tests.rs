@@ -278,6 +278,152 @@ fn what_a_configuration_names_is_protected() {
     );
 }
 
+/// A program that git runs is protected, however its path is written: a configuration, a
+/// path, and whether the user is told that something stays open.
+#[test]
+fn programs_of_git_are_protected_wherever_git_starts_them() {
+    for (config, expected, is_told) in [
+        ("[core]\n fsmonitor = ./t.sh\n", "t.sh", false),
+        (
+            "[core]\n worktree = ../sub\n fsmonitor = ./t.sh\n",
+            "sub/t.sh",
+            false,
+        ),
+        (
+            "[core]\n fsmonitor = ./t.sh\n worktree = ../sub\n",
+            "sub/t.sh",
+            false,
+        ),
+        (
+            "[core]\n worktree = ../sub\n hooksPath = hooks\n",
+            "sub/hooks",
+            false,
+        ),
+        ("[include]\n path = ../team\n", "sub/t.sh", false),
+        ("[core]\n fsmonitor = $PWD/t.sh\n", "t.sh", false),
+        ("[core]\n fsmonitor = ${PWD}/sub/t.sh\n", "sub/t.sh", false),
+        ("[core]\n fsmonitor = \\\"$PWD\\\"/t.sh\n", "t.sh", false),
+        (
+            "[core]\n fsmonitor = '\\\"${PWD}/\\\"t.sh'\n",
+            "t.sh",
+            false,
+        ),
+        ("[core]\n fsmonitor = $(pwd)/t.sh\n", "t.sh", false),
+        (
+            "[core]\n fsmonitor = \"$(git rev-parse --show-toplevel)/t.sh\"\n",
+            "t.sh",
+            false,
+        ),
+        (
+            "[core]\n worktree = ../sub\n fsmonitor = $PWD/t.sh\n",
+            "sub/t.sh",
+            false,
+        ),
+        (
+            "[core]\n fsmonitor = \"cd sub && ./t.sh\"\n",
+            "sub/t.sh",
+            false,
+        ),
+        (
+            "[core]\n fsmonitor = \"cd ./sub; sh t.sh\"\n",
+            "sub/t.sh",
+            false,
+        ),
+        (
+            "[core]\n fsmonitor = \"cd -P -- $PWD/sub && ./t.sh\"\n",
+            "sub/t.sh",
+            false,
+        ),
+        (
+            "[core]\n fsmonitor = \"cd sub; cd deep; ./t.sh\"\n",
+            "sub/deep/t.sh",
+            false,
+        ),
+        (
+            "[core]\n worktree = ../sub\n fsmonitor = \"cd deep; ./t.sh\"\n",
+            "sub/deep/t.sh",
+            false,
+        ),
+        (
+            "[core]\n sshCommand = \"env -C sub ./t.sh\"\n",
+            "sub/t.sh",
+            false,
+        ),
+        (
+            "[core]\n sshCommand = \"env -Csub ./t.sh\"\n",
+            "sub/t.sh",
+            false,
+        ),
+        (
+            "[core]\n sshCommand = \"env --chdir=sub ./t.sh\"\n",
+            "sub/t.sh",
+            false,
+        ),
+        (
+            "[core]\n editor = t'.'sh sub/t.s\\\"h\\\"\n",
+            "sub/t.sh",
+            false,
+        ),
+        (
+            "[filter \"x\"]\n clean = f() { ./t.sh; }; f\n",
+            "t.sh",
+            false,
+        ),
+        (
+            "[core]\n fsmonitor = ./t.sh\n editor = {./t.sh,}\n",
+            "t.sh",
+            true,
+        ),
+        (
+            "[diff \"x\"]\n textconv = cd sub && ./t.sh\n",
+            "sub/t.sh",
+            false,
+        ),
+        ("[merge \"x\"]\n driver = ./t.sh %O\n", "t.sh", false),
+        ("[credential]\n helper = !$PWD/t.sh\n", "t.sh", false),
+        ("[gpg]\n program = ./t.sh\n", "t.sh", false),
+        ("[sequence]\n editor = ./t.sh\n", "t.sh", false),
+        ("[gc]\n recentObjectsHook = ./t.sh\n", "t.sh", false),
+        ("[sendemail]\n sendmailCmd = ./t.sh\n", "t.sh", false),
+        ("[remote \"x\"]\n url = ext::./t.sh\n", "t.sh", false),
+        (
+            "[core]\n fsmonitor = ./t.sh\n sshCommand = $X/t.sh\n",
+            "t.sh",
+            true,
+        ),
+        (
+            "[core]\n fsmonitor = ./t.sh\n editor = $(cat x)/t.sh\n",
+            "t.sh",
+            true,
+        ),
+        (
+            "[core]\n fsmonitor = ./t.sh\n editor = vim \\\"$1\\\" $@\n",
+            "t.sh",
+            false,
+        ),
+    ] {
+        let (_folder, root, rules) = workspace(|w| {
+            for folder in [".git", "sub/deep", "sub/hooks"] {
+                fs::create_dir_all(w.join(folder))?;
+            }
+            for file in ["t.sh", "sub/t.sh", "sub/deep/t.sh", ".git/HEAD"] {
+                fs::write(w.join(file), "")?;
+            }
+            fs::write(
+                w.join("team"),
+                "[core]\n worktree = ../sub\n fsmonitor = ./t.sh\n",
+            )?;
+            fs::write(w.join(".git/config"), config)
+        });
+        let fenced = wrap(Tier::A, rules.clone()).expect("it is wrapped");
+        let told = fenced.notices.iter().map(ToString::to_string);
+        let told: Vec<String> = told.collect();
+        assert_eq!(!told.is_empty(), is_told, "{config}: {told:?}");
+        let kept = read_only(rules);
+        assert!(kept.contains(&root.join(expected)), "{config}: {kept:?}");
+    }
+}
+
 /// Shells obey what is in a home, also what a command would put there first.
 #[test]
 fn of_a_home_only_what_is_visible_in_it_can_be_written() {

@@ -52,14 +52,16 @@ impl Wish {
         let is_unfenced = wish.beyond || !is_fenced(&job.settings);
         let is_exact = matches!(job.leave, Some(Leave::Exactly(_)));
         let hold = match is_unfenced && is_exact {
-            true => match hold(&inner.fences, &item.command, wish.paths()).await {
+            true => match hold(&inner.fences, &item.command, wish.paths(&job.settings)).await {
                 Ok(hold) => Some(hold),
                 Err(why) => return refused(item, &format!("This was not run: {why}")),
             },
             false => None,
         };
         let looked = tokio::task::spawn_blocking(move || {
-            let is_held = hold.as_ref().is_none_or(|it| it.covers(&wish.paths()));
+            let is_held = hold
+                .as_ref()
+                .is_none_or(|it| it.covers(&wish.paths(&job.settings)));
             let may = is_held && job.may(&wish.kind(), || wish.digest(&job.settings));
             (may, wish, job, hold)
         });
@@ -89,13 +91,14 @@ impl Wish {
     }
 
     /// The files that a yes to it is about.
-    fn paths(&self) -> Vec<PathBuf> {
+    fn paths(&self, settings: &Settings) -> Vec<PathBuf> {
         shell::paths(Digested {
             words: &self.words,
             commands: &shell::of_words(&self.words).commands,
             cwd: &self.cwd.display().to_string(),
             environment: &BTreeMap::new(),
             sandbox: "",
+            folders: &self.folders(settings),
             call: "",
         })
     }

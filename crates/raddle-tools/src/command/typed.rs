@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::listen::{Listener, Then};
 use super::programs::search_path;
 use super::run::{ended, hold, refused};
 use super::running::{Running, Terminals};
-use super::wish::{TOKENS, TOKENS_MAX, is_fenced};
+use super::wish::{TOKENS, TOKENS_MAX, folders, is_fenced};
 use crate::arguments;
 use crate::cut::Cut;
 use crate::registry::Inner;
@@ -113,7 +113,7 @@ pub(crate) fn meant_typed(
         return (body, Meant::Refused(why));
     }
     let act = Act {
-        digest: typed.digest(),
+        digest: typed.digest(settings),
         why: None,
         kind: typed.kind(),
     };
@@ -194,7 +194,7 @@ impl Typed {
 
     /// What makes this act this one and no other: it is typed into this command, and into none that has its
     /// number after a restart. It may wait for a disk.
-    fn digest(&self) -> String {
+    fn digest(&self, settings: &Settings) -> String {
         let Running { id, whose, .. } = &*self.running;
         let sandbox = json!([
             "typed",
@@ -211,18 +211,29 @@ impl Typed {
             cwd: &whose.cwd,
             environment: &BTreeMap::new(),
             sandbox: &sandbox.to_string(),
+            folders: &self.folders(settings),
             call: &self.call,
         })
     }
 
+    /// The folders in which any file could be run without a sandbox.
+    fn folders(&self, settings: &Settings) -> Vec<PathBuf> {
+        let whose = &self.running.whose;
+        match whose.beyond || !is_fenced(settings) {
+            true => folders(settings, Path::new(&whose.cwd)),
+            false => Vec::new(),
+        }
+    }
+
     /// The files that a yes to it is about.
-    fn paths(&self) -> Vec<PathBuf> {
+    fn paths(&self, settings: &Settings) -> Vec<PathBuf> {
         shell::paths(Digested {
             words: std::slice::from_ref(&self.chars),
             commands: &script(&self.begun, &self.chars).commands,
             cwd: &self.running.whose.cwd,
             environment: &BTreeMap::new(),
             sandbox: "",
+            folders: &self.folders(settings),
             call: "",
         })
     }
@@ -240,7 +251,7 @@ impl Typed {
         let is_unfenced = self.running.whose.beyond || !is_fenced(&job.settings);
         let is_exact = matches!(job.leave, Some(Leave::Exactly(_)));
         let held = match is_unfenced && is_exact && !is_harmless {
-            true => match hold(&inner.fences, &self.chars, self.paths()).await {
+            true => match hold(&inner.fences, &self.chars, self.paths(&job.settings)).await {
                 Ok(held) => Some(held),
                 Err(why) => return refused(item, &format!("Nothing was typed: {why}")),
             },
@@ -248,9 +259,12 @@ impl Typed {
         };
         let path = inner.path.get().await;
         let looked = tokio::task::spawn_blocking(move || {
-            let is_held = held.as_ref().is_none_or(|it| it.covers(&self.paths()))
+            let is_held = held
+                .as_ref()
+                .is_none_or(|it| it.covers(&self.paths(&job.settings)))
                 && self.refuse_exchangeable(&job.settings, path).is_ok();
-            let may = is_harmless || is_held && job.may(&self.kind(), || self.digest());
+            let may =
+                is_harmless || is_held && job.may(&self.kind(), || self.digest(&job.settings));
             (may, self, job, held)
         });
         let Ok((true, typed, job, held)) = looked.await else {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use raddle_core::policy::{Act, ActKind, Script};
@@ -227,6 +227,13 @@ fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
     }
 }
 
+/// The folders of a thread and of a command in it.
+pub(super) fn folders(settings: &Settings, cwd: &Path) -> Vec<PathBuf> {
+    let named = std::iter::once(&settings.cwd).chain(&settings.roots);
+    let named = named.map(PathBuf::from).chain([cwd.to_owned()]);
+    named.filter(|it| it.is_absolute()).collect()
+}
+
 /// Whether a call may run something by its name outside the sandbox, so that it matters where `PATH` leads.
 pub(crate) fn needs_path(settings: &Settings, call: &Call) -> bool {
     let is_beyond = |it: Result<Wish, String>| it.is_ok_and(|it| it.beyond);
@@ -308,6 +315,14 @@ impl Wish {
         }
     }
 
+    /// The folders in which any file could be run without a sandbox.
+    pub(super) fn folders(&self, settings: &Settings) -> Vec<PathBuf> {
+        match self.beyond || !is_fenced(settings) {
+            true => folders(settings, &self.cwd),
+            false => Vec::new(),
+        }
+    }
+
     /// What makes this act this one and no other. It may wait for a disk.
     pub(super) fn digest(&self, settings: &Settings) -> String {
         let sandbox = json!([
@@ -323,6 +338,7 @@ impl Wish {
             cwd: &self.cwd.display().to_string(),
             environment: &BTreeMap::new(),
             sandbox: &sandbox.to_string(),
+            folders: &self.folders(settings),
             call: &self.call,
         })
     }

@@ -53,6 +53,9 @@ impl EditFile {
         if self.old.is_empty() {
             return refuse("`old` is empty; use write_file for a new file".to_owned());
         }
+        if self.old == self.new {
+            return refuse("nothing to change: `old` and `new` are the same text".to_owned());
+        }
         let mut draft = Draft::new(roots);
         let index = draft.look(Path::new(&self.path), Last::Follow)?;
         let text = draft.text(index)?;

@@ -1,6 +1,8 @@
 //! What exactly a command is: a yes is good for this and nothing else.
 
 mod code;
+mod expansion;
+mod folder;
 mod named;
 
 use std::collections::BTreeMap;
@@ -25,7 +27,10 @@ pub struct Digested<'a> {
     pub environment: &'a BTreeMap<String, String>,
     /// The sandbox in which it runs, however it is written down.
     pub sandbox: &'a str,
-    /// The call that it comes with. It counts where there is too much to look at: a yes is then good for this
+    /// The folders that count with all that is in them where any file could be run. Empty for a command in
+    /// the sandbox.
+    pub folders: &'a [PathBuf],
+    /// The call that it comes with. It counts where what runs cannot be listed: a yes is then good for this
     /// call only.
     pub call: &'a str,
 }

@@ -70,7 +70,7 @@ pub(super) fn loads(it: Digested<'_>) -> bool {
 }
 
 /// Whether these words run a program that loads code.
-fn is_load(words: &[String]) -> bool {
+pub(super) fn is_load(words: &[String]) -> bool {
     let Some((program, rest)) = words.split_first() else {
         return false;
     };
@@ -175,8 +175,15 @@ fn values<'a>(words: &'a [String], options: &[&str]) -> Vec<&'a str> {
     found
 }
 
+/// Whether a shell gets its script in these words.
+pub(super) fn hands_over(words: &[String]) -> bool {
+    let options = words.iter().take_while(|it| it.starts_with(['-', '+']));
+    let is_script = |it: &String| !it.starts_with("--") && it.contains('c');
+    options.into_iter().any(is_script)
+}
+
 /// The name of a program without its folder.
-fn base(program: &str) -> &str {
+pub(super) fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
@@ -185,7 +192,7 @@ fn plain(program: &str) -> &str {
     base(program).trim_end_matches(|it: char| it.is_ascii_digit() || it == '.')
 }
 
-fn is_one_of(list: &str, name: &str) -> bool {
+pub(super) fn is_one_of(list: &str, name: &str) -> bool {
     !name.is_empty() && list.split_whitespace().any(|it| it == name)
 }
 

@@ -10,9 +10,12 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use super::{Digested, code};
+use super::expansion::{Spelling, spelling, unquoted};
+use super::{Digested, code, folder};
+use crate::files::passed;
 
 /// The longest file that counts with all it holds; of a longer one its length, when it was changed and which
 /// it is do.
@@ -37,7 +40,7 @@ pub(super) struct Named {
     pub(super) found: BTreeMap<PathBuf, Vec<u8>>,
     /// Whether that is all.
     pub(super) is_all: bool,
-    /// Where the line would look for code that is not there.
+    /// Where the line would look for code that is not there, and names that keep folders as they are.
     pub(super) missing: Vec<PathBuf>,
 }
 
@@ -45,8 +48,20 @@ pub(super) struct Named {
 /// name, because the command may go there first.
 pub(super) fn look(it: Digested<'_>) -> Named {
     let code = code::names(it);
-    let (names, mut is_all) = names(it, &code);
+    let is_quoted = |it: &&String| it.contains(['\'', '"', '\\']);
+    let bare: Vec<String> = it
+        .words
+        .iter()
+        .filter(is_quoted)
+        .map(|it| unquoted(it))
+        .collect();
+    let (names, mut is_all) = names(it, &code, &bare);
     is_all &= !code::loads(it);
+    // In the sandbox a yes is about the line, and the sandbox holds what it runs.
+    let mut spelling = match it.folders {
+        [] => Spelling::Literal,
+        _ => spelling(it),
+    };
     let mut found = BTreeMap::new();
     let mut folders = vec![PathBuf::from(it.cwd)];
     for name in &names {
@@ -68,6 +83,9 @@ pub(super) fn look(it: Digested<'_>) -> Named {
     for folder in &folders {
         for name in &names {
             let path = path(folder, name);
+            if !it.folders.is_empty() && spelling == Spelling::Literal && is_of_processes(&path) {
+                spelling = Spelling::Open;
+            }
             if written.contains(name) || found.contains_key(&path) || !path.is_file() {
                 continue;
             }
@@ -93,6 +111,15 @@ pub(super) fn look(it: Digested<'_>) -> Named {
         let paths = code.iter().map(|name| path(folder, name));
         missing.extend(paths.filter(|it| !found.contains_key(it)));
     }
+    if spelling == Spelling::Open {
+        let around: BTreeSet<&PathBuf> = it.folders.iter().collect();
+        for folder in around.into_iter().filter(|it| it.parent().is_some()) {
+            let state = folder::look(folder, &names);
+            found.insert(folder.join("*"), state.sum);
+            missing.extend(state.holds);
+        }
+    }
+    is_all &= spelling == Spelling::Literal;
     Named {
         found,
         is_all,
@@ -131,7 +158,7 @@ fn targets(line: &str) -> Vec<&str> {
 
 /// Every text in the words that could be the name of a file, in the order in which they stand, and whether
 /// that is all. Quotes and operators are read as the ends of names, whatever they mean where they stand.
-fn names<'a>(it: Digested<'a>, code: &'a [String]) -> (Vec<&'a str>, bool) {
+fn names<'a>(it: Digested<'a>, code: &'a [String], bare: &'a [String]) -> (Vec<&'a str>, bool) {
     let mut seen = BTreeSet::new();
     let mut names: Vec<&'a str> = Vec::new();
     let mut is_all = true;
@@ -148,7 +175,7 @@ fn names<'a>(it: Digested<'a>, code: &'a [String]) -> (Vec<&'a str>, bool) {
         true
     };
     is_all &= code.iter().all(|it| add(it));
-    let words = it.commands.iter().flatten().chain(it.words);
+    let words = it.commands.iter().flatten().chain(it.words).chain(bare);
     for word in words {
         is_all &= add(word);
         for piece in word.split(is_end) {
@@ -165,8 +192,8 @@ fn names<'a>(it: Digested<'a>, code: &'a [String]) -> (Vec<&'a str>, bool) {
     (names, is_all)
 }
 
-fn is_end(letter: char) -> bool {
-    letter.is_whitespace() || "'\"`;&|<>(){}$=,:@\0".contains(letter)
+pub(super) fn is_end(letter: char) -> bool {
+    letter.is_whitespace() || "'\"`;&|<>(){}$=,:@!\0".contains(letter)
 }
 
 fn path(folder: &Path, name: &str) -> PathBuf {
@@ -174,6 +201,15 @@ fn path(folder: &Path, name: &str) -> PathBuf {
     match home {
         Some((rest, home)) => PathBuf::from(home).join(rest),
         None => folder.join(name),
+    }
+}
+
+/// Whether a path leads through what the kernel shows of processes: it leads elsewhere for each of them.
+fn is_of_processes(path: &Path) -> bool {
+    let is_shown = |it: &PathBuf| it.starts_with("/proc");
+    match passed(path) {
+        Ok(places) => places.iter().any(is_shown),
+        Err(error) => error == Errno::LOOP,
     }
 }
 

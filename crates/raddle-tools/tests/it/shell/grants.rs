@@ -1,6 +1,7 @@
 //! A yes is good for one command and no other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use raddle_core::policy::{Act, ActKind, Policy, Verdict};
 use raddle_core::{ApprovalPolicy, Settings};
@@ -24,6 +25,7 @@ fn act(it: &Parts) -> Act {
         cwd: &it.cwd,
         environment: &it.environment,
         sandbox: &it.sandbox,
+        folders: &[PathBuf::from(&it.cwd)],
         call: &it.call,
     });
     Act {
@@ -138,9 +140,11 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
             cwd: cwd.to_str().expect("a name"),
             environment: &BTreeMap::new(),
             sandbox: "",
+            folders: std::slice::from_ref(&cwd),
             call,
         })
     };
+    std::fs::write(cwd.join("elsewhere"), "echo one").expect("a file");
     for (line, name) in [
         // By module, and by what an interpreter makes of a name.
         ("python3 -m tests", "tests.py"),
@@ -197,7 +201,7 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         // Interpreters and build tools load more than the line names, so a yes to them is for one call.
         let loaders = "cargo just make node npm perl python ruby";
         let is_loader = |it: &str| line.contains(it) && line != "tool --with a,x";
-        let loads = loaders.split(' ').any(is_loader);
+        let loads = loaders.split(' ').any(is_loader) || line.contains('$');
         assert_eq!(one != of(line, "c2"), loads, "{line}: another call");
         std::fs::write(&file, "echo two").expect("a file");
         let two = of(line, "c1");
@@ -205,7 +209,6 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         let long = of(line, "c1");
         std::fs::remove_file(&file).expect("a file");
         // The same text at another place, of which nobody said anything.
-        std::fs::write(cwd.join("elsewhere"), "echo one").expect("a file");
         std::os::unix::fs::symlink(cwd.join("elsewhere"), &file).expect("a link");
         let link = of(line, "c1");
         std::fs::remove_file(&file).expect("a link");
@@ -291,6 +294,7 @@ fn what_is_only_written_may_hold_anything() {
             cwd: folder.path().to_str().expect("a name"),
             environment: &BTreeMap::new(),
             sandbox: "",
+            folders: &[folder.path().to_owned()],
             call: "c1",
         })
     };
@@ -333,6 +337,7 @@ fn what_a_line_would_run_is_held() {
             cwd: cwd.to_str().expect("a name"),
             environment: &BTreeMap::new(),
             sandbox: "",
+            folders: std::slice::from_ref(&cwd),
             call: "",
         })
     };
@@ -355,5 +360,175 @@ fn what_a_line_would_run_is_held() {
         let found = of(line);
         let inside = found.iter().filter(|it| it.starts_with(&cwd));
         assert_eq!(inside.count(), count, "{line}: {found:?}");
+    }
+}
+
+/// Lines that run `run.sh`, or whatever else is in the folder, without its name.
+const UNLISTED: &str = r##"
+for f in *; do bash "$f"; done
+for f in *.sh; do ./$f; done
+find . -name 'run*' -exec bash {} \;
+find . -name run.sh -ok bash {} \;
+find . -type f -execdir ./x {} +
+ls *.sh | xargs bash
+ls | xargs -n1 bash
+cat run* | bash
+cat r*n.sh | bash
+env -S './r${EMPTY}un.sh'
+eval "$(<r*.sh)"
+$PWD/run.sh
+"$PWD"/run.sh
+${PWD}/run.sh
+~+/run.sh
+~-/run.sh
+~/run.sh
+./ru?.sh
+./r{u,}n.sh
+x=run; ./$x.sh
+/proc/self/cwd/run.sh
+/proc/./self/cwd/run.sh
+bash /proc/self/cwd/run.sh
+cd /proc/self && bash cwd/run.sh
+/dev/fd/../cwd/run.sh
+/dev/fd/../../self/cwd/run.sh
+/dev//fd/../cwd/run.sh
+cd /dev; bash fd/../cwd/run.sh
+bash /dev/stdin < run.sh
+link/run.sh
+BASH_ENV=$PWD/run.sh bash -c :
+BASH_ENV=run.sh bash -c :
+ENV=./run.sh sh -i
+LD_PRELOAD=./run.so ls
+GIT_CONFIG_COUNT=1 git status
+PATH=sub:/bin run.sh
+env PATH=sub:/bin run.sh
+export BASH_ENV=r'un'.sh; bash -c :
+declare -x 'BASH_ENV'=run.sh; bash -c :
+echo run | xargs -I{} bash {}.sh
+ls | xargs -I{} bash {}
+run-parts --regex . .
+run-parts --regex 'sh$' .
+run-parts --regex 'sh$' $PWD
+bash ${X-run.sh}
+bash ${X-run}.sh
+bash "${X-run}.sh"
+bash run${X}.sh
+bash $(echo run).sh
+bash `ls`
+bash $(ls)
+bash $(printf 'r%sn.sh' u)
+bash run.[s]h
+bash run.s*
+bash -c 'bash -c "bash r*n.sh"'
+bash <(grep -rh '' .)
+grep -h '' *.sh | sh
+grep -rh '' . | sh
+grep -rh '' . | bash -s now
+grep -rh '' . | sudo bash -x
+tail -n+1 r?n.sh | sh
+exec 3<r*n.sh; bash <&3
+git -c alias.q=!./run.sh q
+git -c alias.q='!bash $PWD/run.sh' q
+git -C . -c alias.q='!./run.sh' q
+git -c core.hooksPath=sub commit
+git --exec-path=. status
+git ls-remote --upload-pack="$PWD/run.sh" .
+git push --receive-pack='./r*n.sh' .
+sed -n '1e./run.sh' /etc/hostname
+sed 's/.*/.\/run.sh/e' /etc/hostname
+awk 'BEGIN{system("sh run" ".sh")}'
+f() { ./$1.sh; }; f run
+f() { ./run$1; }; f .sh
+set -- run; ./$1.sh
+declare -n q=z; z=run; bash $q.sh
+cd sub; bash ../r*.sh
+parallel bash ::: run.sh
+source r*n.sh
+. ./r[u]n.sh
+trap './r*n.sh' EXIT
+$'./r\x75n.sh'
+python3 $x.py
+printf '. ./r\165n.sh' > f; bash f
+"##;
+
+/// Where what runs cannot be listed, a yes is good for one call, and for the folder as it was.
+#[test]
+fn a_yes_to_what_cannot_be_listed_is_good_for_one_call_and_one_state() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cwd = folder.path().canonicalize().expect("its plain path");
+    std::fs::create_dir(cwd.join("sub")).expect("a folder");
+    std::os::unix::fs::symlink("/proc/self/cwd", cwd.join("link")).expect("a link");
+    let digested = |line: &str, call: &str, folders: &[PathBuf]| {
+        let words = ["/bin/bash", "-c", line].map(str::to_owned);
+        let commands = of_words(&words).commands;
+        let it = Digested {
+            words: &words,
+            commands: &commands,
+            cwd: cwd.to_str().expect("a name"),
+            environment: &BTreeMap::new(),
+            sandbox: "",
+            folders,
+            call,
+        };
+        (digest(it), paths(it))
+    };
+    let folders = std::slice::from_ref(&cwd);
+    let of = |line: &str, call: &str| digested(line, call, folders).0;
+    let mut failures = Vec::new();
+    for line in UNLISTED.lines().filter(|it| !it.is_empty()) {
+        std::fs::write(cwd.join("run.sh"), "echo one").expect("a file");
+        let one = of(line, "c1");
+        if one == of(line, "c2") {
+            failures.push(format!("another call: {line}"));
+        }
+        if one != of(line, "c1") {
+            failures.push(format!("the same call: {line}"));
+        }
+        std::fs::write(cwd.join("new"), "echo two").expect("a file");
+        std::fs::rename(cwd.join("new"), cwd.join("run.sh")).expect("moved");
+        if one == of(line, "c1") {
+            failures.push(format!("another script: {line}"));
+        }
+        // A sandboxed command that may write a folder further down is kept off too.
+        let held = digested(line, "c1", folders).1;
+        if !held.iter().any(|it| it.parent() == Some(&cwd.join("sub"))) {
+            failures.push(format!("not held: {line}"));
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+    // What is literal, and what is data, is as it was: `true` where a yes is good for the session.
+    for (line, is_session) in [
+        ("git push origin main", true),
+        ("git -c user.name=me commit -m x", true),
+        ("git commit -m 'Fix [a] and *b* of {c}'", true),
+        ("git reset HEAD~1", true),
+        ("curl 'https://example.com/?q=[1]'", true),
+        ("curl https://example.com/ -o /dev/null 2>&1", true),
+        ("cd sub && git push", true),
+        ("[ -f run ] && git push", true),
+        ("{ git push; }", true),
+        ("RUST_LOG=debug ./tool", true),
+        ("bash other.sh < input", true),
+        ("find . -name x -delete", true),
+        ("printf 'a\\n' | ./tool", true),
+        ("gh pr create --title x --body 'a `b` *c*'", true),
+        ("git commit -m \"$(cat note)\"", false),
+        ("git push origin $(git branch --show-current)", false),
+        ("docker run -v $PWD:/w image", false),
+        ("rm -rf *.o", false),
+        ("kill $PID", false),
+    ] {
+        std::fs::write(cwd.join("run.sh"), "echo one").expect("a file");
+        let one = of(line, "c1");
+        let commands = of_words(&["bash", "-c", line].map(str::to_owned)).commands;
+        assert_eq!(one == of(line, "c2"), is_session, "{line}: {commands:?}");
+        // Nothing of the folder is run, so it may change.
+        std::fs::write(cwd.join("run.sh"), "echo two!").expect("a file");
+        assert_eq!(one, of(line, "c1"), "{line}");
+    }
+    // In the sandbox nothing changes.
+    for line in ["for f in *; do ./x $f; done", "ls | xargs wc"] {
+        let of = |call| digested(line, call, &[]).0;
+        assert_eq!(of("c1"), of("c2"), "{line}");
     }
 }

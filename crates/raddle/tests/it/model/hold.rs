@@ -29,11 +29,29 @@ steps = [{ call = 'exec_command', arguments = { cmd = './run.sh', login = false,
 match = 'say bash'
 steps = [{ call = 'exec_command', arguments = { cmd = 'bash run.sh', login = false, sandbox_permissions = 'require_escalated' } }]
 [[answer]]
+match = 'say folder'
+steps = [{ call = 'exec_command', arguments = { cmd = '$PWD/run.sh', login = false, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
+match = 'say pattern'
+steps = [{ call = 'exec_command', arguments = { cmd = './ru?.sh', login = false, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
+match = 'say variable'
+steps = [{ call = 'exec_command', arguments = { cmd = 'x=run; bash $x.sh', login = false, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
 match = 'say swap'
 steps = [{ call = 'exec_command', arguments = { cmd = 'bash swap.sh', login = false } }]
 [[answer]]
 steps = [{ text = 'Done.' }]
 "#;
+
+/// What is approved in turn: a script by its name, and by what a shell makes its name of.
+const LINES: [&str; 5] = [
+    "say run",
+    "say bash",
+    "say folder",
+    "say pattern",
+    "say variable",
+];
 
 /// A workspace with a script to approve, one that rewrites it, and a folder that the sandbox cannot write.
 struct World {
@@ -148,7 +166,10 @@ fn what_was_approved_is_what_runs() {
         let (is_neighbours, is_last) = (round % 2 == 1, round == rounds);
         put(&world.work.join("run.sh"), GOOD);
         let _ = fs::remove_file(world.work.join("begun"));
-        let text = if round % 4 < 2 { "say run" } else { "say bash" };
+        let text = match is_last {
+            true => "say folder",
+            false => LINES[round / 2 % LINES.len()],
+        };
         say(&mut client, &thread, text);
         let heard = client.until(|it| {
             let method = it["method"].as_str().unwrap_or_default();

@@ -1,0 +1,292 @@
+//! Lines whose files cannot be read off their words.
+//!
+//! A shell makes names of files out of expansions, patterns and links of the kernel. Some programs take names
+//! from their input, or code from the environment. The digest of such a line cannot list what runs.
+
+use raddle_core::policy::UNKNOWN;
+
+use super::code::{base, is_one_of};
+use super::named::is_end;
+use super::{Digested, code};
+
+/// What the words of a line say about the files that it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// Every file that it names stands there by name.
+    Literal,
+    /// Some words are not known, but they are data to the programs that get them.
+    Data,
+    /// Any file could be run.
+    Open,
+}
+
+/// Programs that run no file because of their arguments.
+const DATA: &str = ": [ basename cat cd chmod chown cp curl cut date df dirname docker du echo exit export false gh \
+    grep head hostname id jq kill ln ls mkdir mktemp mv popd printf ps pushd pwd readlink realpath rm rmdir set sleep \
+    stat tail tee test touch tr true type uname uniq wait wc which whoami";
+
+/// Commands of gh that run no file because of their arguments.
+const GH_DATA: &str = "api auth gist issue label pr release run search secret variable workflow";
+
+/// Commands of git that run no file because of their arguments.
+const GIT_DATA: &str = "add branch checkout cherry-pick commit describe diff fetch log ls-files merge mv pull push \
+    remote reset restore rev-list rev-parse revert rm show stash status switch tag";
+
+/// Options with which a command of git runs a file.
+const GIT_RUNS: [&str; 5] = [
+    "--exec",
+    "--extcmd",
+    "--receive-pack",
+    "--upload-pack",
+    "-x",
+];
+
+/// Global options of git whose value is the next word.
+const GIT_VALUES: &str =
+    "-C -c --git-dir --work-tree --namespace --config-env --super-prefix --exec-path";
+
+/// Settings of git that name no file and no program.
+const GIT_PLAIN_SETTINGS: [&str; 6] = [
+    "advice.",
+    "color.",
+    "commit.gpgsign=",
+    "pull.",
+    "push.",
+    "user.",
+];
+
+/// Programs that run files whose names they get from input, from a folder, or in a language of their own.
+const RUNNERS: &str = "awk entr gawk mawk nawk parallel run-parts sed xargs";
+
+/// Programs that run what they read, if they get no file.
+const SHELLS: &str = "ash bash dash ksh mksh sh zsh";
+
+/// Variables from which programs take code, or the places of code.
+const CODE_VARIABLES: &str = "BASH_ENV CDPATH CLASSPATH ENV FPATH HOME JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS LESSOPEN \
+    MAKEFLAGS NODE_OPTIONS NODE_PATH PATH PERL5DB PERL5LIB PERL5OPT PROMPT_COMMAND PS4 RUBYLIB RUBYOPT RUSTC \
+    RUSTC_WRAPPER SHELL XDG_CONFIG_HOME ZDOTDIR _JAVA_OPTIONS";
+
+/// Beginnings of the names of such variables.
+const CODE_VARIABLES_BEGIN: [&str; 6] = [
+    "BASH_FUNC_",
+    "DYLD_",
+    "GIT_",
+    "LD_",
+    "PYTHON",
+    "npm_config_",
+];
+
+/// Variables of git that are plain text, or whose programs stand there by name.
+const GIT_PLAIN_VARIABLES: [&str; 7] = [
+    "GIT_AUTHOR_",
+    "GIT_COMMITTER_",
+    "GIT_EDITOR",
+    "GIT_PAGER",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH_COMMAND",
+    "GIT_TERMINAL_PROMPT",
+];
+
+/// How the files of a line are spelled.
+pub(super) fn spelling(it: Digested<'_>) -> Spelling {
+    let texts = || it.words.iter().map(String::as_str);
+    // A command that is nothing but unknown stands for a file that a shell reads, which has a name.
+    let is_unknown = |words: &Vec<String>| {
+        words.join(" ").len() > 1 && words.iter().any(|it| it.contains(UNKNOWN))
+    };
+    let is_unknown = it.commands.iter().any(is_unknown);
+    let is_data = it.commands.iter().all(|words| is_data(words));
+    let is_code = texts().any(sets_code)
+        || it.environment.keys().any(|name| is_code_variable(name))
+        || it.commands.iter().any(|words| is_runner(words))
+        || texts().any(|it| it.contains('|'))
+            && it.commands.iter().any(|words| reads_script(words));
+    if is_code {
+        return Spelling::Open;
+    }
+    // In quotes a pattern is text to the shell, and text to programs that run nothing.
+    // A line that is typed stands alone.
+    let first = it.words.first();
+    let is_shell = it.words.len() == 1 || first.is_some_and(|it| is_one_of(SHELLS, base(it)));
+    let expands = match (is_data, is_shell) {
+        (true, true) => texts().any(|it| expands(it, Quotes::Heeded)),
+        (true, false) => false,
+        (false, _) => is_unknown || texts().any(|it| expands(it, Quotes::Ignored)),
+    };
+    match (expands, is_data) {
+        (false, _) => Spelling::Literal,
+        (true, true) => Spelling::Data,
+        (true, false) => Spelling::Open,
+    }
+}
+
+/// Whether these words run no file because of what they are.
+fn is_data(words: &[String]) -> bool {
+    let Some((program, rest)) = words.split_first() else {
+        return true;
+    };
+    match base(program) {
+        // A file of the line's own choice may have any name.
+        _ if program.contains('/')
+            && !program.starts_with("/bin/")
+            && !program.starts_with("/usr/") =>
+        {
+            false
+        }
+        // It only hands the line over, whose commands stand beside it.
+        name if is_one_of(SHELLS, name) => code::hands_over(rest),
+        "docker" => !code::is_load(words),
+        "gh" => rest.first().is_some_and(|it| is_one_of(GH_DATA, it)),
+        "git" => {
+            let (settings, command) = git(rest);
+            let runs = |word: &String| GIT_RUNS.iter().any(|it| word.starts_with(it));
+            let name = command.first();
+            settings.is_empty()
+                && name.is_some_and(|it| is_one_of(GIT_DATA, it))
+                && !command.iter().any(runs)
+        }
+        name => is_one_of(DATA, name),
+    }
+}
+
+/// Whether these words make a program run files that they do not name.
+fn is_runner(words: &[String]) -> bool {
+    let Some((program, rest)) = words.split_first() else {
+        return false;
+    };
+    let starts = |word: &String| ["-exec", "-ok"].iter().any(|it| word.starts_with(it));
+    match base(program) {
+        "find" => rest.iter().any(starts),
+        "git" => !git(rest).0.is_empty(),
+        name => is_one_of(RUNNERS, name),
+    }
+}
+
+/// The global options of git from which it may take code, and its command with its words.
+fn git(words: &[String]) -> (Vec<&str>, &[String]) {
+    let mut settings = Vec::new();
+    let mut at = 0;
+    while let Some(option) = words.get(at).filter(|it| it.starts_with('-')) {
+        let has_value = is_one_of(GIT_VALUES, option);
+        let value = words.get(at + 1).map_or("", String::as_str);
+        let is_plain = GIT_PLAIN_SETTINGS.iter().any(|it| value.starts_with(it));
+        let is_place = ["--git-dir", "--work-tree", "--config-env", "--exec-path"];
+        if option == "-c" && !is_plain || is_place.iter().any(|it| option.starts_with(it)) {
+            settings.push(option.as_str());
+        }
+        at += 1 + usize::from(has_value);
+    }
+    (settings, words.get(at..).unwrap_or_default())
+}
+
+/// Whether a shell reads its script from its input.
+fn reads_script(words: &[String]) -> bool {
+    let Some((program, rest)) = words.split_first() else {
+        return false;
+    };
+    let is_option = |it: &String| it.starts_with(['-', '+']);
+    is_one_of(SHELLS, base(program))
+        && (rest.iter().all(is_option) || rest.iter().any(|it| it == "-s"))
+        && !code::hands_over(rest)
+}
+
+/// Whether a text sets a variable from which programs take code.
+fn sets_code(text: &str) -> bool {
+    let text = unquoted(text);
+    text.match_indices('=').any(|(at, _)| {
+        let before = text[..at].trim_end_matches('+');
+        let is_letter = |it: char| it.is_ascii_alphanumeric() || it == '_';
+        let start = before.trim_end_matches(is_letter).len();
+        is_code_variable(&before[start..])
+    })
+}
+
+fn is_code_variable(name: &str) -> bool {
+    let begins = |beginnings: &[&str]| beginnings.iter().any(|it| name.starts_with(it));
+    is_one_of(CODE_VARIABLES, name)
+        || begins(&CODE_VARIABLES_BEGIN) && !begins(&GIT_PLAIN_VARIABLES)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    /// What stands in quotes is text, but for what double quotes leave to the shell.
+    Heeded,
+    /// What stands in quotes may be read by another shell.
+    Ignored,
+}
+
+/// Whether a shell could make other words of a text.
+fn expands(text: &str, quotes: Quotes) -> bool {
+    if names_processes(text) {
+        return true;
+    }
+    let letters: Vec<char> = text.chars().collect();
+    let next = |at: usize| letters.get(at).copied().unwrap_or(' ');
+    let mut quote = None;
+    let mut at = 0;
+    while at < letters.len() {
+        let letter = letters[at];
+        let is_heeded = quotes == Quotes::Heeded;
+        let found = match (letter, quote) {
+            ('\'', Some('\'')) | ('"', Some('"')) => {
+                quote = None;
+                false
+            }
+            (_, Some('\'')) => false,
+            ('\\', _) if is_heeded => {
+                at += 1;
+                false
+            }
+            ('\'' | '"', None) if is_heeded => {
+                quote = Some(letter);
+                false
+            }
+            ('$' | '`', _) => true,
+            (_, Some(_)) => false,
+            ('*' | '?', None) => true,
+            // A test or a group has a space behind it.
+            ('[', None) => {
+                let is_test = next(at + 1) == '[' && next(at + 2).is_whitespace();
+                !next(at + 1).is_whitespace() && !is_test
+            }
+            ('{', None) => !next(at + 1).is_whitespace() && next(at + 1) != '}',
+            // History, where the line is typed, or a command in a setting of git.
+            ('!', None) => !next(at + 1).is_whitespace() && !"=(".contains(next(at + 1)),
+            ('^', None) => at == 0 || letters[at - 1] == '\n',
+            // A letter by its number, for `printf` and its like.
+            ('\\', None) => next(at + 1).is_ascii_digit() || "xuU".contains(next(at + 1)),
+            // Keys that edit a line which is typed.
+            (it, _) if it.is_control() => !it.is_whitespace(),
+            ('~', None) => at == 0 || is_end(letters[at - 1]),
+            ('<' | '>', None) => next(at + 1) == '(',
+            _ => false,
+        };
+        if found {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// Whether a text names files by what a process has open, or where it is.
+fn names_processes(text: &str) -> bool {
+    let text = unquoted(text);
+    let is_named = |piece: &str| {
+        let parts: Vec<&str> = piece
+            .split('/')
+            .filter(|it| !it.is_empty() && *it != ".")
+            .collect();
+        let is_device = |it: &[&str]| it == ["dev", "fd"] || it == ["dev", "stdin"];
+        let ends_in_devices = parts.last() == Some(&"dev") && piece.starts_with('/');
+        parts.contains(&"proc") || parts.windows(2).any(is_device) || ends_in_devices
+    };
+    text.split(is_end)
+        .filter(|it| it.contains('/'))
+        .any(is_named)
+}
+
+/// A text without what quotes its letters.
+pub(super) fn unquoted(text: &str) -> String {
+    text.replace(['\'', '"', '\\'], "")
+}
