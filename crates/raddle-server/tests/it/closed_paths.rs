@@ -154,6 +154,41 @@ async fn processes_keys_and_tokens_are_served_to_nobody() {
         let refused = client.ask("fs/copy", params(&stage, "fs/copy", path)).await;
         assert!(refused.is_err(), "{path}");
     }
+    // It goes with them, too: also by another name, and where the name of a key is a link in it.
+    for folder in ["keys", "named"] {
+        std::fs::create_dir(stage.path(folder)).unwrap();
+    }
+    let linked = stage.path("named/key");
+    symlink(stage.path("key"), &linked).unwrap();
+    symlink(&around, stage.path("way-around")).unwrap();
+    symlink(stage.path("named"), stage.path("way")).unwrap();
+    let config = std::fs::read_to_string(stage.config()).unwrap();
+    let more = format!(
+        "[model_providers.other]\nkey_file = '{}'\n",
+        stage.path("way/key")
+    );
+    std::fs::write(stage.config(), format!("{config}{more}")).unwrap();
+    client
+        .ask("config/read", json!({}))
+        .await
+        .expect("read anew");
+    for path in [
+        around.clone(),
+        format!("{around}/"),
+        stage.path("way-around/"),
+        stage.path("home/.."),
+        stage.path(""),
+        stage.path("named"),
+    ] {
+        let refused = client.ask("fs/remove", json!({"path": path})).await;
+        let refused = refused.expect_err(&path);
+        assert_eq!(refused["data"]["errorInfo"], "closed_path", "{path}");
+    }
+    assert!(std::fs::exists(stage.config()).unwrap() && std::fs::exists(&linked).unwrap());
+    let removed = client
+        .ask("fs/remove", json!({"path": stage.path("keys")}))
+        .await;
+    assert_eq!(removed, Ok(json!({})));
     let second = params(&stage, "fs/copy", &stage.path("second"));
     assert!(client.ask("fs/copy", second).await.is_err());
     assert!(!Path::new(&stage.path("copy")).exists());
