@@ -288,18 +288,24 @@ pub(super) fn odd(layer: &toml::Table) -> Odd {
     }
 }
 
-/// What is odd about a table of keys that all bound something, with what can be there instead.
+/// What is odd about the keys of a request that all bound something, with what can be there instead. Who reads a key
+/// says what is wrong with its value.
 pub(super) fn odd_in_request(own: &toml::Table) -> Option<String> {
     let mut odd = None;
     walk(own, &mut Vec::new(), &mut |path, found| {
-        odd.get_or_insert_with(|| match found {
-            Found::Wrong(at) => format!("{} must be {}", place(path), KEYS[at].kind.wanted()),
+        let parents = &path[..path.len().saturating_sub(1)];
+        let what = match found {
+            Found::Wrong(at) if KEYS[at].kind == Kind::Table => {
+                let names: Vec<&str> = names_in(path).collect();
+                format!("{} must be a table of {}", place(path), names.join(", "))
+            }
+            Found::Wrong(_) => return,
             Found::Unused => {
-                let parents = &path[..path.len().saturating_sub(1)];
                 let names: Vec<&str> = names_in(parents).collect();
                 format!("{}; write one of {}", not_used(path), names.join(", "))
             }
-        });
+        };
+        odd.get_or_insert(what);
     });
     odd
 }
