@@ -270,6 +270,13 @@ impl AdmittedPath {
         fs::read_link(self.path())
     }
 
+    /// Whether its name, where it is, ends with this extension.
+    pub(crate) fn is_named_like(&self, extension: &str) -> Result<bool, WireError> {
+        let real = self.real()?;
+        let found = real.extension();
+        Ok(found.is_some_and(|it| it.eq_ignore_ascii_case(extension)))
+    }
+
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         File::from(self.fd.try_clone()?).metadata()
     }
