@@ -56,7 +56,7 @@ _SEEN = {
 }
 _TOOLS_PROGRAM = Path(__file__).with_name("python_sdk_tools_program.py")
 _PARTS = ["text", "image", "localImage"]
-_GIF = b"GIF89a, as far as anyone looks"
+_GIF = b"GIF89a\x01\x00\x01\x00, as far as anyone looks"
 _NETWORK_ACCESS = "sandbox_workspace_write.network_access"
 
 

@@ -11,7 +11,7 @@ from harness import require, require_equal, run_client, wait_until
 from mock_model import MODEL, MockModel, calls, held, patches, says
 
 _PROGRAM = Path(__file__).with_name("typescript_sdk_program.mjs")
-_GIF = b"GIF89a, as far as anyone looks"
+_GIF = b"GIF89a\x01\x00\x01\x00, as far as anyone looks"
 _PATCH = "*** Begin Patch\n*** Add File: loom.txt\n+warp\n*** End Patch\n"
 _PLAN = [{"step": "spin", "status": "completed"}, {"step": "weave", "status": "in_progress"}]
 _TODO = {"type": "todo_list", "items": [

@@ -6,7 +6,7 @@ use raddle_core::ports::{AppendError, Blobs};
 use raddle_core::{
     Answer, Blob, Body, Entry, Event, Image, Input, Item, Output, Record, Resolution,
 };
-use raddle_core::{ItemBody, Piece, Refusal, ThreadId};
+use raddle_core::{ItemBody, PictureHead, Piece, Refusal, ThreadId};
 use raddle_protocol as wire;
 
 use crate::{AgentError, Threads};
@@ -24,6 +24,9 @@ pub enum ImageError {
     /// It is something else.
     #[error("it is no image that models read; send PNG, JPEG, GIF or WebP")]
     NotAnImage,
+    /// It unfolds to more than is shown to a model.
+    #[error("it is {0}")]
+    Size(String),
     /// It is too large, alone or with the others.
     #[error("images may have {IMAGES_BYTES_MAX} bytes together; send fewer, or smaller ones")]
     TooLarge,
@@ -42,27 +45,11 @@ impl Picture {
         if bytes.len() > IMAGES_BYTES_MAX {
             return Err(ImageError::TooLarge);
         }
-        let media = match &bytes[..] {
-            [0x89, b'P', b'N', b'G', ..] => "image/png",
-            [0xff, 0xd8, 0xff, ..] => "image/jpeg",
-            [b'G', b'I', b'F', b'8', ..] => "image/gif",
-            [
-                b'R',
-                b'I',
-                b'F',
-                b'F',
-                _,
-                _,
-                _,
-                _,
-                b'W',
-                b'E',
-                b'B',
-                b'P',
-                ..,
-            ] => "image/webp",
-            _ => return Err(ImageError::NotAnImage),
-        };
+        let head = PictureHead::read(&bytes).ok_or(ImageError::NotAnImage)?;
+        if let Some(why) = head.objection() {
+            return Err(ImageError::Size(why));
+        }
+        let media = head.media;
         Ok(Self { bytes, media })
     }
 
@@ -300,13 +287,31 @@ mod tests {
     #[test]
     fn only_images_that_models_read_are_kept() {
         let url = |bytes: &[u8]| format!("data:image/x;base64,{}", STANDARD.encode(bytes));
+        let png = |width: u32, height: u32| {
+            let mut bytes = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
+            bytes.extend(width.to_be_bytes());
+            bytes.extend(height.to_be_bytes());
+            bytes
+        };
+        let large_size =
+            "60000×60000 pixels; a side may have 16384 and the whole 50000000, so make it smaller first".to_owned();
         let large = format!("data:;base64,{}", "A".repeat(IMAGES_BYTES_MAX / 3 * 4 + 8));
         for (url, wanted) in [
-            (url(b"\x89PNG\r\n"), Ok("image/png")),
-            (url(b"\xff\xd8\xff\xe0"), Ok("image/jpeg")),
-            (url(b"GIF89a"), Ok("image/gif")),
-            (url(b"RIFF....WEBPVP8 "), Ok("image/webp")),
-            ("DATA:;BASE64,R0lGODlh".to_owned(), Ok("image/gif")),
+            (url(&png(3, 2)), Ok("image/png")),
+            (
+                url(b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08\0\x02\0\x03"),
+                Ok("image/jpeg"),
+            ),
+            (url(b"GIF89a\x03\0\x02\0"), Ok("image/gif")),
+            (
+                url(b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\x02\0\0\x01\0\0"),
+                Ok("image/webp"),
+            ),
+            ("DATA:;BASE64,R0lGODlhAwACAA==".to_owned(), Ok("image/gif")),
+            (url(&png(60_000, 60_000)), Err(ImageError::Size(large_size))),
+            // What has no size is only named like one.
+            (url(b"GIF89a"), Err(ImageError::NotAnImage)),
+            (url(b"\x89PNG\r\n\x1a\n"), Err(ImageError::NotAnImage)),
             (url(b"<svg/>"), Err(ImageError::NotAnImage)),
             (url(b""), Err(ImageError::NotAnImage)),
             (large, Err(ImageError::TooLarge)),

@@ -1,17 +1,15 @@
 //! Looking at threads without taking them: lists, pages, and a thread as it is.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use raddle_core::ports::{
     ItemEntry, ListQuery, Page, PageQuery, Pages, ReadError, Summary, TurnEntry,
 };
 use raddle_core::{Refusal, Seq, Status, Thread, ThreadId, TurnId};
-use tokio::task::JoinSet;
 
 use crate::open::open;
 use crate::threads::Kept;
-use crate::{AgentError, Threads};
+use crate::{AgentError, Handle, Threads};
 
 /// A thread as it was when someone looked.
 #[derive(Debug)]
@@ -88,13 +86,13 @@ impl Threads {
     /// A page of threads.
     pub async fn list(&self, query: ListQuery) -> Result<Page<Listed>, AgentError> {
         let page = self.shared.pages.list(query).await?;
-        Ok(self.with_status(page).await)
+        Ok(self.with_status(page))
     }
 
     /// A page of threads that hold a text.
     pub async fn search(&self, text: String, query: ListQuery) -> Result<Page<Listed>, AgentError> {
         let page = self.shared.pages.search(text, query).await?;
-        Ok(self.with_status(page).await)
+        Ok(self.with_status(page))
     }
 
     /// A page of a thread's turns that count.
@@ -126,24 +124,11 @@ impl Threads {
         }
     }
 
-    /// Adds what those are doing that are live. All are asked at once, because each answers only when it
-    /// has stored what it is about.
-    async fn with_status(&self, page: Page<Summary>) -> Page<Listed> {
-        let mut looks = JoinSet::new();
-        for summary in &page.entries {
-            let id = summary.thread;
-            if let Some(handle) = self.shared.live().get(&id).cloned() {
-                looks.spawn(async move { (id, handle.look(Thread::status).await) });
-            }
-        }
-        let mut found = HashMap::new();
-        while let Some(looked) = looks.join_next().await {
-            if let Ok((id, Ok(status))) = looked {
-                found.insert(id, status);
-            }
-        }
+    /// Adds what those are doing that are live. No task is asked: one that is busy would hold up a list of others.
+    fn with_status(&self, page: Page<Summary>) -> Page<Listed> {
+        let live = self.shared.live();
         let listed = page.entries.into_iter().map(|summary| Listed {
-            status: found.get(&summary.thread).copied(),
+            status: live.get(&summary.thread).and_then(Handle::status),
             summary,
         });
         Page {

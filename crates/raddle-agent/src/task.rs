@@ -17,7 +17,7 @@ use std::time::Duration;
 use raddle_core::ports::{AppendError, Blobs, Journal};
 use raddle_core::{
     Body, ChangeSettings, Command, Cursor, Effect, Ended, Envelope, Event, ItemId, Keyed, Out,
-    Owner, Refusal, RequestNumber, Seq, Settings, Settled, Step, Thread, ThreadId, Token,
+    Owner, Refusal, RequestNumber, Seq, Settled, Step, Thread, ThreadId, Token,
 };
 use raddle_protocol::ThreadClosedNotification;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -31,7 +31,7 @@ use self::leave::Leaving;
 use self::progress::Progress;
 use crate::context::History;
 use crate::images::show_told;
-use crate::threads::{AgentError, Done, Ordered, Shared};
+use crate::threads::{AgentError, Done, Ordered, Shared, Snapshot};
 use crate::{Listener, Owed};
 
 /// How many reports of work may wait; whoever reports waits for room.
@@ -152,8 +152,8 @@ pub(crate) struct Task {
     looks: Vec<Look>,
     /// What came when the owner was at its end already.
     late: Vec<Message>,
-    /// Where handles read how turns run.
-    settings: watch::Sender<Arc<Settings>>,
+    /// Where handles read what they need not ask for.
+    snapshot: watch::Sender<Snapshot>,
     work: BTreeMap<Effect, AbortHandle>,
     /// Tools that run, each until it is told to stop: letting go tells it.
     stops: BTreeMap<ItemId, watch::Sender<()>>,
@@ -182,7 +182,7 @@ impl Task {
         stores: Stores,
         owner: Owner,
         inbox: mpsc::Receiver<Message>,
-        settings: watch::Sender<Arc<Settings>>,
+        snapshot: watch::Sender<Snapshot>,
         starter: Option<Subscriber>,
     ) -> Self {
         let (reporter, reports) = mpsc::channel(REPORTS);
@@ -213,7 +213,7 @@ impl Task {
             held: Vec::new(),
             looks: Vec::new(),
             late: Vec::new(),
-            settings,
+            snapshot,
             work: BTreeMap::new(),
             stops: BTreeMap::new(),
             history: Arc::new(history),
@@ -505,12 +505,23 @@ impl Task {
         }
     }
 
+    fn show_snapshot(&self) {
+        let settings = self.owner.thread().settings();
+        let status = self.owner.settled().map(Thread::status);
+        self.snapshot.send_if_modified(|it| {
+            let is_set_otherwise = *it.settings != *settings;
+            if is_set_otherwise {
+                it.settings = Arc::new(settings.clone());
+            }
+            let is_other = status.is_some() && it.status != status;
+            it.status = status.or(it.status);
+            is_set_otherwise || is_other
+        });
+    }
+
     fn act(&mut self, outs: Vec<Out>) {
         // Before anyone is answered: who then starts a turn has it told about the right folder.
-        let settings = self.owner.thread().settings();
-        if **self.settings.borrow() != *settings {
-            self.settings.send_replace(Arc::new(settings.clone()));
-        }
+        self.show_snapshot();
         // So that who hears that it is deleted does not find it in memory.
         if self.owner.settled().is_some_and(Thread::is_deleted) {
             self.inbox.close();

@@ -11,7 +11,7 @@ use raddle_core::ports::{
 };
 use raddle_core::{
     Command, Cursor, Ended, Epoch, Failure, Keyed, Node, Outcome, Owner, Recovery, Refusal,
-    RequestNumber, Sandbox, Seq, Settings, Thread, ThreadId, ThreadStarted, Timestamp,
+    RequestNumber, Sandbox, Seq, Settings, Status, Thread, ThreadId, ThreadStarted, Timestamp,
 };
 use raddle_protocol::Notification;
 use tokio::sync::{Mutex as Turn, Notify, mpsc, oneshot, watch};
@@ -449,11 +449,14 @@ impl Shared {
         starter: Option<Subscriber>,
     ) -> Handle {
         let (sender, inbox) = mpsc::channel(INBOX);
-        let (told, settings) = watch::channel(Arc::new(settings));
+        let (told, snapshot) = watch::channel(Snapshot {
+            settings: Arc::new(settings),
+            status: None,
+        });
         let handle = Handle {
             sender,
             kept,
-            settings,
+            snapshot,
             shared: Arc::downgrade(self),
         };
         self.live().insert(id, handle.clone());
@@ -542,9 +545,17 @@ impl Shared {
 pub struct Handle {
     pub(crate) sender: mpsc::Sender<Message>,
     pub(crate) kept: Kept,
-    /// How turns run, as far as it is stored.
-    settings: watch::Receiver<Arc<Settings>>,
+    snapshot: watch::Receiver<Snapshot>,
     shared: Weak<Shared>,
+}
+
+/// What is read of a live thread without asking its task, as far as it is stored.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    /// How turns run.
+    pub(crate) settings: Arc<Settings>,
+    /// What it is doing; nothing before its task has stored its first record.
+    pub(crate) status: Option<Status>,
 }
 
 impl Handle {
@@ -569,12 +580,12 @@ impl Handle {
 
     /// How turns run, as far as it is stored.
     pub(crate) fn settings(&self) -> Arc<Settings> {
-        self.settings.borrow().clone()
+        self.snapshot.borrow().settings.clone()
     }
 
     /// Says with a turn that is to start what there is to say about its surroundings.
     pub(crate) async fn brief(&self, command: &mut Command) {
-        let settings = self.settings.borrow().clone();
+        let settings = self.snapshot.borrow().settings.clone();
         let (settings, briefs) = match command {
             Command::StartTurn(start) => {
                 let changed = start.change.clone().applied_to(&settings);
@@ -636,6 +647,12 @@ impl Handle {
         })
         .await?;
         answer.await.map_err(|_| AgentError::Ended)
+    }
+
+    /// What the thread is doing, as far as it is stored. It waits for nothing, however busy the task is.
+    pub(crate) fn status(&self) -> Option<Status> {
+        let is_staying = !self.sender.is_closed();
+        self.snapshot.borrow().status.filter(|_| is_staying)
     }
 
     /// Looks at the thread as it is stored.

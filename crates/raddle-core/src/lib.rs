@@ -13,6 +13,7 @@ mod context;
 mod family;
 mod number;
 mod owner;
+mod picture;
 pub mod policy;
 pub mod ports;
 mod price;
@@ -32,6 +33,7 @@ pub use owner::{
     Ended, Envelope, Inbox, Keyed, Meter, Metered, Node, Out, Owner, Settled, Shows, Step, Tail,
     Token, Told, weight,
 };
+pub use picture::PictureHead;
 pub use price::{Price, Rates};
 pub use raddle_protocol::{ItemId, ThreadId, TurnId};
 pub use reader::Reader;

@@ -229,6 +229,15 @@ impl Owner {
         *self = owner.since_base(tail);
     }
 
+    /// Goes on with the thread as it is stored, after an append of which nothing was stored. Nobody else has the
+    /// thread, so nothing is taken anew, and the numbers of that append were told to nobody.
+    pub fn reset_to_stored(&mut self, thread: Thread, tail: Tail) {
+        let mut owner = Self::new(thread, self.stored);
+        owner.next = owner.stored.next();
+        owner.taken = true;
+        *self = owner.since_base(tail);
+    }
+
     /// The failure with which the turn ends, as long as that is not stored.
     pub fn fails(&self) -> Option<&Failure> {
         self.fails.as_ref()

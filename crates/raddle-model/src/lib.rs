@@ -35,5 +35,5 @@ pub use patience::Limits;
 pub use question::{Part, Question, Told, Tool};
 pub use responses::Request;
 pub use sse::Decoder;
-pub use stream::{Reading, Stream};
+pub use stream::{ITEMS_MAX, Reading, Stream};
 pub use wire::Wire;

@@ -1,6 +1,6 @@
 //! An answer on its way: bytes in, events out.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,11 +17,24 @@ pub(crate) trait Reader: fmt::Debug + Send {
     fn end(&mut self, said: &mut Vec<Event>);
 }
 
+/// How many items, further parts of items and calls one answer may begin. Whoever keeps them looks through all that are open for each, so
+/// what an answer costs must not grow with all that fits into its bytes.
+pub const ITEMS_MAX: usize = 1_024;
+
+/// Why an answer with more is not read.
+pub(crate) fn too_many_items() -> CallError {
+    CallError::Malformed(format!("it has more than {ITEMS_MAX} items"))
+}
+
 /// Reads an answer, however its bytes are cut.
 #[derive(Debug)]
 pub struct Reading {
     decoder: Decoder,
     reader: Box<dyn Reader>,
+    /// How many items, further parts and calls it has begun.
+    items: usize,
+    /// The further parts.
+    parts: HashSet<(Arc<str>, bool, u32)>,
     /// Read, and not yet handed out.
     ahead: VecDeque<Result<Event, CallError>>,
     is_empty: bool,
@@ -34,6 +47,8 @@ impl Reading {
         Self {
             decoder: Decoder::new(),
             reader: wire.reader(),
+            items: 0,
+            parts: HashSet::new(),
             ahead: VecDeque::new(),
             is_empty: true,
             is_over: false,
@@ -96,6 +111,19 @@ impl Reading {
         // Whatever a vendor says after its last word is not heard.
         if self.is_over {
             return;
+        }
+        self.items += usize::from(match &event {
+            Event::Started { .. } | Event::Call { .. } => true,
+            Event::Summary { part: 0, .. } | Event::Thought { part: 0, .. } => false,
+            Event::Summary { id, part, .. } => self.parts.insert((id.clone(), true, *part)),
+            Event::Thought { id, part, .. } => self.parts.insert((id.clone(), false, *part)),
+            Event::Text { .. }
+            | Event::Message { .. }
+            | Event::Reasoning { .. }
+            | Event::Completed(_) => false,
+        });
+        if self.items > ITEMS_MAX {
+            return self.fail(too_many_items());
         }
         self.is_over = matches!(event, Event::Completed(_));
         let event = match self.ahead.back_mut() {

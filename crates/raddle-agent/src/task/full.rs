@@ -1,7 +1,7 @@
 //! A journal without room: the turn that runs ends as failed, and that is the last thing stored of it.
 
 use raddle_core::ports::AppendError;
-use raddle_core::{Ended, Epoch, Failure, FailureKind};
+use raddle_core::{Ended, Epoch, Failure, FailureKind, Tail, Thread};
 
 use tokio::time::Instant;
 
@@ -9,8 +9,8 @@ use super::{AWAY, PATIENCE, Task};
 use crate::open::open;
 
 impl Task {
-    /// Takes the thread anew after an append that found no room, if a turn runs in it, and ends that
-    /// turn. The journal holds room back for this. Returns whether the task goes on.
+    /// Takes the thread anew after an append that found no room. A turn that runs in it ends: the journal
+    /// holds room back for this. Returns whether the task goes on.
     ///
     /// The append that failed is part of the thread in memory, so the thread is folded again from what
     /// is stored. Subscribers stay: they have received all of that and nothing else.
@@ -41,13 +41,13 @@ impl Task {
                 return false;
             }
         };
-        let Some(turn) = thread.turn().map(|turn| turn.id.clone()) else {
-            return false;
-        };
         if thread.head() != stored {
             // Another process has appended.
             return false;
         }
+        let Some(turn) = thread.turn().map(|turn| turn.id.clone()) else {
+            return self.go_on(thread, tail).await;
+        };
         tracing::warn!(thread = %self.id, %turn, "the journal is full: the turn ends as failed");
         // A command of this turn may be filling the disk.
         self.end_with(turn);
@@ -63,6 +63,21 @@ impl Task {
         for message in std::mem::take(&mut self.late) {
             self.offer(message);
         }
+        true
+    }
+
+    /// Goes on with a thread in which no turn runs: what was asked is refused, and whoever listens keeps listening.
+    /// One that is being left is left. Returns whether the task goes on.
+    async fn go_on(&mut self, thread: Thread, tail: Tail) -> bool {
+        if self.forsaken || self.leaving.is_some() {
+            return false;
+        }
+        self.owner.reset_to_stored(thread, tail);
+        for message in std::mem::take(&mut self.late) {
+            self.offer(message);
+        }
+        // What follows by itself would be tried again at once.
+        self.during(tokio::time::sleep(AWAY)).await;
         true
     }
 

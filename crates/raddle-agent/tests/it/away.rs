@@ -261,6 +261,43 @@ async fn an_append_whose_fate_was_not_known_is_not_done_twice() {
     }
 }
 
+/// A request that is refused for lack of room takes nobody's seat.
+#[tokio::test(start_paused = true)]
+async fn who_listens_goes_on_to_hear_after_a_full_disk() {
+    type Refused = fn() -> Command;
+    let requests: [&[Refused]; 3] = [
+        &[|| rename(Some("a"))],
+        &[|| turn("t2", "hi")],
+        &[
+            || rename(Some("a")),
+            || turn("t2", "hi"),
+            || rename(Some("b")),
+        ],
+    ];
+    for (mood, refused) in [Mood::Full, Mood::Reserve]
+        .into_iter()
+        .flat_map(|mood| requests.map(|it| (mood, it)))
+    {
+        let lines: &[Line] = &[Line::Says("hello")];
+        let (journal, threads, _) = on_faulty(&[lines, lines]);
+        let (me, mut hears) = client();
+        let thread = begin(&threads, ThreadId::mint(), me).await;
+        order(&thread, turn("t1", "hi")).await.expect("a turn");
+        until(&mut hears, "turn/completed").await;
+        journal.set(mood);
+        for request in refused {
+            let answer = order(&thread, request()).await;
+            let is_refused = matches!(answer, Err(AgentError::Refused(Refusal::NotStored(_))));
+            assert!(is_refused, "{mood:?}: {answer:?}");
+        }
+        journal.set(Mood::Well);
+        order(&thread, turn("t3", "hi")).await.expect("a turn");
+        let heard = until(&mut hears, "turn/completed").await;
+        let is_closed = heard.iter().any(|it| it.starts_with("thread/closed"));
+        assert!(!is_closed, "{mood:?}: {heard:?}");
+    }
+}
+
 /// Gives so many orders that the thread takes no more, while the journal is slow.
 async fn fill(journal: &FaultyJournal, thread: &Handle) {
     journal.set(Mood::Slow);

@@ -1,11 +1,15 @@
 //! Looking at threads without taking them.
 
-use raddle_agent::AgentError;
-use raddle_core::ports::{ListQuery, ReadError};
+use std::sync::Arc;
+
+use raddle_agent::{AgentError, Options, Threads};
+use raddle_core::ports::{Journal, ListQuery, ReadError};
 use raddle_core::{Refusal, Status, ThreadId};
+use raddle_store::{FaultyJournal, Mood};
 
 use super::owners::node;
-use super::{begin, client, order, rename};
+use super::script::Script;
+use super::{begin, client, options, order, rename};
 
 #[tokio::test]
 async fn a_look_takes_nothing() {
@@ -49,6 +53,33 @@ async fn a_list_says_what_those_are_doing_that_are_live() {
     let mut found: Vec<_> = entries.map(|it| (it.summary.thread, it.status)).collect();
     found.sort_by_key(|(id, _)| *id);
     assert_eq!(found, [(one, Some(Status::Idle)), (other, None)]);
+}
+
+/// A thread that is busy, or whose disk is, holds up no list.
+#[tokio::test]
+async fn a_list_waits_for_no_thread() {
+    let journal = Arc::new(FaultyJournal::new());
+    let port: Arc<dyn Journal> = journal.clone();
+    let threads = Threads::new(Options {
+        pages: journal.clone(),
+        ..options(&port, Arc::new(Script::new(&[])))
+    });
+    let id = ThreadId::mint();
+    let thread = begin(&threads, id, client().0).await;
+    journal.set(Mood::Slow);
+    let renaming = tokio::spawn(async move { order(&thread, rename(Some("mine"))).await });
+    while journal.waiting() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let query = ListQuery {
+        limit: 10,
+        ..ListQuery::default()
+    };
+    let page = threads.list(query).await.expect("a page");
+    let found: Vec<_> = page.entries.iter().map(|it| it.status).collect();
+    assert_eq!(found, [Some(Status::Idle)]);
+    journal.set(Mood::Well);
+    renaming.await.expect("an end").expect("stored");
 }
 
 #[tokio::test]

@@ -65,6 +65,9 @@ impl stream::Reader for Reader {
             self.tokens = tokens(&chunk["usage"]);
         }
         let says_more = self.hear(&choice["delta"], said);
+        if self.calls.len() > stream::ITEMS_MAX {
+            return Err(stream::too_many_items());
+        }
         match choice["finish_reason"].as_str() {
             None | Some("") => {}
             Some("length" | "max_tokens") => {

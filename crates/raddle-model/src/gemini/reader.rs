@@ -52,6 +52,9 @@ impl stream::Reader for Reader {
         {
             self.hear(part, said);
         }
+        if self.calls.len() > stream::ITEMS_MAX {
+            return Err(stream::too_many_items());
+        }
         if let Some(reason) = candidate["finishReason"].as_str() {
             self.stop(reason)?;
         }

@@ -68,6 +68,9 @@ impl stream::Reader for Reader {
                 return Err(CallError::Malformed(what.to_owned()));
             }
         }
+        if self.calls.len() > stream::ITEMS_MAX {
+            return Err(stream::too_many_items());
+        }
         Ok(true)
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use raddle_model::{CallError, Event, Reading, Wire};
+use raddle_model::{CallError, Event, ITEMS_MAX, Reading, Wire};
 
 type Heard = Result<Event, CallError>;
 
@@ -132,6 +132,58 @@ fn require_end(wire: Wire, answer: &str) {
             | Event::Message { id, .. }
             | Event::Reasoning { id, .. } => assert!(begun.contains(id), "{answer}"),
             Event::Call { .. } | Event::Completed(_) => {}
+        }
+    }
+}
+
+/// Events that each begin an item, a part or a call; `N` is the number of the event.
+#[rustfmt::skip]
+const BEGINNINGS: &[(Wire, &str)] = &[
+    (Wire::Responses, r#"{"type": "response.output_item.added", "output_index": N, "item": {"id": "iN", "type": "reasoning"}}"#),
+    (Wire::Responses, r#"{"type": "response.output_item.added", "item": {"id": "iN", "type": "message"}}"#),
+    (Wire::Responses, r#"{"type": "response.output_item.done", "output_index": N, "item": {"id": "iN", "type": "message", "content": [{"text": "x"}]}}"#),
+    (Wire::Responses, r#"{"type": "response.output_item.done", "item": {"type": "function_call", "call_id": "cN", "name": "f", "arguments": "{}"}}"#),
+    (Wire::Responses, r#"{"type": "response.output_text.delta", "item_id": "iN", "delta": "x"}"#),
+    (Wire::Responses, r#"{"type": "response.reasoning_summary_text.delta", "item_id": "i", "summary_index": N, "delta": "x"}"#),
+    (Wire::Responses, r#"{"type": "response.reasoning_text.delta", "item_id": "i", "content_index": N, "delta": "x"}"#),
+    (Wire::Messages, r#"{"type": "content_block_start", "index": N, "content_block": {"type": "text", "text": "x"}}"#),
+    (Wire::Messages, r#"{"type": "content_block_start", "index": N, "content_block": {"type": "redacted_thinking", "data": "x"}}"#),
+    (Wire::Messages, r#"{"type": "content_block_start", "index": N, "content_block": {"type": "tool_use", "id": "cN", "name": "f", "input": {}}}"#),
+    (Wire::Chat, r#"{"choices": [{"delta": {"content": "x", "reasoning_content": "y"}}]}"#),
+    (Wire::Chat, r#"{"choices": [{"delta": {"tool_calls": [{"index": N, "id": "cN", "function": {"name": "f", "arguments": "{}"}}]}}]}"#),
+    (Wire::Gemini, r#"{"candidates": [{"content": {"parts": [{"text": "x", "thought": true}, {"text": "y"}]}}]}"#),
+    (Wire::Gemini, r#"{"candidates": [{"content": {"parts": [{"functionCall": {"id": "cN", "name": "f", "args": {}}}]}}]}"#),
+];
+
+/// What an answer costs is bounded by what it may begin, however many more events come.
+#[test]
+fn an_answer_begins_no_more_items_than_it_may() {
+    let answer = |event: &str, count: usize| -> String {
+        let event = |number: usize| event.replace('N', &number.to_string());
+        (0..count)
+            .map(|it| format!("data: {}\n\n", event(it)))
+            .collect()
+    };
+    for (wire, event) in BEGINNINGS {
+        let few = events(*wire, [answer(event, 200).as_bytes()]);
+        let told = few.iter().flatten().count();
+        let whole = few.last().is_some_and(|it| match it {
+            Err(CallError::BrokeOff(_)) => true,
+            Ok(_) | Err(_) => false,
+        });
+        assert!(whole, "{event}: {:?}", few.last());
+        for count in [3, 6].map(|it| it * ITEMS_MAX) {
+            let many = events(*wire, [answer(event, count).as_bytes()]);
+            assert!(
+                many.iter().flatten().count() <= told.max(1) * ITEMS_MAX / 200 + 8,
+                "{event}"
+            );
+            let error = many.last().expect("an end").as_ref().expect_err(event);
+            assert_eq!(
+                error.to_string(),
+                "the model's answer cannot be read: it has more than 1024 items",
+                "{event}"
+            );
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
+use crate::rooms::config::said::{letters, may_bound};
 use crate::wire_error::{WireError, shown};
 
 /// Requests, and members that bound something in others: what to say instead. With nothing to say it is a member that
@@ -28,6 +29,49 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("turn/start", "permissionProfile", ""),
     ("turn/start", "sandbox", "sandboxPolicy"),
 ];
+
+/// Requests, and those of their members that bound something: another member whose name begins like one that bounds
+/// is refused, whatever the style it is written in.
+const BOUNDING: &[(&str, &[&str])] = &[
+    ("command/exec", &["permissionProfile", "sandboxPolicy"]),
+    ("process/spawn", &[]),
+    ("review/start", &[]),
+    ("thread/fork", OF_OPENING),
+    ("thread/resume", OF_OPENING),
+    (
+        "thread/settings/update",
+        &[
+            "approvalPolicy",
+            "approvalsReviewer",
+            "budget",
+            "permissions",
+            "sandboxPolicy",
+        ],
+    ),
+    ("thread/shellCommand", &[]),
+    ("thread/start", OF_OPENING),
+    (
+        "turn/start",
+        &[
+            "approvalPolicy",
+            "approvalsReviewer",
+            "permissions",
+            "sandboxPolicy",
+        ],
+    ),
+    ("turn/steer", &[]),
+];
+
+const OF_OPENING: &[&str] = &[
+    "approvalPolicy",
+    "approvalsReviewer",
+    "permissions",
+    "sandbox",
+    "config",
+];
+
+/// Where else a thread is bounded.
+const SETTINGS: &str = "thread/settings/update";
 
 /// What has no sandbox.
 const NO_SANDBOX: &str = "command/exec";
@@ -56,12 +100,9 @@ type Members<'a> = HashMap<String, &'a RawValue>;
 
 /// Refuses params with such a member.
 pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
-    let has_limits = ["\"sandbox", "\"permission", "\"granular"]
-        .iter()
-        .any(|it| text.contains(it));
-    if !has_limits || !ELSEWHERE.iter().any(|it| it.0 == method) {
+    let Some((_, bounding)) = BOUNDING.iter().find(|it| it.0 == method) else {
         return Ok(());
-    }
+    };
     // What has another shape is refused where it is read.
     let Some(members) = members(text) else {
         return Ok(());
@@ -80,6 +121,15 @@ pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
             let what = format!("{method} has no `{member}`; use `{instead}`");
             return Err(WireError::Refused(what.into()));
         }
+    }
+    let unread = members.keys().map(String::as_str).find(|it| {
+        let is_config = *it == "config" && !bounding.contains(it);
+        (may_bound(it) && !bounding.contains(it)) || is_config
+    });
+    if let Some(member) = unread {
+        return Err(WireError::Refused(
+            unread_bound(method, member, bounding).into(),
+        ));
     }
     if let Some(policy) = members.get("sandboxPolicy") {
         check_policy(policy.get())?;
@@ -103,6 +153,21 @@ pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
         )),
         None => Ok(()),
     }
+}
+
+/// That a request has no such member, and what bounds a thread instead.
+fn unread_bound(method: &str, member: &str, bounding: &[&str]) -> String {
+    let same = bounding.iter().find(|it| letters(it) == letters(member));
+    let instead = match (same, letters(member).as_str()) {
+        (Some(same), _) => format!("write `{same}`"),
+        (None, it) if it.starts_with("budget") && bounding.contains(&"config") => {
+            "write it in `config`, as `budget.turn.tool_calls`".to_owned()
+        }
+        (None, it) if it.starts_with("budget") => format!("use `budget` of {SETTINGS}"),
+        (None, _) if bounding.is_empty() => "leave it out".to_owned(),
+        (None, _) => format!("what bounds here is {}", bounding.join(", ")),
+    };
+    format!("{method} has no `{}`; {instead}", shown(member))
 }
 
 fn check_policy(text: &str) -> Result<(), WireError> {

@@ -15,6 +15,7 @@ use std::time::SystemTime;
 
 use rustix::fs::OFlags;
 
+use self::admission::AdmittedPath;
 pub(crate) use self::admission::{PathAdmission, secret_files};
 pub(crate) use self::copies::copy_any;
 pub(crate) use self::places::LastLink;
@@ -74,16 +75,22 @@ pub(crate) fn lands_in(from: &Path, to: &Path) -> io::Result<bool> {
 /// Opens a file for reading. Only a regular one: a pipe may have nobody at its other end and a device
 /// may have none, and either would keep a thread for ever.
 pub(crate) fn open(path: &Path, admission: &PathAdmission) -> Result<(File, Metadata), WireError> {
-    let admitted = admission.open(path)?;
-    // Looked at first, because to open a device may already do something.
-    refuse_special(path, &admitted.metadata()?)?;
-    let file = File::options()
-        .read(true)
-        .custom_flags(AT_ONCE.bits().cast_signed())
-        .open(admitted.path())?;
-    let metadata = file.metadata()?;
-    refuse_special(path, &metadata)?;
-    Ok((file, metadata))
+    admission.open(path)?.file(path)
+}
+
+impl AdmittedPath {
+    /// The file, to read it. The path is how it was asked for.
+    pub(crate) fn file(&self, asked: &Path) -> Result<(File, Metadata), WireError> {
+        // Looked at first, because to open a device may already do something.
+        refuse_special(asked, &self.metadata()?)?;
+        let file = File::options()
+            .read(true)
+            .custom_flags(AT_ONCE.bits().cast_signed())
+            .open(self.path())?;
+        let metadata = file.metadata()?;
+        refuse_special(asked, &metadata)?;
+        Ok((file, metadata))
+    }
 }
 
 /// Writes a whole file, which is made if it is not there.

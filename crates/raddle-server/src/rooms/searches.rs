@@ -22,8 +22,8 @@ const ENTRIES_MAX: usize = 1_000_000;
 /// How long one search takes before it settles for what it has.
 const TIME_MAX: Duration = Duration::from_secs(20);
 
-/// How many folders that are not entered are kept in mind until they are listed.
-const SHUT_MAX: usize = 10_000;
+/// How many folders whose ignore files are not read are kept in mind until they are listed.
+const BARE_MAX: usize = 10_000;
 
 /// Searches that can be called off by a newer one.
 #[derive(Debug, Default)]
@@ -127,20 +127,25 @@ impl Search {
     }
 }
 
-/// Folders that are listed but not entered.
-type Shut = Arc<Mutex<Vec<PathBuf>>>;
+/// Folders whose ignore files must not be read. Everything in them is listed, because what they hide is not known.
+type Bare = Arc<Mutex<Vec<PathBuf>>>;
 
 impl Hunt {
     fn search(&mut self, root: &str, is_off: impl Fn() -> bool) {
         let folder = Path::new(root);
         if !ignores::are_plain(folder, &self.ignores) {
-            self.entries_left -= 1;
-            return;
+            return self.look_below(root, walk_bare(folder), &is_off);
         }
-        let shut = Shut::default();
-        for entry in walk(folder, &shut, &self.ignores) {
-            // These came before the entry.
-            self.look_at_shut(root, &shut, &is_off);
+        let bare = Bare::default();
+        self.look_below(root, walk(folder, &bare, &self.ignores), &is_off);
+        let passed = std::mem::take(&mut *bare.lock().unwrap_or_else(PoisonError::into_inner));
+        for folder in passed {
+            self.look_below(root, walk_bare(&folder), &is_off);
+        }
+    }
+
+    fn look_below(&mut self, root: &str, entries: Walk, is_off: impl Fn() -> bool) {
+        for entry in entries {
             if !self.may_look(&is_off) {
                 return;
             }
@@ -152,17 +157,6 @@ impl Hunt {
                 FuzzyFileSearchMatchType::File
             };
             self.look(root, entry.path(), kind);
-        }
-        self.look_at_shut(root, &shut, &is_off);
-    }
-
-    fn look_at_shut(&mut self, root: &str, shut: &Shut, is_off: impl Fn() -> bool) {
-        let passed = std::mem::take(&mut *shut.lock().unwrap_or_else(PoisonError::into_inner));
-        for path in passed {
-            if !self.may_look(&is_off) {
-                return;
-            }
-            self.look(root, &path, FuzzyFileSearchMatchType::Directory);
         }
     }
 
@@ -209,20 +203,28 @@ impl Hunt {
     }
 }
 
+/// Everything in the folder, whatever is ignored.
+fn walk_bare(folder: &Path) -> Walk {
+    WalkBuilder::new(folder)
+        .standard_filters(false)
+        .follow_links(false)
+        .build()
+}
+
 /// Everything in the folder that is not ignored. Folders whose ignore files must not be read are put
-/// with the shut ones instead.
-fn walk(folder: &Path, shut: &Shut, budget: &Arc<ignores::Budget>) -> Walk {
+/// with the bare ones instead.
+fn walk(folder: &Path, bare: &Bare, budget: &Arc<ignores::Budget>) -> Walk {
     // Without git's rules the walker does not look at the folders above.
     let above = ignores::are_plain_above(folder, budget);
-    let (shut, budget) = (shut.clone(), budget.clone());
+    let (bare, budget) = (bare.clone(), budget.clone());
     let enter = move |entry: &DirEntry| {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         if !is_folder || ignores::are_plain(entry.path(), &budget) {
             return true;
         }
-        let mut shut = shut.lock().unwrap_or_else(PoisonError::into_inner);
-        if shut.len() < SHUT_MAX {
-            shut.push(entry.path().to_owned());
+        let mut bare = bare.lock().unwrap_or_else(PoisonError::into_inner);
+        if bare.len() < BARE_MAX {
+            bare.push(entry.path().to_owned());
         }
         false
     };
@@ -328,23 +330,54 @@ mod tests {
         assert_eq!(found_when(None), 1);
     }
 
-    #[test]
-    fn a_folder_whose_ignore_file_is_no_file_is_listed_but_not_entered() {
-        let folder = haystack(1);
-        let shut = folder.path().join("needles");
-        std::fs::create_dir(&shut).expect("a folder");
-        std::fs::write(shut.join("needle"), "").expect("a file");
-        std::os::unix::fs::symlink("/dev/zero", shut.join(".ignore")).expect("a link");
+    fn paths(root: &Path) -> Vec<String> {
+        let roots = [root.display().to_string()];
         let search = Searches::default().begin(None);
-        let found = |root: &Path| {
-            let roots = [root.display().to_string()];
-            let found = search.run("needle", &roots, || false);
-            let mut paths: Vec<String> = found.into_iter().map(|it| it.path).collect();
-            paths.sort();
-            paths
-        };
-        assert_eq!(found(folder.path()), ["needle0", "needles"]);
-        assert_eq!(found(&shut), [""; 0]);
+        let found = search.run("needle", &roots, || false);
+        let mut paths: Vec<String> = found.into_iter().map(|it| it.path).collect();
+        paths.sort();
+        paths
+    }
+
+    /// What an ignore file hides is not known if it is not read, and nothing is hidden then.
+    #[test]
+    fn a_folder_whose_ignore_file_is_not_read_is_listed_whole() {
+        let long = "x".repeat(1001);
+        let odd: [(&str, &dyn Fn(&Path)); 3] = [
+            ("a link", &|it| {
+                std::os::unix::fs::symlink("/dev/zero", it).expect("a link");
+            }),
+            ("a long line", &|it| {
+                std::fs::write(it, &long).expect("a file");
+            }),
+            ("a folder", &|it| {
+                std::fs::create_dir(it).expect("a folder");
+            }),
+        ];
+        for (what, make) in odd {
+            let folder = haystack(1);
+            let inside = folder.path().join("in");
+            std::fs::create_dir_all(inside.join("b")).expect("a folder");
+            std::fs::write(inside.join("b/needle"), "").expect("a file");
+            make(&inside.join(".ignore"));
+            assert_eq!(paths(folder.path()), ["in/b/needle", "needle0"], "{what}");
+            assert_eq!(paths(&inside), ["b/needle"], "{what}");
+        }
+    }
+
+    /// However many patterns a workspace has, only so many are read.
+    #[test]
+    fn past_so_many_patterns_nothing_is_ignored() {
+        let folder = haystack(0);
+        let patterns = format!("needle\n{}", "x*\n".repeat(8_000));
+        for number in 0..40 {
+            let inside = folder.path().join(format!("{number:02}"));
+            std::fs::create_dir(&inside).expect("a folder");
+            std::fs::write(inside.join(".ignore"), &patterns).expect("a file");
+            std::fs::write(inside.join("needle"), "").expect("a file");
+        }
+        let read = 40 - paths(folder.path()).len();
+        assert_eq!(read, 3);
     }
 
     #[test]

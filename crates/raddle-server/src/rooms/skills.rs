@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use raddle_protocol::{SkillErrorInfo, SkillMetadata, SkillScope, SkillsListEntry};
 use serde::Serialize;
 
-use crate::rooms::files;
+use crate::rooms::files::PathAdmission;
 use crate::wire_error::WireError;
 
 /// The longest `SKILL.md` that is read.
@@ -27,44 +27,65 @@ const SKILLS_MAX: usize = 1000;
 /// How many bytes one answer tells of skills, as the wire writes them.
 const LIST_BYTES_MAX: usize = 8 << 20;
 
+/// The file of a skill,
+const FILE: &str = "SKILL.md";
+
+/// and how its name ends, also where a link leads.
+const MARKDOWN: &str = "md";
+
+/// What is said of a link that leads nowhere, or where nothing is read from here.
+const NOT_FOLLOWED: &str = "is behind a link that is not followed";
+
 /// Where a repository keeps its skills.
 const REPO_FOLDER: &str = ".agents/skills";
 
 /// One answer, as it is filled.
 #[derive(Debug)]
-pub(crate) struct List {
+pub(crate) struct List<'a> {
+    admission: &'a PathAdmission,
     entries: Vec<SkillsListEntry>,
     bytes_left: usize,
 }
 
-impl Default for List {
-    fn default() -> Self {
-        Self::within(LIST_BYTES_MAX)
+impl<'a> List<'a> {
+    /// Nothing is read but what this rule admits.
+    pub(crate) fn new(admission: &'a PathAdmission) -> Self {
+        Self::within(LIST_BYTES_MAX, admission)
     }
-}
 
-impl List {
-    fn within(bytes_max: usize) -> Self {
+    fn within(bytes_max: usize, admission: &'a PathAdmission) -> Self {
         Self {
+            admission,
             entries: Vec::new(),
             bytes_left: bytes_max,
         }
     }
 
-    /// Adds the skills that apply in a folder: the user's, and those of the repository around it.
-    pub(crate) fn add_folder(&mut self, user: &Path, cwd: &str) {
+    /// Adds the skills that apply in a folder: the user's if they are to be told, and those of the repository
+    /// around it. Links in a repository lead no further than the repository, as those of `AGENTS.md`.
+    pub(crate) fn add_folder(&mut self, user: Option<&Path>, cwd: &str) {
         let mut entry = SkillsListEntry {
             cwd: cwd.to_owned(),
             errors: Vec::new(),
             skills: Vec::new(),
         };
-        let repository = repository_folders(Path::new(cwd)).into_iter();
-        let repository = repository.map(|it| (it.join(REPO_FOLDER), SkillScope::Repo));
-        let mut folders = [(user.to_owned(), SkillScope::User)]
-            .into_iter()
-            .chain(repository);
-        let all = folders
-            .all(|(folder, scope)| collect(&folder, &scope, &mut entry, &mut self.bytes_left));
+        let user = user.map(|it| Source {
+            folder: it.to_owned(),
+            scope: SkillScope::User,
+            admission: self.admission.clone(),
+        });
+        let repository = repository_folders(Path::new(cwd));
+        let root = repository.last().and_then(|it| fs::canonicalize(it).ok());
+        let inside = root.map(|it| self.admission.below(&it));
+        let repository = repository.iter().filter_map(|it| {
+            Some(Source {
+                folder: it.join(REPO_FOLDER),
+                scope: SkillScope::Repo,
+                admission: inside.clone()?,
+            })
+        });
+        let mut sources = user.into_iter().chain(repository);
+        let all = sources.all(|it| it.collect(&mut entry, &mut self.bytes_left));
         if !all {
             entry.errors.push(SkillErrorInfo {
                 message: "the answer would be too long; the other skills are left out, ask for fewer folders at once".to_owned(),
@@ -104,65 +125,103 @@ fn repository_folders(cwd: &Path) -> Vec<PathBuf> {
     above.into_iter().take(root + 1).collect()
 }
 
-/// Adds the skills in a folder; false when there is no room for all of them.
-fn collect(
-    folder: &Path,
-    scope: &SkillScope,
-    entry: &mut SkillsListEntry,
-    bytes_left: &mut usize,
-) -> bool {
-    let Ok(children) = fs::read_dir(folder) else {
-        return true;
-    };
-    let mut count = 0;
-    for child in children.flatten() {
-        let file = child.path().join("SKILL.md");
-        if !file.is_file() {
-            continue;
-        }
-        if *bytes_left == 0 {
-            return false;
-        }
-        if count == SKILLS_MAX {
-            entry.errors.push(SkillErrorInfo {
-                message: format!("has more than {SKILLS_MAX} skills; the others are left out"),
-                path: folder.display().to_string(),
-            });
+/// A folder of skills.
+#[derive(Debug)]
+struct Source {
+    folder: PathBuf,
+    scope: SkillScope,
+    /// What may be read of it.
+    admission: PathAdmission,
+}
+
+impl Source {
+    /// Adds the skills in the folder; false when there is no room for all of them.
+    fn collect(&self, entry: &mut SkillsListEntry, bytes_left: &mut usize) -> bool {
+        // What was judged is what is listed, whatever is put in its place meanwhile.
+        let Ok(opened) = self.admission.open(&self.folder) else {
             return true;
-        }
-        count += 1;
-        let path = file.display().to_string();
-        let is_told = match read(&file) {
-            Ok(Heading { name, description }) => {
-                let name = name
-                    .unwrap_or_else(|| cut(&child.file_name().to_string_lossy(), NAME_BYTES_MAX));
-                let skill = SkillMetadata {
-                    name,
-                    description,
-                    enabled: true,
-                    path,
-                    scope: scope.clone(),
-                    dependencies: None,
-                    interface: None,
-                    plugin_id: None,
-                    short_description: None,
-                };
-                let is_told = takes(&skill, bytes_left);
-                entry.skills.extend(is_told.then_some(skill));
-                is_told
-            }
-            Err(message) => {
-                let error = SkillErrorInfo { message, path };
-                let is_told = takes(&error, bytes_left);
-                entry.errors.extend(is_told.then_some(error));
-                is_told
-            }
         };
-        if !is_told {
-            return false;
+        let Ok(children) = fs::read_dir(opened.path()) else {
+            return true;
+        };
+        let mut count = 0;
+        for child in children.flatten() {
+            let name = child.file_name();
+            let file = child.path().join(FILE);
+            let is_link = is_link(&child.path()) || is_link(&file);
+            if !is_link && !file.is_file() {
+                continue;
+            }
+            if *bytes_left == 0 {
+                return false;
+            }
+            if count == SKILLS_MAX {
+                entry.errors.push(SkillErrorInfo {
+                    message: format!("has more than {SKILLS_MAX} skills; the others are left out"),
+                    path: self.folder.display().to_string(),
+                });
+                return true;
+            }
+            count += 1;
+            let path = self.folder.join(&name).join(FILE).display().to_string();
+            let is_told = match self.read(&file, is_link) {
+                Ok(heading) => {
+                    let folder = || cut(&name.to_string_lossy(), NAME_BYTES_MAX);
+                    let skill = SkillMetadata {
+                        name: heading.name.unwrap_or_else(folder),
+                        description: heading.description,
+                        enabled: true,
+                        path,
+                        scope: self.scope.clone(),
+                        dependencies: None,
+                        interface: None,
+                        plugin_id: None,
+                        short_description: None,
+                    };
+                    let is_told = takes(&skill, bytes_left);
+                    entry.skills.extend(is_told.then_some(skill));
+                    is_told
+                }
+                Err(message) => {
+                    let error = SkillErrorInfo { message, path };
+                    let is_told = takes(&error, bytes_left);
+                    entry.errors.extend(is_told.then_some(error));
+                    is_told
+                }
+            };
+            if !is_told {
+                return false;
+            }
         }
+        true
     }
-    true
+
+    fn read(&self, file: &Path, is_link: bool) -> Result<Heading, String> {
+        let opened = self.admission.open(file);
+        let opened = opened.and_then(|it| match it.is_named_like(MARKDOWN)? {
+            true => it.file(file),
+            false => Err(WireError::Refused("is no Markdown".into())),
+        });
+        let (file, _) = opened.map_err(|error| match is_link {
+            // Whether something is at its end is not told.
+            true => NOT_FOLLOWED.to_owned(),
+            false => told(error),
+        })?;
+        // Not every file says truly how long it is, so it is the reading that is bounded.
+        let mut text = Vec::new();
+        file.take(FILE_BYTES_MAX + 1)
+            .read_to_end(&mut text)
+            .map_err(|error| error.to_string())?;
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(format!("larger than {FILE_BYTES_MAX} bytes"));
+        }
+        let text = String::from_utf8(text).map_err(|_| "is not UTF-8")?;
+        heading(&text)
+    }
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink())
 }
 
 /// What a skill says of itself.
@@ -172,25 +231,11 @@ struct Heading {
     description: String,
 }
 
-fn read(file: &Path) -> Result<Heading, String> {
-    let (file, _) = files::open(file, &files::PathAdmission::default()).map_err(told)?;
-    // Not every file says truly how long it is, so it is the reading that is bounded.
-    let mut text = Vec::new();
-    file.take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut text)
-        .map_err(|error| error.to_string())?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("larger than {FILE_BYTES_MAX} bytes"));
-    }
-    let text = String::from_utf8(text).map_err(|_| "is not UTF-8")?;
-    heading(&text)
-}
-
 /// Why a file could not be opened.
 fn told(error: WireError) -> String {
     match error {
         WireError::Io(error) => error.to_string(),
-        WireError::ClosedPath { .. } => "is not served: it shows processes".to_owned(),
+        WireError::ClosedPath { .. } => "is not served".to_owned(),
         _ => "is not a regular file".to_owned(),
     }
 }
@@ -255,16 +300,6 @@ mod tests {
         assert_eq!(read.description.len(), DESCRIPTION_BYTES_MAX);
     }
 
-    /// What the kernel shows of processes is no skill, whatever a link in a workspace says.
-    #[test]
-    fn a_file_of_a_process_is_not_read() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("SKILL.md");
-        std::os::unix::fs::symlink("/proc/self/environ", &file).expect("a link");
-        let outcome = read(&file).expect_err("it is closed");
-        assert!(outcome.contains("is not served"), "{outcome}");
-    }
-
     #[test]
     fn a_folder_tells_no_more_skills_than_it_may() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -273,8 +308,9 @@ mod tests {
             fs::create_dir(&skill).expect("a folder");
             fs::write(skill.join("SKILL.md"), "---\ndescription: x\n---\n").expect("a file");
         }
-        let mut list = List::default();
-        list.add_folder(folder.path(), "/nowhere");
+        let admission = PathAdmission::default();
+        let mut list = List::new(&admission);
+        list.add_folder(Some(folder.path()), "/nowhere");
         let told = &list.entries()[0];
         assert_eq!(told.skills.len(), SKILLS_MAX);
         let path = folder.path().display().to_string();
@@ -293,16 +329,17 @@ mod tests {
             let text = format!("---\ndescription: {}\n{closing}", "\u{1}".repeat(100));
             fs::write(skill.join("SKILL.md"), text).expect("a file");
         }
-        let length = |list: List| {
+        let admission = PathAdmission::default();
+        let length = |list: List<'_>| {
             let entries = list.entries();
             let rows = entries.iter().map(|it| it.skills.len() + it.errors.len());
             let rows = rows.collect::<Vec<_>>();
             (serde_json::to_vec(&entries).expect("JSON").len(), rows)
         };
         let fill = |bytes_max: usize| {
-            let mut list = List::within(bytes_max);
-            list.add_folder(folder.path(), "/nowhere");
-            list.add_folder(folder.path(), "/elsewhere");
+            let mut list = List::within(bytes_max, &admission);
+            list.add_folder(Some(folder.path()), "/nowhere");
+            list.add_folder(Some(folder.path()), "/elsewhere");
             length(list)
         };
         assert_eq!(fill(1 << 20).1, [20, 20]);

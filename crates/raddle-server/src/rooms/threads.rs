@@ -203,10 +203,7 @@ pub(crate) fn settings(
         params.environments.as_deref(),
         params.runtime_workspace_roots.as_deref(),
     )?;
-    // Where there are no tools nothing is to be bounded.
-    if place.nowhere != Some(true) {
-        config.leaves_to_operator()?;
-    }
+    config.bounds(place.nowhere != Some(true))?;
     let limits = Limits {
         sandbox: params.sandbox.as_ref(),
         permissions: params.permissions.as_deref(),

@@ -231,6 +231,65 @@ const CONFIG_LATER: Bound = Bound {
             r#"{"shell_environment_policy": {"inherit": "none"}}"#,
             Refused("shell_environment_policy"),
         ),
+        Probe(
+            r#"{"allow_login_shell": true}"#,
+            Refused("allow_login_shell"),
+        ),
+        Probe(r#"{"allow_login_shell": 0}"#, Refused("allow_login_shell")),
+        Probe(r#"{"allowLoginShell": false}"#, Refused("allowLoginShell")),
+        Probe(
+            r#"{"budget.turns.tool_calls": 1}"#,
+            Refused("did you mean `turn`?); write one of turn, thread"),
+        ),
+        Probe(
+            r#"{"budget.turn.toolCalls": 1}"#,
+            Refused("tokens, usd, seconds, tool_calls"),
+        ),
+        Probe(r#"{"budget": "1 call"}"#, Refused("budget")),
+        Probe(r#"{"budget.turn": "1 call"}"#, Refused("[budget]")),
+        Probe(r#"{"budgets.turn.tool_calls": 1}"#, Refused("budgets")),
+        Probe(
+            r#"{"budget": {"turn": {"tool_calls": "1"}}}"#,
+            Refused("tool_calls"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"networkAccess": false}}"#,
+            Refused("network_access"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write.network_acces": false}"#,
+            Refused("did you mean `network_access`?"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"exclude_tmp": true}}"#,
+            Refused("exclude_slash_tmp"),
+        ),
+        Probe(
+            r#"{"sandbox_workspace_write": []}"#,
+            Refused("sandbox_workspace_write"),
+        ),
+        Probe(r#"{"sandboxMode": "read-only"}"#, Refused("sandboxMode")),
+        Probe(r#"{"sandbx_mode": "read-only"}"#, Refused("sandbx_mode")),
+        Probe(r#"{"sandbox": "read-only"}"#, Refused("sandbox_mode")),
+        Probe(
+            r#"{"aproval_policy": "untrusted"}"#,
+            Refused("aproval_policy"),
+        ),
+        Probe(
+            r#"{"approvalPolicy": "untrusted"}"#,
+            Refused("approvalPolicy"),
+        ),
+        Probe(r#"{"rules": [{"command": ["rm"]}]}"#, Refused("rules")),
+        Probe(r#"{"unattended": "decline"}"#, Refused("unattended")),
+        Probe(r#"{"network_access": false}"#, Refused("network_access")),
+        Probe(r#"{"permission": ":read-only"}"#, Refused("permissions")),
+        Probe(r#"{"tools.view_image": false}"#, Refused("tools")),
+        // Nobody has such a tool here.
+        Probe(r#"{"tools.web_search": false}"#, Shows(CONFIGURED)),
+        Probe(
+            r#"{"model_reasoning_effort": "low", "mcp_servers": {}, "tool_output_token_limit": 5, "notify": []}"#,
+            Shows(CONFIGURED),
+        ),
         Probe(r#"{"tui.theme": "dark"}"#, Shows(CONFIGURED)),
     ],
 };
@@ -296,6 +355,65 @@ const CONFIG: Bound = Bound {
         Probe(
             r#"{"shell_environment_policy": {"inherit": "none"}}"#,
             Refused("shell_environment_policy"),
+        ),
+        Probe(
+            r#"{"allow_login_shell": true}"#,
+            Refused("allow_login_shell"),
+        ),
+        Probe(r#"{"allow_login_shell": 0}"#, Refused("allow_login_shell")),
+        Probe(r#"{"allowLoginShell": false}"#, Refused("allowLoginShell")),
+        Probe(
+            r#"{"budget.turns.tool_calls": 1}"#,
+            Refused("did you mean `turn`?); write one of turn, thread"),
+        ),
+        Probe(
+            r#"{"budget.turn.toolCalls": 1}"#,
+            Refused("tokens, usd, seconds, tool_calls"),
+        ),
+        Probe(r#"{"budget": "1 call"}"#, Refused("budget")),
+        Probe(r#"{"budget.turn": "1 call"}"#, Refused("[budget]")),
+        Probe(r#"{"budgets.turn.tool_calls": 1}"#, Refused("budgets")),
+        Probe(
+            r#"{"budget": {"turn": {"tool_calls": "1"}}}"#,
+            Refused("tool_calls"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"networkAccess": false}}"#,
+            Refused("network_access"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write.network_acces": false}"#,
+            Refused("did you mean `network_access`?"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"exclude_tmp": true}}"#,
+            Refused("exclude_slash_tmp"),
+        ),
+        Probe(
+            r#"{"sandbox_workspace_write": []}"#,
+            Refused("sandbox_workspace_write"),
+        ),
+        Probe(r#"{"sandboxMode": "read-only"}"#, Refused("sandboxMode")),
+        Probe(r#"{"sandbx_mode": "read-only"}"#, Refused("sandbx_mode")),
+        Probe(r#"{"sandbox": "read-only"}"#, Refused("sandbox_mode")),
+        Probe(
+            r#"{"aproval_policy": "untrusted"}"#,
+            Refused("aproval_policy"),
+        ),
+        Probe(
+            r#"{"approvalPolicy": "untrusted"}"#,
+            Refused("approvalPolicy"),
+        ),
+        Probe(r#"{"rules": [{"command": ["rm"]}]}"#, Refused("rules")),
+        Probe(r#"{"unattended": "decline"}"#, Refused("unattended")),
+        Probe(r#"{"network_access": false}"#, Refused("network_access")),
+        Probe(r#"{"permission": ":read-only"}"#, Refused("permissions")),
+        Probe(r#"{"tools.view_image": false}"#, Refused("tools")),
+        // Nobody has such a tool here.
+        Probe(r#"{"tools.web_search": false}"#, Shows(CONFIGURED)),
+        Probe(
+            r#"{"model_reasoning_effort": "low", "mcp_servers": {}, "tool_output_token_limit": 5, "notify": []}"#,
+            Shows(CONFIGURED),
         ),
         Probe(
             r#"{"tui.theme": "dark", "features": {"x": false}}"#,
@@ -526,6 +644,28 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("process/spawn", "sandboxPolicy", "command/exec"),
     ("process/spawn", "permissionProfile", "command/exec"),
     ("thread/shellCommand", "sandboxPolicy", "command/exec"),
+    ("thread/start", "budget", "`budget.turn.tool_calls`"),
+    ("thread/start", "sandbox_policy", "sandbox"),
+    ("thread/start", "sandboxMode", "sandbox"),
+    ("thread/start", "approval_policy", "write `approvalPolicy`"),
+    ("thread/start", "permission", "permissions"),
+    ("thread/start", "rules", "sandbox"),
+    ("thread/start", "network_access", "sandbox"),
+    ("thread/start", "unattended", "approvalPolicy"),
+    ("thread/start", "shellEnvironmentPolicy", "sandbox"),
+    ("thread/resume", "budget", "`budget.turn.tool_calls`"),
+    ("thread/resume", "sandbox_mode", "sandbox"),
+    ("thread/fork", "budget", "`budget.turn.tool_calls`"),
+    ("thread/fork", "allow_login_shell", "sandbox"),
+    ("turn/start", "budget", "thread/settings/update"),
+    ("turn/start", "sandbox_policy", "write `sandboxPolicy`"),
+    ("turn/start", "config", "sandboxPolicy"),
+    ("turn/start", "networkAccess", "sandboxPolicy"),
+    ("turn/steer", "sandboxPolicy", "leave it out"),
+    ("thread/settings/update", "Budget", "write `budget`"),
+    ("thread/settings/update", "config", "budget"),
+    ("command/exec", "sandbox_policy", "write `sandboxPolicy`"),
+    ("command/exec", "network_access", "sandboxPolicy"),
 ];
 
 /// The names of a request's members.
@@ -631,6 +771,7 @@ fn whole(method: &str, member: &str, value: Value, thread: &Value) -> Value {
         "thread/shellCommand" => json!({"threadId": thread, "command": "true"}),
         "thread/start" => json!({}),
         "turn/start" => json!({"threadId": thread, "input": []}),
+        "turn/steer" => json!({"threadId": thread, "input": [], "expectedTurnId": thread}),
         _ => json!({"threadId": thread}),
     };
     if member == "permissionProfile"
@@ -738,7 +879,10 @@ async fn a_bound_in_a_request_that_has_none_is_refused() {
             message.contains(member) && message.contains(instead),
             "{method}: {error}"
         );
-        // What is null says nothing.
+        // What is null says nothing. There is no turn to be steered.
+        if *method == "turn/steer" {
+            continue;
+        }
         let found = probe(method, member, Value::Null).await;
         assert!(found.is_ok(), "{method} {member}: {found:?}");
     }

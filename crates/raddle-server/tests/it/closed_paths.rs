@@ -154,6 +154,41 @@ async fn processes_keys_and_tokens_are_served_to_nobody() {
         let refused = client.ask("fs/copy", params(&stage, "fs/copy", path)).await;
         assert!(refused.is_err(), "{path}");
     }
+    // It goes with them, too: also by another name, and where the name of a key is a link in it.
+    for folder in ["keys", "named"] {
+        std::fs::create_dir(stage.path(folder)).unwrap();
+    }
+    let linked = stage.path("named/key");
+    symlink(stage.path("key"), &linked).unwrap();
+    symlink(&around, stage.path("way-around")).unwrap();
+    symlink(stage.path("named"), stage.path("way")).unwrap();
+    let config = std::fs::read_to_string(stage.config()).unwrap();
+    let more = format!(
+        "[model_providers.other]\nkey_file = '{}'\n",
+        stage.path("way/key")
+    );
+    std::fs::write(stage.config(), format!("{config}{more}")).unwrap();
+    client
+        .ask("config/read", json!({}))
+        .await
+        .expect("read anew");
+    for path in [
+        around.clone(),
+        format!("{around}/"),
+        stage.path("way-around/"),
+        stage.path("home/.."),
+        stage.path(""),
+        stage.path("named"),
+    ] {
+        let refused = client.ask("fs/remove", json!({"path": path})).await;
+        let refused = refused.expect_err(&path);
+        assert_eq!(refused["data"]["errorInfo"], "closed_path", "{path}");
+    }
+    assert!(std::fs::exists(stage.config()).unwrap() && std::fs::exists(&linked).unwrap());
+    let removed = client
+        .ask("fs/remove", json!({"path": stage.path("keys")}))
+        .await;
+    assert_eq!(removed, Ok(json!({})));
     let second = params(&stage, "fs/copy", &stage.path("second"));
     assert!(client.ask("fs/copy", second).await.is_err());
     assert!(!Path::new(&stage.path("copy")).exists());
@@ -375,4 +410,115 @@ async fn an_observer_reads_workspaces_of_threads_that_it_follows() {
     }
     let asked = json!({"cwds": [elsewhere.display().to_string()]});
     assert!(answer(&mut observer, "skills/list", asked).await.is_err());
+}
+
+/// A skill of a workspace, by what its file is, and whether a driver and an observer are told its description.
+const SKILLS: &[(&str, &str, bool)] = &[
+    ("plain", "", true),
+    ("inside", "docs/skill.md", true),
+    ("config", "HOME/note.md", false),
+    ("key", "key", false),
+    ("second-key", "second-key.md", false),
+    ("outside", "AROUND/elsewhere/other.md", false),
+    ("not-markdown", "docs/skill.txt", false),
+    ("missing", "HOME/missing.md", false),
+    ("processes", "/proc/self/environ", false),
+];
+
+#[tokio::test]
+async fn skills_are_read_through_no_link_out_of_the_workspace() {
+    let Secrets { stage, mut server } = secrets();
+    let around = stage.home.parent().unwrap().to_owned();
+    let home = stage.home.display().to_string();
+    let skill = format!("---\nname: x\ndescription: {SECRET}\n---\n");
+    for folder in [
+        "docs",
+        ".agents/skills",
+        "../elsewhere/linked",
+        "docs/linked",
+    ] {
+        std::fs::create_dir_all(stage.path(folder)).unwrap();
+    }
+    for file in [
+        "docs/skill.md",
+        "docs/skill.txt",
+        "docs/linked/SKILL.md",
+        "../elsewhere/other.md",
+        "../elsewhere/linked/SKILL.md",
+        "key",
+    ] {
+        std::fs::write(stage.path(file), &skill).unwrap();
+    }
+    std::fs::write(stage.home.join("note.md"), &skill).unwrap();
+    std::fs::hard_link(stage.path("key"), stage.path("second-key.md")).unwrap();
+    for (name, target, _) in SKILLS {
+        let folder = stage.path(&format!(".agents/skills/{name}"));
+        std::fs::create_dir(&folder).unwrap();
+        let target = target.replace("HOME", &home);
+        let target = target.replace("AROUND", &around.display().to_string());
+        match target.as_str() {
+            "" => std::fs::write(format!("{folder}/SKILL.md"), &skill).unwrap(),
+            // Joined with the workspace unless it is absolute.
+            target => symlink(stage.workspace.join(target), format!("{folder}/SKILL.md")).unwrap(),
+        }
+    }
+    let linked = |name: &str, target: &str| {
+        symlink(
+            stage.path(target),
+            stage.path(&format!(".agents/skills/{name}")),
+        )
+        .unwrap();
+    };
+    linked("folder-inside", "docs/linked");
+    linked("folder-outside", "../elsewhere/linked");
+    linked("folder-missing", "../elsewhere/missing");
+    let mut driver = Client::connect(&mut server).await;
+    let begun = driver
+        .ask("thread/start", json!({"cwd": stage.path("")}))
+        .await;
+    let thread = begun.expect("a thread")["thread"]["id"].clone();
+    let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
+    let mut observer = Client::introduced(&mut server, Limits::default(), wishes).await;
+    let resumed = answer(&mut observer, "thread/resume", json!({"threadId": thread})).await;
+    resumed.expect("heard");
+    let mut wanted: Vec<&str> = SKILLS.iter().filter(|it| it.2).map(|it| it.0).collect();
+    wanted.push("folder-inside");
+    wanted.sort();
+    for (client, is_observer) in [(&mut driver, false), (&mut observer, true)] {
+        let params = json!({"cwds": [stage.workspace]});
+        let listed = answer(client, "skills/list", params).await.expect("a list");
+        let listed = &listed["data"][0];
+        let name = |it: &Value| {
+            let path = Path::new(it["path"].as_str().unwrap());
+            let folder = path.parent().unwrap().file_name().unwrap();
+            folder.to_str().unwrap().to_owned()
+        };
+        let skills = listed["skills"].as_array().unwrap().iter();
+        let mut found: Vec<String> = skills
+            .filter(|it| it["scope"] == "repo")
+            .map(name)
+            .collect();
+        found.sort();
+        assert_eq!(found, wanted, "{listed}");
+        // One that leads nowhere is told like one that leads to what is closed.
+        let errors = listed["errors"].as_array().unwrap();
+        for error in errors.iter().filter(|it| name(it) != "spin") {
+            assert_eq!(
+                error["message"], "is behind a link that is not followed",
+                "{error}"
+            );
+        }
+        let told = errors.iter().map(name).filter(|it| it != "spin").count();
+        assert_eq!(told, SKILLS.len() + 3 - wanted.len(), "{errors:?}");
+        assert_eq!(errors.iter().any(|it| name(it) == "spin"), !is_observer);
+    }
+    // The folder itself may be a link, too.
+    let moved = stage.path("../elsewhere/skills");
+    std::fs::rename(stage.path(".agents/skills"), &moved).unwrap();
+    symlink(&moved, stage.path(".agents/skills")).unwrap();
+    let params = json!({"cwds": [stage.workspace]});
+    let listed = answer(&mut driver, "skills/list", params)
+        .await
+        .expect("a list");
+    assert_eq!(listed["data"][0]["skills"], json!([]));
 }

@@ -1,6 +1,7 @@
 //! Images that users and tools send: kept once, shown to clients as they came, and read by the model.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -20,8 +21,9 @@ use crate::client::Client;
 use crate::player::Stage;
 use crate::script;
 
-const GIF: &[u8] = b"GIF89a-a";
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n-b";
+const GIF: &[u8] = b"GIF89a\x01\0\x01\0-a";
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01-b";
+const HUGE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\xea\x60\0\0\xea\x60";
 
 fn url(media: &str, bytes: &[u8]) -> String {
     format!("data:{media};base64,{}", STANDARD.encode(bytes))
@@ -186,6 +188,14 @@ async fn what_is_no_image_is_refused() {
             "large.gif is not taken: images may have 10485760 bytes",
         ),
         (
+            json!([write("huge.png", HUGE)]),
+            "huge.png is not taken: it is 60000×60000 pixels",
+        ),
+        (
+            json!([{"type": "image", "url": url("image/png", HUGE)}]),
+            "60000×60000 pixels",
+        ),
+        (
             json!([half, half]),
             "images may have 10485760 bytes together",
         ),
@@ -210,6 +220,49 @@ async fn what_is_no_image_is_refused() {
             );
         }
     }
+}
+
+/// A client may name any picture of the user's; what is closed stays so, by whatever name.
+#[tokio::test]
+async fn an_image_is_not_read_from_what_is_closed() {
+    let mut stage = Stage::new();
+    stage.says = vec!["heard".to_owned()];
+    fs::create_dir_all(&stage.home).unwrap();
+    let own = stage.home.join("own.gif");
+    let elsewhere = stage.home.parent().unwrap().join("elsewhere.gif");
+    for file in [&own, &elsewhere] {
+        fs::write(file, GIF).unwrap();
+    }
+    symlink(&own, stage.path("link.gif")).unwrap();
+    symlink(&stage.home, stage.path("folder")).unwrap();
+    fs::hard_link(&own, stage.path("second.gif")).unwrap();
+    symlink(&elsewhere, stage.path("outside.gif")).unwrap();
+    let mut server = stage.open();
+    let mut client = Client::connect(&mut server).await;
+    let thread = client.start_thread().await;
+    let own = own.display().to_string();
+    let links = [
+        "link.gif",
+        "folder/own.gif",
+        "folder/none.gif",
+        "second.gif",
+    ];
+    for path in links.map(|it| stage.path(it)).into_iter().chain([own]) {
+        for (method, expected) in [("turn/start", Value::Null), ("turn/steer", json!("t"))] {
+            let input = json!([{"type": "localImage", "path": path}]);
+            let params = json!({"threadId": thread, "input": input, "expectedTurnId": expected});
+            let refused = client.ask(method, params).await.expect_err(&path);
+            assert_eq!(
+                refused["data"]["errorInfo"], "closed_path",
+                "{path}: {refused}"
+            );
+        }
+    }
+    let input = json!([{"type": "localImage", "path": stage.path("outside.gif")}]);
+    let params = json!({"threadId": thread, "input": input});
+    client.ask("turn/start", params).await.expect("a turn");
+    let heard = ended(&mut client).await;
+    assert_eq!(answer(&heard), format!("[{}]", url("image/gif", GIF)));
 }
 
 #[tokio::test]

@@ -1,10 +1,8 @@
 //! `view_image`: a picture for the model.
-//!
-//! Nothing is decoded here. What a picture would be once it is decoded is read from its head, so that a
-//! small file that unfolds to more than a machine has is refused before anyone tries.
 
 use std::path::Path;
 
+use raddle_core::PictureHead;
 use raddle_core::ports::ToolSpec;
 use serde::Deserialize;
 use serde_json::json;
@@ -15,8 +13,6 @@ use super::place::{Roots, Spot};
 use super::walk::Last;
 
 const BYTES_MAX: u64 = 8 << 20;
-const PIXELS_MAX: u64 = 50_000_000;
-const SIDE_MAX: u32 = 16_384;
 
 /// What it is asked for.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -74,96 +70,19 @@ impl ViewImage {
         }
         let bytes = contents(file, &stat, &spot.shown)?.bytes;
         let shown = path.display();
-        let Some((media_type, (width, height))) = measure(&bytes) else {
+        let Some(head) = PictureHead::read(&bytes) else {
             let why = format!("{shown} is no PNG, JPEG, GIF or WebP picture");
             return Err(ToolError::Arguments(why));
         };
-        let pixels = u64::from(width) * u64::from(height);
-        if width == 0 || height == 0 || pixels > PIXELS_MAX || width.max(height) > SIDE_MAX {
-            let why = format!(
-                "{shown} is {width}×{height} pixels; a side may have {SIDE_MAX} and the whole {PIXELS_MAX}, so make it smaller first"
-            );
-            return Err(ToolError::Arguments(why));
+        if let Some(why) = head.objection() {
+            return Err(ToolError::Arguments(format!("{shown} is {why}")));
         }
         Ok(Picture {
             path: shown.to_string(),
-            media_type,
+            media_type: head.media,
             bytes,
-            width,
-            height,
+            width: head.width,
+            height: head.height,
         })
     }
-}
-
-/// What kind of picture it is, and its width and height.
-fn measure(bytes: &[u8]) -> Option<(&'static str, (u32, u32))> {
-    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-        return Some(("image/png", png(bytes)?));
-    }
-    if bytes.starts_with(b"\xff\xd8\xff") {
-        return Some(("image/jpeg", jpeg(bytes)?));
-    }
-    if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-        let size = (u16_little(bytes, 6)?, u16_little(bytes, 8)?);
-        return Some(("image/gif", size));
-    }
-    if bytes.starts_with(b"RIFF") && bytes.get(8..12)? == b"WEBP" {
-        return Some(("image/webp", webp(bytes)?));
-    }
-    None
-}
-
-fn png(bytes: &[u8]) -> Option<(u32, u32)> {
-    if bytes.get(12..16)? != b"IHDR" {
-        return None;
-    }
-    let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    Some((number(16)?, number(20)?))
-}
-
-/// The size stands in the first frame header, after segments of any number that say their length.
-fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
-    let number = |at: usize| Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
-    let mut at = 2;
-    loop {
-        if *bytes.get(at)? != 0xff {
-            return None;
-        }
-        let marker = *bytes.get(at + 1)?;
-        match marker {
-            0xff => at += 1,
-            // These stand alone.
-            0x01 | 0xd0..=0xd8 => at += 2,
-            0xc0..=0xcf if ![0xc4, 0xc8, 0xcc].contains(&marker) => {
-                return Some((number(at + 7)?.into(), number(at + 5)?.into()));
-            }
-            // The picture begins or ends without a size.
-            0xd9 | 0xda => return None,
-            _ => at += 2 + usize::from(number(at + 2)?),
-        }
-    }
-}
-
-fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
-    let three = |at: usize| {
-        let it = bytes.get(at..at + 3)?;
-        Some(u32::from_le_bytes([it[0], it[1], it[2], 0]))
-    };
-    match bytes.get(12..16)? {
-        b"VP8X" => Some((three(24)? + 1, three(27)? + 1)),
-        b"VP8 " if bytes.get(23..26)? == b"\x9d\x01\x2a" => Some((
-            u16_little(bytes, 26)? & 0x3fff,
-            u16_little(bytes, 28)? & 0x3fff,
-        )),
-        b"VP8L" if *bytes.get(20)? == 0x2f => {
-            let bits = u32::from_le_bytes(bytes.get(21..25)?.try_into().ok()?);
-            Some(((bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1))
-        }
-        _ => None,
-    }
-}
-
-fn u16_little(bytes: &[u8], at: usize) -> Option<u32> {
-    let pair = bytes.get(at..at + 2)?.try_into().ok()?;
-    Some(u16::from_le_bytes(pair).into())
 }

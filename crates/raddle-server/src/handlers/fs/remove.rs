@@ -9,14 +9,15 @@ use raddle_protocol::methods::FsRemove;
 use crate::call::Call;
 use crate::rooms::Rooms;
 use crate::rooms::files::{self, LastLink, PathAdmission};
+use crate::wire_error::WireError;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<FsRemove>) {
     PathAdmission::on_disk(rooms, call, |params, admission| {
         let path = files::absolute(&params.path)?;
         let place = admission.place(&path, LastLink::Keep)?;
-        let removed = place.remove(params.recursive.unwrap_or(true));
+        let removed = place.remove(params.recursive.unwrap_or(true), admission);
         match removed {
-            Err(error)
+            Err(WireError::Io(error))
                 if error.kind() == io::ErrorKind::NotFound && params.force.unwrap_or(true) => {}
             other => other?,
         }

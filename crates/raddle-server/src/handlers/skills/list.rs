@@ -31,17 +31,19 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<SkillsList>) {
     let user = rooms.options.paths.skills.clone();
     let is_observer = call.session.is_observer();
     PathAdmission::on_disk(rooms, call, move |params, admission| {
-        for folder in params.cwds.iter().filter(|_| is_observer) {
-            admission.check(&std::path::absolute(folder)?)?;
-        }
         let mut folders = params.cwds;
         if folders.is_empty() {
             folders.push(std::env::current_dir()?.display().to_string());
         }
+        for folder in folders.iter().filter(|_| is_observer) {
+            admission.check(&std::path::absolute(folder)?)?;
+        }
+        // An observer sees workspaces, and nothing else of the user's.
+        let user = Some(&*user).filter(|_| !is_observer);
         let mut seen = HashSet::new();
-        let mut list = skills::List::default();
+        let mut list = skills::List::new(admission);
         for cwd in folders.iter().filter(|cwd| seen.insert(cwd.as_str())) {
-            list.add_folder(&user, cwd);
+            list.add_folder(user, cwd);
         }
         Ok(SkillsListResponse {
             data: list.entries(),

@@ -29,7 +29,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnStart>) {
             Err(error) => return reply.error(error),
         };
         let (input, client_id) = (params.input, params.client_user_message_id);
-        let message = threads::message(&rooms.threads, &session, id, input, client_id);
+        let message = threads::message(&rooms, &session, id, input, client_id);
         let message = match message.await {
             Ok(message) => message,
             Err(error) => return reply.error(error),

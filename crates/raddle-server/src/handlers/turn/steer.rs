@@ -23,7 +23,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<TurnSteer>) {
         let _lane = reply.take_pass();
         let id = params.thread_id;
         let (input, client_id) = (params.input, params.client_user_message_id);
-        let message = threads::message(&rooms.threads, &session, id, input, client_id);
+        let message = threads::message(&rooms, &session, id, input, client_id);
         let message = match message.await {
             Ok(message) => message,
             Err(error) => return reply.error(error),

@@ -288,6 +288,40 @@ pub(super) fn odd(layer: &toml::Table) -> Odd {
     }
 }
 
+/// What is odd about the keys of a request that all bound something, with what can be there instead. Who reads a key
+/// says what is wrong with its value.
+pub(super) fn odd_in_request(own: &toml::Table) -> Option<String> {
+    let mut odd = None;
+    walk(own, &mut Vec::new(), &mut |path, found| {
+        let parents = &path[..path.len().saturating_sub(1)];
+        let what = match found {
+            Found::Wrong(at) if KEYS[at].kind == Kind::Table => {
+                let names: Vec<&str> = names_in(path).collect();
+                format!("{} must be a table of {}", place(path), names.join(", "))
+            }
+            Found::Wrong(_) => return,
+            Found::Unused => {
+                let names: Vec<&str> = names_in(parents).collect();
+                format!("{}; write one of {}", not_used(path), names.join(", "))
+            }
+        };
+        odd.get_or_insert(what);
+    });
+    odd
+}
+
+/// The names of all keys in a table that are not free.
+fn names_in(table: &[String]) -> impl Iterator<Item = &'static str> {
+    KEYS.iter().filter_map(move |it| {
+        let (above, name) = it.path.rsplit_once('.').unwrap_or(("", it.path));
+        let is_in = match table {
+            [] => above.is_empty(),
+            table => !above.is_empty() && is_meant(above, table),
+        };
+        (is_in && !is_any(name)).then_some(name)
+    })
+}
+
 enum Found {
     /// The value of the key at this place of [`KEYS`] is none that can be.
     Wrong(usize),
@@ -311,17 +345,9 @@ fn walk(table: &toml::Table, path: &mut Vec<String>, tell: &mut impl FnMut(&[Str
 
 /// That nobody reads a key, and which one may be meant.
 fn not_used(path: &[String]) -> String {
-    let meant = path.split_last().and_then(|(last, parents)| {
-        let beside = KEYS.iter().filter_map(|it| {
-            let (above, name) = it.path.rsplit_once('.').unwrap_or(("", it.path));
-            let is_beside = match parents {
-                [] => above.is_empty(),
-                parents => is_meant(above, parents),
-            };
-            (is_beside && !is_any(name)).then_some(name)
-        });
-        nearest(last, beside)
-    });
+    let meant = path
+        .split_last()
+        .and_then(|(last, parents)| nearest(last, names_in(parents)));
     let meant = meant.map(|it| format!(" (did you mean `{it}`?)"));
     format!(
         "{} is not used here{}",

@@ -5,15 +5,59 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{State, layers};
-use crate::wire_error::WireError;
+use super::nearest::nearest;
+use super::{State, keys, layers};
+use crate::wire_error::{WireError, shown};
 
-/// Keys that bound commands and are not read from requests. The last is the reference's, and read nowhere.
-const OF_OPERATOR: &[&str] = &[
-    "sandbox_network",
-    "sandbox_accept_tier",
-    "shell_environment_policy",
+/// Keys that bound the agent, and that a thread can have of its own.
+const OF_THREAD: &[&str] = &[
+    "approval_policy",
+    "approvals_reviewer",
+    BUDGET,
+    "default_permissions",
+    "permissions",
+    "sandbox_mode",
+    "sandbox_workspace_write",
 ];
+
+/// What models use, which is bounded where there are no tools too.
+const BUDGET: &str = "budget";
+
+/// How keys begin that bound the agent, by this server's words, the reference's, or those that clients make up.
+/// Letters only: see [`letters`].
+const FAMILIES: &[&str] = &[
+    "allowed",
+    "allowlogin",
+    "approval",
+    "askforapproval",
+    "budget",
+    "defaultpermission",
+    "execpolicy",
+    "loginshell",
+    "network",
+    "permission",
+    "rules",
+    "sandbox",
+    "shellenvironment",
+    "tools",
+    "unattended",
+    "writableroots",
+];
+
+/// A key of such a family that asks for a tool which nobody has here.
+const NO_TOOL: &[&str] = &["tools", "web_search"];
+
+/// A name as the same words are written in any style.
+pub(crate) fn letters(name: &str) -> String {
+    let letters = name.chars().filter(|it| it.is_alphanumeric());
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+/// Whether a name begins like those of keys or members that bound the agent.
+pub(crate) fn may_bound(name: &str) -> bool {
+    let name = letters(name);
+    FAMILIES.iter().any(|it| name.starts_with(it))
+}
 
 /// All layers in one, and a request's own `config` above them.
 #[derive(Debug)]
@@ -74,21 +118,53 @@ impl Said<'_> {
         }
     }
 
-    /// Refuses what a request says otherwise of keys that only whoever runs the server may say: it would be taken
-    /// for a limit and be none.
-    pub(crate) fn leaves_to_operator(&self) -> Result<(), WireError> {
-        let is_other =
-            |key: &&&str| self.names(key) && self.table.get(**key) != self.state.merged.get(**key);
-        match OF_OPERATOR.iter().find(is_other) {
-            Some(key) => Err(WireError::Refused(
-                format!(
-                    "`{key}` holds for the whole server and cannot be said in a request; leave it out of `config`, or \
-                     set it in the server's configuration"
-                )
-                .into(),
-            )),
+    /// Refuses what a request says to bound the agent, if no thread can have it of its own or nobody reads it: it
+    /// would be taken for a limit and be none. Without tools only what models use is bounded.
+    pub(crate) fn bounds(&self, has_tools: bool) -> Result<(), WireError> {
+        let mut own = toml::Table::new();
+        for path in &self.own {
+            let Some(first) = path.first() else {
+                continue;
+            };
+            let is_bound = match has_tools {
+                true => may_bound(first) || is_nearly_bound(first),
+                false => letters(first).starts_with(BUDGET),
+            };
+            if !is_bound || path == NO_TOOL {
+                continue;
+            }
+            if !OF_THREAD.contains(&first.as_str()) {
+                self.leaves_to_operator(first)?;
+            } else if let Some(value) = layers::get(&self.table, path) {
+                layers::put(&mut own, path, value.clone());
+            }
+        }
+        match keys::odd_in_request(&own) {
+            Some(odd) => Err(WireError::Refused(shown(&odd).into_owned().into())),
             None => Ok(()),
         }
+    }
+
+    /// Refuses a key that no thread has of its own, unless it says what holds anyway.
+    fn leaves_to_operator(&self, key: &str) -> Result<(), WireError> {
+        let said = self.table.get(key);
+        let is_known = keys::known(&[key.to_owned()]).is_some();
+        if is_known && said == self.state.merged.get(key) {
+            return Ok(());
+        }
+        let key = shown(key);
+        let what = match is_known || key == "shell_environment_policy" {
+            true => format!(
+                "`{key}` holds for the whole server and cannot be said in a request; leave it out of `config`, or \
+                 set it in the server's configuration"
+            ),
+            false => format!(
+                "`{key}` in `config` would bound nothing, because nobody reads it; leave it out. A request bounds its \
+                 thread with {}",
+                OF_THREAD.join(", ")
+            ),
+        };
+        Err(WireError::Refused(what.into()))
     }
 
     /// That a value cannot be, with the file that says it. Who says it in the request itself knows where.
@@ -104,6 +180,12 @@ impl Said<'_> {
             None => what.into(),
         })
     }
+}
+
+/// Whether a key that nobody reads is one of those that bound the agent, written wrongly.
+fn is_nearly_bound(key: &str) -> bool {
+    let is_known = keys::known(&[key.to_owned()]).is_some();
+    !is_known && nearest(key, OF_THREAD.iter().copied()).is_some()
 }
 
 pub(crate) fn text<'a>(table: &'a toml::Table, key: &str) -> Option<&'a str> {

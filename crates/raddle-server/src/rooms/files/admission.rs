@@ -73,7 +73,7 @@ impl PathAdmission {
 
     /// The same with where the paths lead. It waits for the disk.
     pub(crate) fn resolved(&self) -> Self {
-        let all = |paths: &[PathBuf]| paths.iter().flat_map(|it| both(it)).collect();
+        let all = |paths: &[PathBuf]| paths.iter().flat_map(|it| names_of(it)).collect();
         Self {
             closed: all(&self.closed),
             open: all(&self.open),
@@ -169,11 +169,33 @@ impl PathAdmission {
 
     /// Refuses a folder that has something closed in it: all of it would be read.
     pub(crate) fn check_all_below(&self, path: &Path) -> Result<(), WireError> {
-        let real = fs::canonicalize(path)?;
-        let has = |it: &PathBuf| it.starts_with(&real);
-        match self.closed.iter().any(has) || Path::new("/proc").starts_with(&real) {
-            true => Err(closed(path)),
+        self.judge_all_below(&fs::canonicalize(path)?, path)
+    }
+
+    /// The same for a folder by where it is.
+    pub(super) fn judge_all_below(&self, real: &Path, asked: &Path) -> Result<(), WireError> {
+        let has = |it: &PathBuf| it.starts_with(real);
+        match self.closed.iter().any(has) || Path::new("/proc").starts_with(real) {
+            true => Err(closed(asked)),
             false => Ok(()),
+        }
+    }
+
+    /// The rule for what may be reached below a folder only. The folder is named by where it is.
+    pub(crate) fn below(&self, folder: &Path) -> Self {
+        let within = match &self.within {
+            None => vec![folder.to_owned()],
+            Some(within) => {
+                let narrower = |it: &PathBuf| match folder.starts_with(it) {
+                    true => Some(folder.to_owned()),
+                    false => it.starts_with(folder).then(|| it.clone()),
+                };
+                within.iter().filter_map(narrower).collect()
+            }
+        };
+        Self {
+            within: Some(within),
+            ..self.clone()
         }
     }
 
@@ -252,6 +274,13 @@ impl AdmittedPath {
         fs::read_link(self.path())
     }
 
+    /// Whether its name, where it is, ends with this extension.
+    pub(crate) fn is_named_like(&self, extension: &str) -> Result<bool, WireError> {
+        let real = self.real()?;
+        let found = real.extension();
+        Ok(found.is_some_and(|it| it.eq_ignore_ascii_case(extension)))
+    }
+
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         File::from(self.fd.try_clone()?).metadata()
     }
@@ -269,10 +298,17 @@ pub(super) fn closed(path: &Path) -> WireError {
     }
 }
 
-/// A path as it is named, and where it leads.
-fn both(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let real = fs::canonicalize(path).ok().filter(|it| it != path);
-    std::iter::once(path.to_owned()).chain(real)
+/// A path as it is named, where that name is, and where it leads.
+fn names_of(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let real = fs::canonicalize(path).ok();
+    let folder = path.parent().and_then(|it| fs::canonicalize(it).ok());
+    let name = folder.and_then(|it| Some(it.join(path.file_name()?)));
+    let other = |it: &PathBuf| it != path;
+    let mut all = vec![path.to_owned()];
+    all.extend(name.filter(other));
+    all.extend(real.filter(other));
+    all.dedup();
+    all.into_iter()
 }
 
 /// The files that hold tokens of clients and keys of models.

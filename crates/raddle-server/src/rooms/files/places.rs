@@ -200,17 +200,31 @@ impl WritePlace {
         Ok(symlinkat(target, self.folder()?, &*self.name)?)
     }
 
-    /// Removes a file, a link, or a folder; with all that is in it if so asked.
-    pub(crate) fn remove(&self, with_contents: bool) -> io::Result<()> {
+    /// Removes a file, a link, or a folder; with all that is in it if so asked, unless something closed is.
+    pub(crate) fn remove(
+        &self,
+        with_contents: bool,
+        admission: &PathAdmission,
+    ) -> Result<(), WireError> {
         let folder = self.folder()?;
-        let stat = statat(folder, &*self.name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-            return Ok(unlinkat(folder, &*self.name, AtFlags::empty())?);
+        let stat = statat(folder, &*self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = stat.map_err(io::Error::from)?;
+        let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if is_folder && with_contents {
+            let inside = removals::open_folder(folder, &self.name)?;
+            let inside = AdmittedPath::of(inside);
+            admission.judge_all_below(&inside.real()?, &self.asked)?;
+            return Ok(removals::remove_folder(
+                folder,
+                &self.name,
+                inside.into_fd(),
+            )?);
         }
-        match with_contents {
-            true => removals::remove_folder(folder, &self.name),
-            false => Ok(unlinkat(folder, &*self.name, AtFlags::REMOVEDIR)?),
-        }
+        let flags = match is_folder {
+            true => AtFlags::REMOVEDIR,
+            false => AtFlags::empty(),
+        };
+        Ok(unlinkat(folder, &*self.name, flags).map_err(io::Error::from)?)
     }
 
     /// The folder that the name is in.

@@ -17,9 +17,14 @@ const FOLDER: OFlags = OFlags::RDONLY
 /// Which folder it is, by whatever name.
 type Identity = (Dev, u64);
 
-/// Removes a folder of another and all that is in it. Links are removed, not followed.
-pub(super) fn remove_folder(around: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    let mut here = openat(around, name, FOLDER, Mode::empty())?;
+/// Opens a folder of another, to be emptied.
+pub(super) fn open_folder(around: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    Ok(openat(around, name, FOLDER, Mode::empty())?)
+}
+
+/// Removes a folder of another, which is open already, and all that is in it. Links are removed, not followed.
+pub(super) fn remove_folder(around: &OwnedFd, name: &OsStr, folder: OwnedFd) -> io::Result<()> {
+    let mut here = folder;
     // The folders above this one up to the first, and the name of what was gone into.
     let mut above: Vec<(Identity, CString)> = Vec::new();
     loop {

@@ -15,8 +15,12 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The longest line in one. The walker makes a pattern of each, by recursion over its braces.
 const LINE_BYTES_MAX: usize = 1000;
 
-/// How much one search reads of ignore files.
-const SEARCH_BYTES_MAX: u64 = 16 << 20;
+/// How much one search reads of ignore files: their bytes, and more for each line. A pattern is compiled for each, which
+/// takes some microseconds for a byte, so that all of it takes a second or two.
+const SEARCH_COST_MAX: u64 = 512 << 10;
+
+/// What a line costs beside its bytes.
+const LINE_COST: u64 = 16;
 
 /// How much a search may still read of ignore files.
 #[derive(Debug)]
@@ -24,13 +28,13 @@ pub(super) struct Budget(AtomicU64);
 
 impl Default for Budget {
     fn default() -> Self {
-        Self(AtomicU64::new(SEARCH_BYTES_MAX))
+        Self(AtomicU64::new(SEARCH_COST_MAX))
     }
 }
 
 impl Budget {
-    fn spend(&self, bytes: u64) -> bool {
-        let less = |left: u64| left.checked_sub(bytes);
+    fn spend(&self, cost: u64) -> bool {
+        let less = |left: u64| left.checked_sub(cost);
         self.0.fetch_update(Relaxed, Relaxed, less).is_ok()
     }
 }
@@ -67,7 +71,11 @@ fn is_plain(file: &Path, budget: &Budget) -> bool {
     let read = opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut text);
     let read = read.map_or(u64::MAX, |it| it as u64);
     let mut lines = text.split(|byte| *byte == b'\n');
-    read <= FILE_BYTES_MAX && budget.spend(read) && lines.all(|it| it.len() <= LINE_BYTES_MAX)
+    let is_sane = read <= FILE_BYTES_MAX && lines.clone().all(|it| it.len() <= LINE_BYTES_MAX);
+    let patterns = lines
+        .by_ref()
+        .filter(|it| !it.is_empty() && !it.starts_with(b"#"));
+    is_sane && budget.spend(read + LINE_COST * patterns.count() as u64)
 }
 
 /// Mirrors how the walker finds `info/exclude`: in a linked work tree `.git` is a file that names a folder,
@@ -168,7 +176,7 @@ mod tests {
     fn what_one_search_reads_is_bounded_in_all() {
         let folder = folder();
         fs::write(folder.path().join(".ignore"), "*.log\n").expect("a file");
-        let budget = Budget(AtomicU64::new(13));
+        let budget = Budget(AtomicU64::new(2 * (6 + LINE_COST) + 1));
         let plain = [(); 3].map(|()| super::are_plain(folder.path(), &budget));
         assert_eq!(plain, [true, true, false]);
     }

@@ -3,12 +3,13 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use raddle_agent::{IMAGES_BYTES_MAX, ImageError, Picture, Threads};
+use raddle_agent::{IMAGES_BYTES_MAX, ImageError, Picture};
 use raddle_core::{Image, Input, Message, ThreadId};
 use raddle_protocol as wire;
 
 use super::refused;
-use crate::rooms::files;
+use crate::rooms::Rooms;
+use crate::rooms::files::{self, PathAdmission};
 use crate::session::Session;
 use crate::wire_error::WireError;
 
@@ -24,7 +25,7 @@ const CLIENT_ID_BYTES_MAX: usize = 1_024;
 /// A message of the user, unless it is too long. Its images are kept by then: what a file holds later does
 /// not matter.
 pub(crate) async fn message(
-    threads: &Threads,
+    rooms: &Rooms,
     session: &Session,
     id: ThreadId,
     input: Vec<wire::UserInput>,
@@ -35,7 +36,7 @@ pub(crate) async fn message(
     let mut parts = Vec::new();
     let mut bytes = 0;
     for part in input {
-        let picture = picture(session, &part).await?;
+        let picture = picture(rooms, session, &part).await?;
         bytes += picture.as_ref().map_or(0, Picture::bytes);
         if bytes > IMAGES_BYTES_MAX {
             return Err(no_image(&part, ImageError::TooLarge));
@@ -49,7 +50,7 @@ pub(crate) async fn message(
     };
     for (part, picture) in parts {
         let kept = match picture {
-            Some(picture) => Some(threads.keep(id, picture).await),
+            Some(picture) => Some(rooms.threads.keep(id, picture).await),
             None => None,
         };
         let kept = kept.transpose().map_err(|error| refused(id, error))?;
@@ -109,7 +110,11 @@ fn chars(input: &wire::UserInput) -> usize {
 }
 
 /// The image of a part, if it has one of its own.
-async fn picture(session: &Session, input: &wire::UserInput) -> Result<Option<Picture>, WireError> {
+async fn picture(
+    rooms: &Rooms,
+    session: &Session,
+    input: &wire::UserInput,
+) -> Result<Option<Picture>, WireError> {
     let picture = match input {
         wire::UserInput::Image(wire::ImageUserInput {
             image: wire::InputImage::Url { url },
@@ -118,7 +123,8 @@ async fn picture(session: &Session, input: &wire::UserInput) -> Result<Option<Pi
         wire::UserInput::LocalImage(it) => {
             files::refuse_too_long(&it.path)?;
             let path = it.path.clone();
-            let read = move || read(Path::new(&path));
+            let admission = PathAdmission::of(rooms, session).await;
+            let read = move || read(Path::new(&path), &admission.resolved());
             let bytes = session.disk.run(&session.outgoing, read).await??;
             Picture::of(bytes)
         }
@@ -128,19 +134,18 @@ async fn picture(session: &Session, input: &wire::UserInput) -> Result<Option<Pi
 }
 
 /// Reads a file, and of one that is too large only so much that this shows.
-fn read(path: &Path) -> Result<Vec<u8>, WireError> {
+fn read(path: &Path, admission: &PathAdmission) -> Result<Vec<u8>, WireError> {
     let no_file = |what: String| {
         let message = format!("the image {} cannot be read: {what}", path.display());
         WireError::NoImage(message)
     };
-    let (file, metadata) =
-        files::open(path, &files::PathAdmission::default()).map_err(|error| match error {
-            WireError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-                no_file("there is no such file".to_owned())
-            }
-            WireError::Io(error) => no_file(error.to_string()),
-            error => error,
-        })?;
+    let (file, metadata) = files::open(path, admission).map_err(|error| match error {
+        WireError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            no_file("there is no such file".to_owned())
+        }
+        WireError::Io(error) => no_file(error.to_string()),
+        error => error,
+    })?;
     if metadata.is_dir() {
         return Err(no_file("it is a folder".to_owned()));
     }

@@ -77,7 +77,7 @@ impl Overrides<'_> {
         config: &State,
     ) -> Result<SettingsChange, WireError> {
         let config = config.said(self.config.as_ref());
-        config.leaves_to_operator()?;
+        config.bounds(true)?;
         let budget = |scope| budget::named(self.config.as_ref(), &config, scope);
         let choice = self.choice(&config)?;
         let sandbox = choice.as_ref().map(Choice::sandbox).transpose()?;
