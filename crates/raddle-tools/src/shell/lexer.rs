@@ -2,6 +2,8 @@
 //!
 //! The parser takes some text for quoted that a shell expands. What both readings do not agree on could be any command.
 
+use std::ops::Range;
+
 /// How deep quotes, braces and parentheses may stand in each other.
 const DEPTH_MAX: usize = 200;
 
@@ -66,6 +68,8 @@ pub(super) struct Lexed {
     pub(super) operators: Vec<usize>,
     /// Where comments begin, in order.
     pub(super) comments: Vec<usize>,
+    /// What stands in `((…))`: to bash arithmetic, to dash a script.
+    pub(super) groups: Vec<Range<usize>>,
     /// Whether something is never closed, or not known.
     pub(super) is_lost: bool,
 }
@@ -80,9 +84,12 @@ pub(super) fn lex(text: &str) -> Lexed {
         heredocs: Vec::new(),
         heredoc_depth: 0,
         is_word_start: true,
+        has_brackets: false,
+        has_quoted_substitution: false,
     };
     lexer.run();
     let mut out = lexer.out;
+    out.is_lost |= lexer.has_brackets && lexer.has_quoted_substitution;
     out.substitutions.sort_by_key(|it| it.start);
     out.operators.sort_unstable();
     out.comments.sort_unstable();
@@ -129,6 +136,9 @@ struct Lexer<'a> {
     heredocs: Vec<Heredoc>,
     heredoc_depth: usize,
     is_word_start: bool,
+    /// Whether there is `$[…]`, which is arithmetic, too.
+    has_brackets: bool,
+    has_quoted_substitution: bool,
 }
 
 impl Lexer<'_> {
@@ -256,7 +266,14 @@ impl Lexer<'_> {
     fn single(&mut self) {
         let rest = &self.text[self.at + 1..self.end];
         match rest.iter().position(|it| *it == b'\'') {
-            Some(length) => self.skip(length + 2),
+            Some(length) => {
+                let inner = &rest[..length];
+                let substitutes = inner.contains(&b'`') || inner.windows(2).any(|it| it == b"$(");
+                self.has_quoted_substitution |= substitutes;
+                // In arithmetic these are no quotes.
+                self.out.is_lost |= substitutes && self.is_in_arithmetic();
+                self.skip(length + 2);
+            }
             None => self.out.is_lost = true,
         }
     }
@@ -302,6 +319,10 @@ impl Lexer<'_> {
                     has_single_quotes: !is_quoted || self.is_about_pattern(),
                 };
                 self.open(place, 2);
+            }
+            b'[' => {
+                self.has_brackets = true;
+                self.skip(1);
             }
             b'\'' if has_single_quotes => match self.unescaped_end(self.at + 2, b'\'') {
                 Some(last) => self.skip(last + 1 - self.at),
@@ -350,8 +371,20 @@ impl Lexer<'_> {
     }
 
     fn is_in_arithmetic(&self) -> bool {
-        let mut parens = self.places.iter().rev();
-        parens.any(|it| matches!(it, Place::Paren { is_second, .. } if *is_second))
+        for place in self.places.iter().rev() {
+            if let Place::Paren {
+                form, is_second, ..
+            } = place
+            {
+                if *is_second {
+                    return true;
+                }
+                if matches!(form, Some(Form::Command | Form::Process)) {
+                    return false;
+                }
+            }
+        }
+        false
     }
 
     fn close_paren(&mut self) {
@@ -380,6 +413,9 @@ impl Lexer<'_> {
             *is_arithmetic = true;
         }
         self.skip(1);
+        if form == Some(Form::Group) && is_arithmetic {
+            self.out.groups.push(start + 2..self.at - 2);
+        }
         let form = match form {
             Some(Form::Command) if is_arithmetic => Some(Form::Arithmetic),
             Some(Form::Group) if is_arithmetic => None,

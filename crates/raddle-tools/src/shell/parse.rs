@@ -236,6 +236,10 @@ impl Found {
             self.plain = false;
             self.script(&script);
         }
+        for command in unseen.commands {
+            self.plain = false;
+            self.command(command);
+        }
     }
 
     fn visit(

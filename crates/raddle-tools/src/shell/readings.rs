@@ -36,6 +36,8 @@ pub(super) struct Readings {
 pub(super) struct Unseen {
     /// Texts that it may read as scripts.
     pub(super) scripts: Vec<String>,
+    /// Commands that dash runs where bash reckons.
+    pub(super) commands: Vec<Vec<String>>,
     /// Whether it may run something else, too.
     pub(super) any: bool,
 }
@@ -92,6 +94,12 @@ impl Readings {
         self.pass_operators(text.len());
         let mut unseen = Unseen {
             scripts: Vec::new(),
+            commands: self
+                .lexed
+                .groups
+                .iter()
+                .flat_map(|it| commands(&text[it.clone()]))
+                .collect(),
             any: self.lexed.is_lost || self.has_hidden_operator,
         };
         let mut seen_to = 0;
@@ -125,4 +133,20 @@ impl Readings {
             Form::Group => !self.substitutions.contains_key(&(it.start, Form::Group)),
         }
     }
+}
+
+/// The commands in what to bash is arithmetic, without those that begin with what only a number can be.
+fn commands(text: &str) -> Vec<Vec<String>> {
+    let parts = text.split([';', '&', '|', '(', ')', '\n', '!']);
+    let words = parts.map(|it| {
+        let words = it.split_whitespace();
+        let words = words.map(|it| it.replace(['\'', '"', '\\'], ""));
+        words.collect::<Vec<String>>()
+    });
+    let is_name = |it: char| it.is_alphanumeric() || "_-./".contains(it);
+    let is_command = |it: &Vec<String>| {
+        it.first()
+            .is_some_and(|it| it.contains(char::is_alphabetic) && it.chars().all(is_name))
+    };
+    words.filter(is_command).collect()
 }

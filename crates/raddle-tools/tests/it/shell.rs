@@ -4,6 +4,8 @@
 mod actions;
 /// The same command in many disguises is judged alike.
 mod corpus;
+/// What real shells run is seen.
+mod differential;
 /// A yes is good for one command and no other.
 mod grants;
 /// Laws that hold for all lines.

@@ -115,10 +115,10 @@ const PIECES: &[&str] = &[
 ];
 
 /// The bits of a number, well mixed (SplitMix64).
-struct Bits(u64);
+pub(super) struct Bits(pub(super) u64);
 
 impl Bits {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -258,6 +258,9 @@ const FORBIDDEN: &[&str] = &[
     "echo `echo \\`echo \\\\\\`rm x\\\\\\`\\``",
     "echo `echo \\$(rm x)`",
     "echo $((rm) | (cat))",
+    "dash -c '((rm x))'",
+    "dash -c '(((rm) | (cat)))'",
+    "sh -c '((true; \\rm x))'",
     "ls \\ #;rm x",
     "ls \\\t#;rm x",
     "ls \\;#;rm x",
@@ -595,6 +598,11 @@ const DOUBTFUL: &[&str] = &[
     "histchars='@^#'",
     "bind -x '\"a\":ls'",
     "ls \\ #;$X",
+    "! (('a[$(ls)]'))",
+    "echo ${x:-$(('a[$(ls)]'))}",
+    "cat <<E\n$((\"a\"'`ls`'))\nE",
+    "cat <<E\n$[ 'a[$(ls)]' ]\nE",
+    "echo \"$(( ${x:-'$(ls)'} ))\"",
 ];
 
 /// Ordinary work, in which nothing is doubtful although rules forbid something.
@@ -671,7 +679,8 @@ const CLEAR: &[&str] = &[
     "x=$(case $y in a) echo 1;; (b) echo 2;; esac); echo $x",
     "x=$(( (1 + 2) * 3 )); echo $((x<<2)) $(((1)))",
     "if (( x > 1 && y < 2 )); then ls; fi",
-    "((i++)); ((n = 1 << 2))",
+    "((i++)); ((n = 1 << 2)); (( $x > 1 )) && echo $(( $(grep -c 'a' f) + 1 ))",
+    "for ((i = 0; i < ${#a[@]}; i += 2)); do echo \"${a[i]}\"; done",
     "(cd a; ls) | (cat; pwd)",
     "[[ $x =~ ^(a|b)+$ ]] && echo yes",
     "case $x in a|b) ls;; *) pwd;; esac",

@@ -1,0 +1,307 @@
+//! Random lines, read by us and run by real shells: what a shell runs was seen, or the line could be anything.
+//!
+//! Only lines in which nothing was seen are run, in a folder of their own and with two programs to find.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use raddle_core::policy::UNKNOWN;
+use raddle_tools::shell::take_apart;
+
+use super::random::Bits;
+
+/// How many lines an ordinary run makes, and the variables that ask for more and for others.
+const LINES: u64 = 500;
+const VARIABLE: &str = "RADDLE_SHELL_DIFFERENTIAL";
+const FIRST: &str = "RADDLE_SHELL_FIRST";
+
+const SHELLS: [&str; 2] = ["bash", "dash"];
+
+/// Single marks, of which some are put into a line at random.
+const MARKS: &[&str] = &[
+    "'", "\"", "`", "\\", "$", "(", ")", "{", "}", "#", " ", " #", ";", "\n", "\\\n", "!", "=",
+    "[", "]", "<", "&", "|", "<<E\n", "\nE\n", "$(", "${", "((", "))", "\\`", "*", "~", ",", "-- ",
+    "\t",
+];
+
+struct Maker(Bits);
+
+impl Maker {
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.0.below(of.len() as u64) as usize]
+    }
+
+    fn command(&mut self, depth: u64) -> String {
+        if depth == 0 {
+            return self.one(&["zzz", "zzz", ":", "echo a"]).to_owned();
+        }
+        let depth = depth - 1;
+        match self.0.below(26) {
+            0..=3 => format!("echo {}", self.word(depth)),
+            4 => format!("echo {} {}", self.word(depth), self.word(depth)),
+            5 => format!("x={}", self.word(depth)),
+            6 => format!("eval {}", self.word(depth)),
+            7 => format!("cat <<E\n{}\nE\n", self.quoted(depth)),
+            8 => format!("cat <<'E'\n{}\nE\n{}", self.text(), self.command(depth)),
+            9 => format!("({})", self.command(depth)),
+            10 => format!("{{ {}; }}", self.command(depth)),
+            11 => format!(
+                "if {}; then {}; fi",
+                self.command(depth),
+                self.command(depth)
+            ),
+            12 => format!(
+                "case {} in {}) {};; esac",
+                self.word(depth),
+                self.one(&["*", "a|*", "(*"]),
+                self.command(depth)
+            ),
+            13 => format!(
+                "{}{}",
+                self.one(&[
+                    "! ", "time ", "time -p ", "time ! ", "coproc ", "builtin ", "command "
+                ]),
+                self.command(depth)
+            ),
+            14 => format!(
+                "for {} in {}; do {}; done",
+                self.one(&["x", "SECONDS", "PS4"]),
+                self.word(depth),
+                self.command(depth)
+            ),
+            15 => format!(
+                "[[ {} {} {} ]]",
+                self.word(depth),
+                self.one(&["==", "-eq", "=~", "<"]),
+                self.word(depth)
+            ),
+            16 => format!("(({}))", self.arithmetic(depth)),
+            17..=18 => format!(
+                "{}{}{}",
+                self.command(depth),
+                self.one(&["; ", " | ", " && ", "\n", " & "]),
+                self.command(depth)
+            ),
+            19 => format!(
+                "{} # {}\n{}",
+                self.command(depth),
+                self.text(),
+                self.command(depth)
+            ),
+            20 => format!(
+                "echo \\{}#{}",
+                self.one(&[" ", ";", "\t", "a"]),
+                self.text()
+            ),
+            21 => format!("cat <<< {}", self.word(depth)),
+            22 => format!("f() {{ {}; }}; f", self.command(depth)),
+            23 => format!("while {}; do break; done", self.command(depth)),
+            24 => format!(
+                "{} {}",
+                self.one(&[
+                    "bash -c", "eval --", "env -S", "trap --", "x=1 eval", "exec"
+                ]),
+                self.word(depth)
+            ),
+            _ => format!(
+                "{} {}{}",
+                self.command(depth),
+                self.one(&[">", "2>", "<", ">>"]),
+                self.word(depth)
+            ),
+        }
+    }
+
+    fn word(&mut self, depth: u64) -> String {
+        let count = 1 + self.0.below(2);
+        (0..count).map(|_| self.part(depth)).collect()
+    }
+
+    fn part(&mut self, depth: u64) -> String {
+        if depth == 0 {
+            return self.one(&["a", "b#", "zzz", "\\ ", "$x", "''"]).to_owned();
+        }
+        let depth = depth - 1;
+        match self.0.below(16) {
+            0..=1 => format!("'{}'", self.text()),
+            2..=4 => format!("\"{}\"", self.quoted(depth)),
+            5 => format!("$'{}'", self.text()),
+            6 => format!("\\{}", self.one(MARKS)),
+            7..=8 => self.braces(depth, false),
+            9 => self.backquotes(depth),
+            10 => format!("$({})", self.command(depth)),
+            11 => format!("<({})", self.command(depth)),
+            12 => format!("$(({}))", self.arithmetic(depth)),
+            13 => format!("$[{}]", self.arithmetic(depth)),
+            14 => format!("{{a,{}}}", self.part(depth)),
+            _ => self
+                .one(&["#", "a", "$", "*", "zzz", "a=b", "-c"])
+                .to_owned(),
+        }
+    }
+
+    fn quoted(&mut self, depth: u64) -> String {
+        let count = 1 + self.0.below(3);
+        let mut out = String::new();
+        for _ in 0..count {
+            let part = match depth {
+                0 => self.one(&["a", "'", "$x", " "]).to_owned(),
+                _ => match self.0.below(8) {
+                    0..=2 => self.braces(depth - 1, true),
+                    3 => format!("$({})", self.command(depth - 1)),
+                    4 => self.backquotes(depth - 1),
+                    5 => format!("$(({}))", self.arithmetic(depth - 1)),
+                    _ => self
+                        .one(&["'", "\\\"", "\\$", "\\`", "#", " #", "a", ";", "\\\\"])
+                        .to_owned(),
+                },
+            };
+            out.push_str(&part);
+        }
+        out
+    }
+
+    fn braces(&mut self, depth: u64, is_quoted: bool) -> String {
+        let operator = self.one(&[
+            "x:-", "x-", "x=", "x:+", "y:=", "x#", "x%", "x/a/", "x//", "x^", "@:-", "x[0]:-",
+            "#x", "!x", "x:", "1-", "x@P:-",
+        ]);
+        let inner = match self.0.below(4) {
+            0 => format!("'{}'", self.text()),
+            1 if is_quoted => self.quoted(depth),
+            _ => self.word(depth),
+        };
+        format!("${{{operator}{inner}}}")
+    }
+
+    fn backquotes(&mut self, depth: u64) -> String {
+        let inner = self.command(depth);
+        let inner = match self.0.below(3) {
+            0 => inner,
+            _ => inner.replace('\\', "\\\\").replace('`', "\\`"),
+        };
+        format!("`{inner}`")
+    }
+
+    fn arithmetic(&mut self, depth: u64) -> String {
+        let inner = self.one(&[
+            "1",
+            "zzz",
+            "(zzz) | (cat)",
+            "zzz) | (cat",
+            "a[$(zzz)]",
+            "1<<2",
+            "x",
+            "'a[$(zzz)]'",
+        ]);
+        match self.0.below(3) {
+            0 => self.word(depth),
+            _ => inner.to_owned(),
+        }
+    }
+
+    fn text(&mut self) -> String {
+        self.one(&[
+            "$(zzz)",
+            "`zzz`",
+            ";zzz",
+            "zzz",
+            "\nzzz\n",
+            "a[$(zzz)]",
+            "\";zzz;\"",
+            "}\";zzz;\"",
+            ")zzz",
+            "\\",
+        ])
+        .to_owned()
+    }
+
+    fn line(&mut self) -> String {
+        let depth = 1 + self.0.below(4);
+        let mut line = self.command(depth);
+        for _ in 0..self.0.below(4).saturating_sub(1) {
+            let at = self.0.below(line.len() as u64 + 1) as usize;
+            if line.is_char_boundary(at) {
+                let mark = self.one(MARKS);
+                line.insert_str(at, mark);
+            }
+        }
+        line
+    }
+}
+
+fn is_seen(line: &str) -> bool {
+    let script = take_apart(line);
+    let is_found =
+        |it: &Vec<String>| it[0].contains(UNKNOWN) || it[0].rsplit('/').next() == Some("zzz");
+    script.commands.iter().any(is_found)
+}
+
+/// Whether a shell runs the program in this line.
+fn runs(shell: &str, line: &str, folder: &Path) -> bool {
+    let mark = folder.join("mark");
+    let work = folder.join("work");
+    fs::create_dir_all(&work).expect("a folder");
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "0.5", shell, "-c", line]);
+    command
+        .current_dir(&work)
+        .env_clear()
+        .env("PATH", format!("{}:/nowhere", folder.join("bin").display()));
+    let null = || Stdio::null();
+    command.stdin(null()).stdout(null()).stderr(null());
+    // What runs beside the shell holds the pipe open until it has ended.
+    command.status().expect("a shell");
+    let is_run = mark.exists();
+    let _ = fs::remove_file(mark);
+    let _ = fs::remove_dir_all(work);
+    is_run
+}
+
+#[test]
+fn what_shells_run_was_seen() {
+    let lines = std::env::var(VARIABLE).map_or(LINES, |it| it.parse().expect("a number"));
+    let first = std::env::var(FIRST).map_or(0, |it| it.parse().expect("a number"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin).expect("a folder");
+    let program = bin.join("zzz");
+    let script = format!(
+        "#!/bin/sh\n: > '{}'\n",
+        folder.path().join("mark").display()
+    );
+    fs::write(&program, script).expect("a program");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("a program");
+    let shells: Vec<&str> = SHELLS
+        .into_iter()
+        .filter(|it| which(it).is_some())
+        .collect();
+    for name in ["bash", "dash", "cat", "env", "timeout"] {
+        which(name).map(|it| symlink(it, bin.join(name)));
+    }
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for number in first..first + lines {
+        let line = Maker(Bits(number.wrapping_mul(0xd134_2543_de82_ef95))).line();
+        if !line.contains("zzz") || is_seen(&line) {
+            continue;
+        }
+        count += 1;
+        for shell in &shells {
+            // It does not know these quotes, and takes the dollar for one.
+            let is_foreign = *shell == "dash" && line.contains("$'");
+            if !is_foreign && runs(shell, &line, folder.path()) {
+                wrong.push(format!("{number}: {shell} runs it in {line:?}"));
+            }
+        }
+    }
+    eprintln!("figure: {lines} lines, {count} of them without the program by our reading");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn which(name: &str) -> Option<std::path::PathBuf> {
+    let folders = ["/bin", "/usr/bin", "/usr/local/bin"].into_iter();
+    let mut files = folders.map(|it| Path::new(it).join(name));
+    files.find(|it| it.exists())
+}
