@@ -264,8 +264,8 @@ async fn an_append_whose_fate_was_not_known_is_not_done_twice() {
 /// A request that is refused for lack of room takes nobody's seat.
 #[tokio::test(start_paused = true)]
 async fn who_listens_goes_on_to_hear_after_a_full_disk() {
-    type Refused = fn() -> Command;
-    let requests: [&[Refused]; 3] = [
+    type Request = fn() -> Command;
+    let requests: [&[Request]; 3] = [
         &[|| rename(Some("a"))],
         &[|| turn("t2", "hi")],
         &[
