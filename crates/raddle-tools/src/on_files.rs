@@ -117,27 +117,30 @@ impl OnFiles {
     /// The files that it reads in order to change or move them, by where they are.
     fn read_for_change(&self, roots: &Roots) -> Vec<String> {
         let paths = match &self.what {
-            What::Edit(it) => vec![(it.path.clone(), Last::Follow)],
+            What::Edit(it) => vec![it.path.clone()],
             What::Patch(text) => {
                 let sections = patch::parse(text).unwrap_or_default().into_iter();
                 let read = sections.filter_map(|it| match it {
-                    Section::Update { path, moved_to, .. } => Some(match moved_to {
-                        Some(_) => (path, Last::Keep),
-                        None => (path, Last::Follow),
-                    }),
+                    Section::Update { path, .. } => Some(path),
                     Section::Add { .. } | Section::Delete { .. } => None,
                 });
                 read.collect()
             }
             _ => Vec::new(),
         };
-        let spots = paths
-            .iter()
-            .map(|(path, last)| roots.spot(Path::new(path), *last));
-        spots
-            .flatten()
-            .map(|it| it.plain.display().to_string())
-            .collect()
+        // A link that moves counts as itself and as what it leads to.
+        let spots = paths.iter().flat_map(|path| {
+            let both = [Last::Follow, Last::Keep];
+            both.map(|last| roots.spot(Path::new(path), last))
+        });
+        let mut reads: Vec<String> = Vec::new();
+        for spot in spots.flatten() {
+            let path = spot.plain.display().to_string();
+            if !reads.contains(&path) {
+                reads.push(path);
+            }
+        }
+        reads
     }
 
     /// The path that it reads, if it only reads.
@@ -570,7 +573,7 @@ mod tests {
             (edit("it", "guess", "open"), &["it"], false),
             (edit("it", "secret", "secret"), &["it"], false),
             (edit("it", "guess", "guess"), &["it"], false),
-            (edit("way", "guess", "open"), &["it"], false),
+            (edit("way", "guess", "open"), &["it", "way"], false),
             (
                 patch("*** Update File: it\n@@\n-secret\n+open"),
                 &["it"],
@@ -578,7 +581,7 @@ mod tests {
             ),
             (
                 patch("*** Update File: way\n@@\n-guess\n+open"),
-                &["it"],
+                &["it", "way"],
                 false,
             ),
             (

@@ -51,12 +51,19 @@ impl Wish {
         // write them from the last look until the command is over.
         let is_unfenced = wish.beyond || !is_fenced(&job.settings);
         let is_exact = matches!(job.leave, Some(Leave::Exactly(_)));
-        let hold = match is_unfenced && is_exact {
-            true => match hold(&inner.fences, &item.command, wish.paths(&job.settings)).await {
+        let listed = tokio::task::spawn_blocking(move || {
+            let paths = (is_unfenced && is_exact).then(|| wish.paths(&job.settings));
+            (paths, wish, job)
+        });
+        let Ok((paths, wish, job)) = listed.await else {
+            return refused(item, "This was not run: what it is made of cannot be read.");
+        };
+        let hold = match paths {
+            Some(paths) => match hold(&inner.fences, &item.command, paths).await {
                 Ok(hold) => Some(hold),
                 Err(why) => return refused(item, &format!("This was not run: {why}")),
             },
-            false => None,
+            None => None,
         };
         let looked = tokio::task::spawn_blocking(move || {
             let is_held = hold

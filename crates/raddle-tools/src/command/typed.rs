@@ -250,22 +250,30 @@ impl Typed {
         }
         let is_unfenced = self.running.whose.beyond || !is_fenced(&job.settings);
         let is_exact = matches!(job.leave, Some(Leave::Exactly(_)));
-        let held = match is_unfenced && is_exact && !is_harmless {
-            true => match hold(&inner.fences, &self.chars, self.paths(&job.settings)).await {
+        let is_held = is_unfenced && is_exact && !is_harmless;
+        let listed = tokio::task::spawn_blocking(move || {
+            let paths = is_held.then(|| self.paths(&job.settings));
+            (paths, self, job)
+        });
+        let Ok((paths, typed, job)) = listed.await else {
+            return refused(item, "Nothing was typed: what it comes to cannot be read.");
+        };
+        let held = match paths {
+            Some(paths) => match hold(&inner.fences, &typed.chars, paths).await {
                 Ok(held) => Some(held),
                 Err(why) => return refused(item, &format!("Nothing was typed: {why}")),
             },
-            false => None,
+            None => None,
         };
         let path = inner.path.get().await;
         let looked = tokio::task::spawn_blocking(move || {
             let is_held = held
                 .as_ref()
-                .is_none_or(|it| it.covers(&self.paths(&job.settings)))
-                && self.refuse_exchangeable(&job.settings, path).is_ok();
+                .is_none_or(|it| it.covers(&typed.paths(&job.settings)))
+                && typed.refuse_exchangeable(&job.settings, path).is_ok();
             let may =
-                is_harmless || is_held && job.may(&self.kind(), || self.digest(&job.settings));
-            (may, self, job, held)
+                is_harmless || is_held && job.may(&typed.kind(), || typed.digest(&job.settings));
+            (may, typed, job, held)
         });
         let Ok((true, typed, job, held)) = looked.await else {
             return refused(
