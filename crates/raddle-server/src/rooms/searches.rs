@@ -342,24 +342,18 @@ mod tests {
     /// What an ignore file hides is not known if it is not read, and nothing is hidden then.
     #[test]
     fn a_folder_whose_ignore_file_is_not_read_is_listed_whole() {
-        let long = "x".repeat(1001);
-        let odd: [(&str, &dyn Fn(&Path)); 3] = [
-            ("a link", &|it| {
-                std::os::unix::fs::symlink("/dev/zero", it).expect("a link");
-            }),
-            ("a long line", &|it| {
-                std::fs::write(it, &long).expect("a file");
-            }),
-            ("a folder", &|it| {
-                std::fs::create_dir(it).expect("a folder");
-            }),
-        ];
-        for (what, make) in odd {
+        for what in ["a link", "a long line", "a folder"] {
             let folder = haystack(1);
             let inside = folder.path().join("in");
             std::fs::create_dir_all(inside.join("b")).expect("a folder");
             std::fs::write(inside.join("b/needle"), "").expect("a file");
-            make(&inside.join(".ignore"));
+            let ignore = inside.join(".ignore");
+            let made = match what {
+                "a link" => std::os::unix::fs::symlink("/dev/zero", ignore),
+                "a long line" => std::fs::write(ignore, "x".repeat(1001)),
+                _ => std::fs::create_dir(ignore),
+            };
+            made.expect("an ignore file");
             assert_eq!(paths(folder.path()), ["in/b/needle", "needle0"], "{what}");
             assert_eq!(paths(&inside), ["b/needle"], "{what}");
         }
