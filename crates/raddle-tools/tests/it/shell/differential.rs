@@ -250,10 +250,9 @@ fn runs(shell: &str, line: &str, folder: &Path) -> bool {
         .current_dir(&work)
         .env_clear()
         .env("PATH", format!("{}:/nowhere", folder.join("bin").display()));
-    let null = || Stdio::null();
-    command.stdin(null()).stdout(null()).stderr(null());
-    // What runs beside the shell holds the pipe open until it has ended.
-    command.status().expect("a shell");
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    // A process beside the shell holds its end of the pipe until it has ended.
+    command.output().expect("a shell");
     let is_run = mark.exists();
     let _ = fs::remove_file(mark);
     let _ = fs::remove_dir_all(work);
