@@ -22,7 +22,7 @@ use rustix::fs::{FlockOperation, flock};
 use tokio::time::sleep;
 
 use crate::fence::Way;
-use crate::{Read as MayRead, Rules};
+use crate::{Read as MayRead, Rules, WrittenFolders};
 
 /// The folder of the entries, below the home.
 const FOLDER: &str = "holds";
@@ -50,6 +50,7 @@ const ABOUT_BYTES_MAX: usize = 200;
 #[derive(Clone, Debug)]
 pub struct FileHolds {
     folder: PathBuf,
+    written: WrittenFolders,
 }
 
 /// A hold on files. Dropping it releases them.
@@ -147,8 +148,15 @@ struct Listed {
 impl FileHolds {
     /// Those of the home in this folder.
     pub fn of(home: &Path) -> Self {
-        let folder = home.join(FOLDER);
-        Self { folder }
+        Self {
+            folder: home.join(FOLDER),
+            written: WrittenFolders::of(home),
+        }
+    }
+
+    /// The folders that sandboxed commands have ever been allowed to write.
+    pub fn written(&self) -> &WrittenFolders {
+        &self.written
     }
 
     /// Holds these files, once nobody claims to write them. It waits for that at most half a minute.
@@ -210,7 +218,10 @@ impl FileHolds {
                 return Ok((None, conflicts));
             }
             let met = match self.try_claim(Kind::Folders, about, &spread(&roots))? {
-                Ok(claim) => return Ok((Some(claim), conflicts)),
+                Ok(claim) => {
+                    self.written.add(&roots)?;
+                    return Ok((Some(claim), conflicts));
+                }
                 Err(met) if is_last => met,
                 Err(met) => return Err(HoldError::Busy(met)),
             };

@@ -24,6 +24,7 @@ mod process;
 mod programs;
 mod rights;
 mod search_path;
+mod written;
 
 pub use descriptors::keep_to_ourselves;
 pub use fence::Way as PolicyPath;
@@ -45,3 +46,4 @@ pub use programs::{
 };
 pub use rights::LoweredRights;
 pub use search_path::{LoginPath, SearchPath, login_path, outside, own_path};
+pub use written::WrittenFolders;

@@ -4,12 +4,11 @@
 //! put a link in its place. So a link is looked at once, when the client names the folder, and what it leads to is
 //! stored with the settings: see [`Settings::real_paths`]. A link that a command may have made is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use raddle_core::ports::ListQuery;
 use raddle_core::{Sandbox, Settings, SettingsChange, ThreadId};
-use raddle_sandbox::{PolicyPath, home, scratch_folders};
+use raddle_sandbox::{PolicyPath, WrittenFolders, home, scratch_folders};
 
 use crate::rooms::Rooms;
 use crate::wire_error::WireError;
@@ -51,35 +50,46 @@ pub(crate) async fn resolved_settings(
     Ok(change.applied_to(&settings))
 }
 
-/// The real path of each folder. One that is reached by a link in a workspace must lie in that workspace too, because
-/// commands may have made the link; or it is the one that the settings have already.
+/// The real path of each folder. One that is reached by a link in a folder that commands have been allowed to write must
+/// lie in that folder too, because commands may have made the link; or it is the one that the settings have already.
 pub(crate) async fn real_paths(
     rooms: &Rooms,
     folders: Vec<String>,
     known: &Settings,
 ) -> Result<BTreeMap<String, String>, WireError> {
-    let found = tokio::task::spawn_blocking(move || {
-        let found = folders.into_iter().map(|folder| {
-            let path = PolicyPath::of(Path::new(&folder));
-            (folder, path)
-        });
-        found.collect::<Vec<_>>()
-    });
-    let found = found.await.map_err(std::io::Error::other)?;
+    let holds = rooms.fences.holds().clone();
+    let known = known.real_paths.clone();
+    let found = tokio::task::spawn_blocking(move || looked_up(folders, &known, holds.written()));
+    found.await.map_err(std::io::Error::other)?
+}
+
+fn looked_up(
+    folders: Vec<String>,
+    known: &BTreeMap<String, String>,
+    written: &WrittenFolders,
+) -> Result<BTreeMap<String, String>, WireError> {
     let mut real_paths = BTreeMap::new();
-    for (folder, path) in found {
-        let Ok(path) = path else {
+    for folder in folders {
+        let Ok(path) = PolicyPath::of(Path::new(&folder)) else {
             // Its user meets the same error, and says which.
             continue;
         };
         let is_known = |real: &String| Path::new(real) == path.real;
-        let is_known = known.real_paths.get(&folder).is_some_and(is_known);
-        for link in path.links.iter().filter(|_| !is_known) {
-            let around = writable_around(rooms, link).await;
+        let is_known = known.get(&folder).is_some_and(is_known);
+        let links = match is_known {
+            true => &[],
+            false => &path.links[..],
+        };
+        let written = match links {
+            [] => BTreeSet::new(),
+            _ => written.all()?,
+        };
+        for link in links {
+            let around = written_around(&written, link);
             if around.iter().any(|it| !path.real.starts_with(it)) {
                 return Err(WireError::Refused(
                     format!(
-                        "{folder} leads to {} by the link {}, which an agent that works there may have made; remove the \
+                        "{folder} leads to {} by the link {}, which a command may have made; remove the \
                          link, or name the folder that is meant",
                         path.real.display(),
                         link.display()
@@ -96,55 +106,17 @@ pub(crate) async fn real_paths(
     Ok(real_paths)
 }
 
-/// The folders around a link that commands of a thread may write.
-async fn writable_around(rooms: &Rooms, link: &Path) -> Vec<PathBuf> {
-    let mut around = Vec::new();
+/// The folders around a link that commands may have written.
+fn written_around(written: &BTreeSet<PathBuf>, link: &Path) -> Vec<PathBuf> {
     let (tmp, tmpdir) = scratch_folders();
-    around.extend([tmp].into_iter().chain(tmpdir).cloned());
-    for id in rooms.threads.loaded() {
-        if let Ok(peek) = rooms.threads.peek(id).await {
-            let settings = peek.thread.settings();
-            let written: Vec<&String> = match &settings.sandbox {
-                Sandbox::WorkspaceWrite { .. } => settings.folders().collect(),
-                sandbox => sandbox.roots().iter().collect(),
-            };
-            let rights = peek.thread.rights();
-            let written = written.into_iter().chain(&rights.write);
-            around.extend(written.map(|it| PathBuf::from(settings.real(it))));
-        }
-    }
-    around.extend(stored_around(rooms, link).await);
+    let scratch = std::iter::once(tmp).chain(tmpdir);
     // The top of the user's home stays as it is, also where the home is a workspace.
     let home = home();
-    let is_safe = |it: &PathBuf| {
+    let is_kept = |it: &PathBuf| {
         let is_wide = home.as_ref().is_some_and(|home| home.starts_with(it));
         is_wide && link.parent() == home.as_deref()
     };
-    around.retain(|it| link.starts_with(it) && !is_safe(it));
-    around
-}
-
-/// The folders around a link in which stored threads work, but for the user's home and what is around it.
-async fn stored_around(rooms: &Rooms, link: &Path) -> Vec<PathBuf> {
-    let home = home();
-    let is_wide = |it: &Path| home.as_ref().is_some_and(|home| home.starts_with(it));
-    let mut found = Vec::new();
-    for folder in link.ancestors().skip(1).filter(|it| !is_wide(it)) {
-        let Some(cwd) = folder.to_str() else {
-            continue;
-        };
-        for archived in [false, true] {
-            let query = ListQuery {
-                cwds: vec![cwd.to_owned()],
-                archived,
-                limit: 1,
-                ..ListQuery::default()
-            };
-            let page = rooms.threads.list(query).await;
-            if page.is_ok_and(|it| !it.entries.is_empty()) {
-                found.push(folder.to_owned());
-            }
-        }
-    }
-    found
+    let around = written.iter().chain(scratch);
+    let around = around.filter(|it| link.starts_with(it) && !is_kept(it));
+    around.filter(|it| it.parent().is_some()).cloned().collect()
 }

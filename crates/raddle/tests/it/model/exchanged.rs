@@ -70,11 +70,11 @@ fn writable(roots: &[&Path]) -> Value {
     })
 }
 
-/// A thread in a folder, which it may write and nothing else.
+/// A thread in a folder, which it may write and nothing else, and has written.
 fn thread(client: &mut Client, cwd: &Path) -> String {
     let thread = client.thread_in(cwd);
     let params = json!({ "threadId": thread, "sandboxPolicy": writable(&[]) });
-    client.answered(params, "hello", "decline");
+    client.answered(params, "say write", "decline");
     thread
 }
 
@@ -205,6 +205,17 @@ fn a_link_in_a_workspace_leads_no_thread_out_of_it() {
             "{method} {params}: {refusal}"
         );
     }
+    // Also when the threads are gone, and with them what they were allowed.
+    client.thread = outer.clone();
+    client.start_again();
+    for thread in [&outer, &inner] {
+        assert_eq!(
+            refusal(&mut client, "thread/delete", json!({ "threadId": thread })),
+            None
+        );
+    }
+    let refused = refusal(&mut client, "thread/start", json!({ "cwd": link }));
+    assert!(refused.is_some_and(|it| it.contains("by the link")));
     // One that stays in the workspace gives its agent nothing new, and one of the user's is followed.
     let inside = folders.around.join("inside");
     symlink(&folders.sub, &inside).expect("a link");

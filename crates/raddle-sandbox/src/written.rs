@@ -1,0 +1,124 @@
+//! Folders that sandboxed commands of one Raddle home have ever been allowed to write.
+//!
+//! A link in such a folder may be a command's work, and so may a program there. The folders are remembered in a file of
+//! the home, because the thread or the client that named one may be gone, or belong to another process. The entries end
+//! with a NUL byte each; processes add theirs under a lock.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// The file, below the home.
+const FILE: &str = "written-folders";
+
+/// The size above which entries of folders that are gone are dropped.
+const BYTES_MAX: u64 = 256 * 1024;
+
+/// The folders of one home.
+#[derive(Clone, Debug)]
+pub struct WrittenFolders {
+    file: PathBuf,
+}
+
+impl WrittenFolders {
+    /// Those of the home in this folder.
+    pub fn of(home: &Path) -> Self {
+        Self {
+            file: home.join(FILE),
+        }
+    }
+
+    /// Adds folders. Those that this process has added before cost nothing.
+    pub(crate) fn add(&self, folders: &[PathBuf]) -> io::Result<()> {
+        static ADDED: Mutex<BTreeSet<(PathBuf, PathBuf)>> = Mutex::new(BTreeSet::new());
+        let mut added = ADDED.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = |folder: &PathBuf| (self.file.clone(), folder.clone());
+        let new = folders.iter().filter(|it| !added.contains(&entry(it)));
+        let new: BTreeSet<&PathBuf> = new.collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut file = self.open()?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        let mut known = read(&mut file)?;
+        let is_long = file.metadata()?.len() > BYTES_MAX;
+        if is_long {
+            known.retain(|it| it.exists());
+            known.extend(new.iter().copied().cloned());
+            let bytes = entries(known.iter());
+            file.set_len(0)?;
+            file.write_all(&bytes)?;
+        } else {
+            let unknown = new.iter().copied().filter(|it| !known.contains(*it));
+            file.write_all(&entries(unknown))?;
+        }
+        added.extend(folders.iter().map(entry));
+        Ok(())
+    }
+
+    /// All of them.
+    pub fn all(&self) -> io::Result<BTreeSet<PathBuf>> {
+        match File::open(&self.file) {
+            Ok(mut file) => read(&mut file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600);
+        options.open(&self.file)
+    }
+}
+
+fn read(file: &mut File) -> io::Result<BTreeSet<PathBuf>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    let entries = bytes.split(|byte| *byte == 0).filter(|it| !it.is_empty());
+    Ok(entries.map(|it| OsStr::from_bytes(it).into()).collect())
+}
+
+fn entries<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for folder in folders {
+        bytes.extend_from_slice(folder.as_os_str().as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_remembered_once_and_dropped_when_they_are_gone() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folders = WrittenFolders::of(home.path());
+        assert_eq!(folders.all().expect("none"), BTreeSet::new());
+        let there = home.path().to_owned();
+        let gone = |number: u32| home.path().join(format!("{number:0100}"));
+        for _ in 0..2 {
+            folders.add(&[there.clone(), gone(0)]).expect("added");
+        }
+        let length = |it: &WrittenFolders| it.file.metadata().expect("a file").len();
+        let two = entries([&there, &gone(0)].into_iter()).len() as u64;
+        assert_eq!(length(&folders), two);
+        let all = BTreeSet::from([there.clone(), gone(0)]);
+        assert_eq!(folders.all().expect("all"), all);
+        let many: Vec<PathBuf> = (0..3_000).map(gone).collect();
+        folders.add(&many).expect("added");
+        folders.add(&[gone(3_000)]).expect("added");
+        let all = BTreeSet::from([there, gone(3_000)]);
+        assert_eq!(folders.all().expect("all"), all);
+    }
+}
