@@ -137,7 +137,18 @@ impl RunByGit {
                 self.script(word);
             } else if command == "config" && is_script(word) {
                 self.script(&next());
+            } else if command == "clone" && ("--config".starts_with(name) && name.len() > 4) {
+                self.setting(&value.unwrap_or_else(next));
+            } else if command == "clone"
+                && let Some(joined) = value_of(letters, "c", "bjou")
+            {
+                self.setting(&joined.map_or_else(next, str::to_owned));
+            } else if command == "config" && name.trim_start_matches('-').starts_with("rename") {
+                let section = words.get(at + 2).map_or("", String::as_str);
+                self.any |= !is_free(&format!("{section}.x"));
             }
+            let is_include = |it: &str| it.starts_with("include.") || it.starts_with("includeif.");
+            self.any |= command == "config" && is_include(&word.to_ascii_lowercase());
             self.any |= word.starts_with("ext::") || is_alias(word);
         }
     }

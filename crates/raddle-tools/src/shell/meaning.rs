@@ -150,8 +150,9 @@ pub(super) fn is_number_name(name: &str) -> bool {
 }
 
 /// Variables whose value programs hand to a shell.
-const SCRIPT_NAMES: [&str; 17] = [
+const SCRIPT_NAMES: [&str; 20] = [
     "BROWSER",
+    "CVS_RSH",
     "EDITOR",
     "GIT_ASKPASS",
     "GIT_EDITOR",
@@ -165,8 +166,10 @@ const SCRIPT_NAMES: [&str; 17] = [
     "LESSOPEN",
     "MANPAGER",
     "PAGER",
+    "RSYNC_RSH",
     "RUSTC_WRAPPER",
     "SSH_ASKPASS",
+    "SVN_SSH",
     "VISUAL",
 ];
 
@@ -175,6 +178,17 @@ pub(super) fn script_in<'a>(name: &str, value: &'a str) -> Option<&'a str> {
     // A pager's filter may be told how to read what it gives.
     let line = value.trim_start_matches(['|', '-']);
     (SCRIPT_NAMES.contains(&name) && !line.is_empty()).then_some(line)
+}
+
+/// The program that reads options from a variable.
+pub(super) fn options_in(name: &str) -> Option<&'static str> {
+    match name {
+        "GNUMAKEFLAGS" | "MAKEFLAGS" => Some("make"),
+        "MANOPT" => Some("man"),
+        "TAR_OPTIONS" => Some("tar"),
+        "ZIPOPT" => Some("zip"),
+        _ => None,
+    }
 }
 
 /// Whether the text of an expansion makes a shell read a value as a name or as a prompt, and so run what stands in
