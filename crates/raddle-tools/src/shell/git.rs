@@ -36,7 +36,7 @@ const SETTINGS: &str = "\
     core.abbrev core.autocrlf core.bare core.eol core.filemode core.ignorecase core.longpaths core.preloadindex \
     core.quotepath core.safecrlf core.symlinks core.untrackedcache core.whitespace commit.gpgsign tag.gpgsign \
     merge.conflictstyle merge.ff merge.renames diff.algorithm diff.context diff.mnemonicprefix diff.noprefix \
-    diff.renames diff.submodule protocol.version http.sslverify http.postbuffer http.version";
+    diff.renames diff.submodule protocol.version protocol.file.allow http.sslverify http.postbuffer http.version";
 const SECTIONS: &str = "\
     advice author branch color committer feature fetch gc index init log pack pull push rebase safe status user";
 
@@ -88,6 +88,8 @@ impl RunByGit {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
         match () {
             () if is_free(name) => {}
+            // No hook is run.
+            () if name.eq_ignore_ascii_case("core.hookspath") && value == "/dev/null" => {}
             () if is_script(name) => self.script(value),
             () => self.any = true,
         }

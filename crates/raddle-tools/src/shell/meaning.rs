@@ -1,6 +1,6 @@
 //! What changes the meaning of commands that follow: builtins of shells, and names that shells take orders from.
 
-use raddle_core::policy::is_passed_on;
+use raddle_core::policy::{UNKNOWN, is_passed_on};
 
 /// What commands mean after another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,9 @@ pub(super) fn after(name: &str, words: &[String]) -> Meaning {
 /// something.
 pub(super) fn is_order(text: &str) -> bool {
     let name = text.split(['=', '[', '+']).next().unwrap_or(text);
-    let is_named = is_order_name(name) || TABLES.iter().any(|it| text.starts_with(it));
+    let value = text.strip_prefix(name).and_then(|it| it.strip_prefix('='));
+    let is_named = is_order_name(name) && !value.is_some_and(|it| is_prompt(name, it))
+        || TABLES.iter().any(|it| text.starts_with(it));
     // What still stands there without quotes is run where numbers are reckoned with it.
     is_named || text.contains("$(") || text.contains('`')
 }
@@ -142,6 +144,11 @@ pub(super) fn is_order(text: &str) -> bool {
 /// Whether shells, or git, take orders from a variable of this name.
 pub(super) fn is_order_name(name: &str) -> bool {
     ORDERS.contains(&name) || ORDERS_BEGIN.iter().any(|it| name.starts_with(it))
+}
+
+/// Whether a variable is set to a prompt in which nothing is run.
+pub(super) fn is_prompt(name: &str, value: &str) -> bool {
+    ["PS1", "PS2", "PS4"].contains(&name) && !value.contains(['$', '`', '\\', '!', UNKNOWN])
 }
 
 /// Whether bash reckons with what a variable of this name is set to.

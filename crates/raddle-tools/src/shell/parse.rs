@@ -288,7 +288,7 @@ impl Found {
             "for_statement" => {
                 let name = node.child_by_field_name("variable");
                 let name = name.map_or("", |it| &text[it.byte_range()]);
-                self.set(name, "");
+                self.set(name, &UNKNOWN.to_string());
             }
             "variable_assignment" => {
                 let name = node.child_by_field_name("name");
@@ -366,7 +366,7 @@ impl Found {
 
     /// A variable that is set, or that a command is given.
     fn set(&mut self, name: &str, value: &str) {
-        if meaning::is_order_name(name) {
+        if meaning::is_order_name(name) && !meaning::is_prompt(name, value) {
             self.unknown();
         }
         self.hidden.reckons |= meaning::is_number_name(name);
@@ -532,7 +532,10 @@ impl Found {
                         let all = through.placeholders.iter();
                         all.fold(word.clone(), |word, it| word.replace(it, with))
                     };
-                    words[start..].iter().map(fill).collect()
+                    // What stands behind `:::` takes the place of words that are not here.
+                    let is_here = |it: &&String| name != "parallel" || !it.starts_with(":::");
+                    let here = words[start..].iter().take_while(is_here);
+                    here.map(fill).collect()
                 };
                 if JOINERS.contains(&name) {
                     self.joined(&filled("\"$0\""));

@@ -1,7 +1,6 @@
 //! What programs run that an option, an operand or a script in a language of their own names.
 
-use raddle_core::policy::UNKNOWN;
-use raddle_core::policy::is_passed_on;
+use raddle_core::policy::{UNKNOWN, is_passed_on, is_shell};
 
 use super::{awk, sed};
 
@@ -323,7 +322,12 @@ impl RunByProgram {
                 .strip_prefix("SHELL")
                 .map(|it| it.trim_start_matches([':', '?', '+']));
             if let Some(shell) = shell.and_then(|it| it.strip_prefix('=')) {
-                self.script(shell);
+                let parts: Vec<String> = shell.split_whitespace().map(str::to_owned).collect();
+                // A shell is given the lines of the makefile, as it would be anyhow.
+                let is_option = |it: &String| it.starts_with('-') && !it.contains('c');
+                if !is_shell(&parts) || !parts[1..].iter().all(is_option) {
+                    self.script(shell);
+                }
             }
             let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
             let letters = letters.unwrap_or_default();

@@ -87,6 +87,11 @@ impl Readings {
     /// Takes note of the next node, in the order of the walk.
     pub(super) fn note(&mut self, node: Node<'_>, parent: Option<&Node<'_>>, text: &str) {
         let (start, end) = (node.start_byte(), node.end_byte());
+        if node.kind() == "command_substitution" && self.is_row(start, end, text) {
+            let from = self.read_again.partition_point(|it| it.end <= start);
+            let to = self.read_again.partition_point(|it| it.start < end);
+            self.read_again.splice(from..to, [start..end]);
+        }
         if let Some(parent) = parent {
             self.has_other_word |= self.is_other_word(node, *parent, text);
         }
@@ -124,7 +129,7 @@ impl Readings {
         let (start, end) = (node.start_byte(), node.end_byte());
         let before = self.read_again.partition_point(|it| it.end <= start);
         let again = self.read_again.get(before);
-        if again.is_some_and(|it| it.start < start) {
+        if again.is_some_and(|it| it.start < start || *it == (start..end)) {
             return false;
         }
         if is_assignment {
@@ -153,6 +158,24 @@ impl Readings {
         }
         let said = word(node, text);
         !said.contains(UNKNOWN) && literal(&text[start..end]) != Some(said)
+    }
+
+    /// Whether several backquoted scripts stand here with nothing but blanks between, which the parser takes for one.
+    fn is_row(&self, start: usize, end: usize, text: &str) -> bool {
+        let all = &self.lexed.substitutions;
+        let (mut at, mut count) = (start, 0);
+        while at < end {
+            let Ok(found) = all.binary_search_by_key(&at, |it| it.start) else {
+                return false;
+            };
+            if all[found].form != Form::Backquotes || all[found].end > end {
+                return false;
+            }
+            let behind = &text[all[found].end..end];
+            at = end - behind.trim_start_matches([' ', '\t']).len();
+            count += 1;
+        }
+        count > 1
     }
 
     /// Whether an assignment ends elsewhere than its word, or its value is not the literal that the tree shows.
