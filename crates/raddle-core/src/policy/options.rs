@@ -14,9 +14,11 @@ pub(super) fn has(list: &str, word: &str) -> bool {
     list.split(' ').any(|it| it == word)
 }
 
-/// Whether a word consists of options that are listed. A colon at the end of one says that it has a value.
+/// Whether a word consists of options that are listed. A colon at the end of one says that it has a value, a question
+/// mark that it may have one, in the same word.
 pub(super) fn option(list: &str, word: &str) -> Option<Value> {
     let flag = |name: &str| has(list, name);
+    let joined = |name: &str| list.split(' ').any(|it| it.strip_suffix('?') == Some(name));
     let valued = |name: &str| list.split(' ').any(|it| it.strip_suffix(':') == Some(name));
     if word.starts_with("--") {
         let (name, has_value) = match word.split_once('=') {
@@ -41,6 +43,9 @@ pub(super) fn option(list: &str, word: &str) -> Option<Value> {
         if valued(&name) {
             let is_last = at + letter.len_utf8() == letters.len();
             return Some(if is_last { Value::Next } else { Value::Here });
+        }
+        if joined(&name) {
+            return Some(Value::Here);
         }
         if !flag(&name) {
             return None;

@@ -41,6 +41,12 @@ pub fn shelled(words: &[String]) -> Option<Shelled> {
     if !is_foreign && !has(SHELLS, name) {
         return None;
     }
+    if words[1..] == ["--version"] {
+        return Some(Shelled {
+            script: None,
+            unsure: false,
+        });
+    }
     let mut unsure = is_foreign;
     let (mut has_script, mut values) = (false, 0);
     let mut at = 1;

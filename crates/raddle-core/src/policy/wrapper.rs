@@ -16,6 +16,8 @@ pub struct Through {
     pub neutral: bool,
     /// Whether it is given further words that are not here.
     pub fed: bool,
+    /// What stands in its words for something that is not here.
+    pub placeholders: Vec<String>,
     /// Whether an option is not known, so that anything may be run.
     pub unsure: bool,
 }
@@ -115,6 +117,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper("prlimit", ""),
     wrapper("numactl", ""),
     wrapper("strace", STRACE),
+    wrapper("sotruss", "-e -f -F: -T: -o:"),
     wrapper(
         "ltrace",
         "-C -S -c -f -i -r -t -T -a: -e: -l: -n: -o: -p: -s: -u: -x:",
@@ -222,12 +225,15 @@ const SYSTEMD_RUN: &str = "\
     --setenv: --slice: --uid: --unit: --working-directory:";
 
 const XARGS: &str = "\
-    -0 -e -i -l -o -p -r -t -x --eof --exit --interactive --max-lines --no-run-if-empty --null \
+    -0 -e? -i? -l? -o -p -r -t -x --eof --exit --interactive --max-lines --no-run-if-empty --null \
     --open-tty --replace --verbose -I: -n: -P: -L: -d: -E: -s: -a: --arg-file: --delimiter: --max-args: \
     --max-chars: --max-procs: --process-slot-var:";
 
 /// Wrappers that give what they run words of their own.
 const FEEDERS: [&str; 3] = ["entr", "parallel", "xargs"];
+
+/// What `parallel` replaces.
+const PARALLEL: &str = "{} {.} {/} {//} {/.} {#} {%} {1} {2} {3}";
 
 /// What these words run, if they run another command.
 pub fn through(words: &[String]) -> Option<Through> {
@@ -239,6 +245,11 @@ pub fn through(words: &[String]) -> Option<Through> {
     let (mut fewest, mut most) = (wrapper.operands, wrapper.operands);
     let (mut may_be_value, mut options_over) = (false, false);
     let mut starts = Vec::new();
+    let mut placeholders: Vec<String> = match known_name(name) {
+        "entr" => vec!["/_".to_owned()],
+        "parallel" => PARALLEL.split(' ').map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
     let mut at = 1;
     while let Some(word) = words.get(at) {
         let is_option = !options_over && (is_option(word) || word == "-");
@@ -258,6 +269,9 @@ pub fn through(words: &[String]) -> Option<Through> {
             let as_neutral = wrapper.neutral.and_then(|list| option(list, word));
             let known = as_neutral.or_else(|| option(wrapper.options, word));
             neutral &= as_neutral.is_some();
+            if known_name(name) == "xargs" {
+                placeholders.extend(replaced(word, words.get(at + 1)));
+            }
             match known {
                 Some(Value::Here) => {}
                 Some(Value::Next) => {
@@ -290,9 +304,28 @@ pub fn through(words: &[String]) -> Option<Through> {
     (!starts.is_empty()).then(|| Through {
         neutral: neutral && !unsure && starts.len() == 1,
         fed: FEEDERS.contains(&known_name(name)),
+        placeholders,
         unsure,
         starts,
     })
+}
+
+/// What `xargs` replaces, if an option of it says so.
+fn replaced(option: &str, next: Option<&String>) -> Option<String> {
+    if let Some(value) = option.strip_prefix("--replace") {
+        let value = value.trim_start_matches('=');
+        return Some(if value.is_empty() { "{}" } else { value }.to_owned());
+    }
+    let at = option.find(|it| "IiedlnPLEsa".contains(it))?;
+    let value = &option[at + 1..];
+    match &option[at..=at] {
+        _ if option.starts_with("--") => None,
+        "I" if value.is_empty() => next.cloned(),
+        "i" if value.is_empty() => Some("{}".to_owned()),
+        "I" | "i" => Some(value.to_owned()),
+        _ => None,
+    }
+    .filter(|it| !it.is_empty())
 }
 
 /// Whether the program runs another, whatever else is said.

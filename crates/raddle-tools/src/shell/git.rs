@@ -36,7 +36,7 @@ const SETTINGS: &str = "\
     core.abbrev core.autocrlf core.bare core.eol core.filemode core.ignorecase core.longpaths core.preloadindex \
     core.quotepath core.safecrlf core.symlinks core.untrackedcache core.whitespace commit.gpgsign tag.gpgsign \
     merge.conflictstyle merge.ff merge.renames diff.algorithm diff.context diff.mnemonicprefix diff.noprefix \
-    diff.renames diff.submodule protocol.version http.sslverify http.postbuffer http.version";
+    diff.renames diff.submodule protocol.version protocol.file.allow http.sslverify http.postbuffer http.version";
 const SECTIONS: &str = "\
     advice author branch color committer feature fetch gc index init log pack pull push rebase safe status user";
 
@@ -88,6 +88,8 @@ impl RunByGit {
         let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
         match () {
             () if is_free(name) => {}
+            // No hook is run.
+            () if name.eq_ignore_ascii_case("core.hookspath") && value == "/dev/null" => {}
             () if is_script(name) => self.script(value),
             () => self.any = true,
         }
@@ -137,7 +139,18 @@ impl RunByGit {
                 self.script(word);
             } else if command == "config" && is_script(word) {
                 self.script(&next());
+            } else if command == "clone" && ("--config".starts_with(name) && name.len() > 4) {
+                self.setting(&value.unwrap_or_else(next));
+            } else if command == "clone"
+                && let Some(joined) = value_of(letters, "c", "bjou")
+            {
+                self.setting(&joined.map_or_else(next, str::to_owned));
+            } else if command == "config" && name.trim_start_matches('-').starts_with("rename") {
+                let section = words.get(at + 2).map_or("", String::as_str);
+                self.any |= !is_free(&format!("{section}.x"));
             }
+            let is_include = |it: &str| it.starts_with("include.") || it.starts_with("includeif.");
+            self.any |= command == "config" && is_include(&word.to_ascii_lowercase());
             self.any |= word.starts_with("ext::") || is_alias(word);
         }
     }

@@ -1,4 +1,5 @@
-//! A second reading of a script, by its quotes alone: where a shell substitutes, and where its operators stand.
+//! A second reading of a script, by its quotes alone: where a shell substitutes, where its operators stand, and where
+//! its words begin and end.
 //!
 //! The parser takes some text for quoted that a shell expands. What both readings do not agree on could be any command.
 
@@ -68,10 +69,48 @@ pub(super) struct Lexed {
     pub(super) operators: Vec<usize>,
     /// Where comments begin, in order.
     pub(super) comments: Vec<usize>,
+    /// Where words stand outside of heredocs and quotes, in order. The number of a descriptor before `<` and `>` is
+    /// none.
+    pub(super) words: Vec<Range<usize>>,
     /// What stands in `((…))`: to bash arithmetic, to dash a script.
     pub(super) groups: Vec<Range<usize>>,
+    /// Whether dash sees other quotes in it, or commands where bash reckons.
+    pub(super) has_bash_quotes: bool,
     /// Whether something is never closed, or not known.
     pub(super) is_lost: bool,
+}
+
+impl Lexed {
+    /// What to bash stands in `[[…]]` or behind `&>`, and to dash is a command.
+    pub(super) fn bash_parts(&self, text: &str) -> Vec<Range<usize>> {
+        let mut parts = Vec::new();
+        let next_operator = |from: usize| {
+            let at = self.operators.partition_point(|it| *it < from);
+            self.operators.get(at).copied().unwrap_or(text.len())
+        };
+        let mut open = None;
+        for word in &self.words {
+            match &text[word.clone()] {
+                "[[" => open = Some(word.end),
+                "]]" => {
+                    let start = open.take().map_or(word.start, next_operator);
+                    parts.extend((start < word.start).then_some(start..word.start));
+                }
+                _ => {}
+            }
+        }
+        for at in &self.operators {
+            if !text[*at..].starts_with("&>") {
+                continue;
+            }
+            let place = self.words.partition_point(|it| it.start < *at);
+            let start = self.words.get(place).map_or(text.len(), |it| it.end);
+            let end = next_operator(at + 1);
+            let is_said = start < end && !text[start..end].trim_matches([' ', ')', '}']).is_empty();
+            parts.extend(is_said.then_some(start..end));
+        }
+        parts
+    }
 }
 
 pub(super) fn lex(text: &str) -> Lexed {
@@ -84,6 +123,7 @@ pub(super) fn lex(text: &str) -> Lexed {
         heredocs: Vec::new(),
         heredoc_depth: 0,
         is_word_start: true,
+        open_words: vec![None],
         has_brackets: false,
         has_quoted_substitution: false,
     };
@@ -93,6 +133,8 @@ pub(super) fn lex(text: &str) -> Lexed {
     out.substitutions.sort_by_key(|it| it.start);
     out.operators.sort_unstable();
     out.comments.sort_unstable();
+    out.words.sort_by_key(|it| it.start);
+    out.has_bash_quotes |= lexer.has_brackets;
     out
 }
 
@@ -136,6 +178,8 @@ struct Lexer<'a> {
     heredocs: Vec<Heredoc>,
     heredoc_depth: usize,
     is_word_start: bool,
+    /// Where the word begins that is not over yet, for the script and for each parenthesis around the place.
+    open_words: Vec<Option<usize>>,
     /// Whether there is `$[…]`, which is arithmetic, too.
     has_brackets: bool,
     has_quoted_substitution: bool,
@@ -160,6 +204,38 @@ impl Lexer<'_> {
             }
         }
         self.out.is_lost |= self.places.len() != depth || self.at > self.end;
+        self.end_word();
+    }
+
+    /// Notes that the next byte outside quotes is a part of a word, or is none.
+    fn pass_word(&mut self) {
+        let (byte, next) = (self.peek(0), self.peek(1));
+        let is_part = match byte {
+            b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' => false,
+            b'<' | b'>' => next == b'(',
+            b'#' => !self.is_word_start,
+            _ => true,
+        };
+        if !is_part {
+            return self.end_word();
+        }
+        let at = self.at;
+        if let Some(open @ None) = self.open_words.last_mut()
+            && (byte, next) != (b'\\', b'\n')
+        {
+            *open = Some(at);
+        }
+    }
+
+    fn end_word(&mut self) {
+        let Some(start) = self.open_words.last_mut().and_then(Option::take) else {
+            return;
+        };
+        let is_redirect = b"<>".contains(&self.peek(0));
+        let is_digit = |it: &u8| it.is_ascii_digit();
+        if !is_redirect || !self.text[start..self.at].iter().all(is_digit) {
+            self.out.words.push(start..self.at.min(self.end));
+        }
     }
 
     fn peek(&self, ahead: usize) -> u8 {
@@ -177,6 +253,7 @@ impl Lexer<'_> {
 
     /// A step outside quotes.
     fn bare(&mut self) {
+        self.pass_word();
         let byte = self.peek(0);
         match byte {
             b'\\' => {
@@ -302,6 +379,12 @@ impl Lexer<'_> {
             start: self.at,
             end: last + 1,
         });
+        if !self.text[self.at..last].contains(&b'\\') {
+            // What stands there is read once more by itself only where it has backslashes.
+            self.at += 1;
+            self.inner(Place::Script { cases: 0 }, last);
+            self.at = last;
+        }
         self.skip(last + 1 - self.at);
     }
 
@@ -325,7 +408,11 @@ impl Lexer<'_> {
                 self.skip(1);
             }
             b'\'' if has_single_quotes => match self.unescaped_end(self.at + 2, b'\'') {
-                Some(last) => self.skip(last + 1 - self.at),
+                Some(last) => {
+                    let inner = &self.text[self.at + 2..last];
+                    self.out.has_bash_quotes |= inner.contains(&b'\'');
+                    self.skip(last + 1 - self.at);
+                }
                 None => self.out.is_lost = true,
             },
             _ => self.skip(1),
@@ -367,6 +454,7 @@ impl Lexer<'_> {
             is_second,
             is_arithmetic: false,
         });
+        self.open_words.push(None);
         self.blank(count);
     }
 
@@ -406,6 +494,7 @@ impl Lexer<'_> {
             return;
         };
         self.places.pop();
+        self.open_words.pop();
         if is_second
             && self.peek(1) == b')'
             && let Some(Place::Paren { is_arithmetic, .. }) = self.places.last_mut()
@@ -534,13 +623,23 @@ impl Lexer<'_> {
             self.out.is_lost = true;
             return;
         }
-        let outer = (std::mem::take(&mut self.places), self.end);
-        self.places.push(Place::Heredoc);
-        self.end = end;
         self.heredoc_depth += 1;
-        self.run();
+        self.inner(Place::Heredoc, end);
         self.heredoc_depth -= 1;
-        (self.places, self.end) = outer;
+    }
+
+    /// Reads from here to an end by itself.
+    fn inner(&mut self, place: Place, end: usize) {
+        let places = std::mem::replace(&mut self.places, vec![place]);
+        let open_words = std::mem::replace(&mut self.open_words, vec![None]);
+        let heredocs = std::mem::take(&mut self.heredocs);
+        let outer_end = std::mem::replace(&mut self.end, end);
+        self.is_word_start = true;
+        self.run();
+        self.end = outer_end;
+        self.heredocs = heredocs;
+        self.open_words = open_words;
+        self.places = places;
     }
 }
 

@@ -1,6 +1,6 @@
 //! What changes the meaning of commands that follow: builtins of shells, and names that shells take orders from.
 
-use raddle_core::policy::is_passed_on;
+use raddle_core::policy::{UNKNOWN, is_passed_on};
 
 /// What commands mean after another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,9 @@ pub(super) fn after(name: &str, words: &[String]) -> Meaning {
 /// something.
 pub(super) fn is_order(text: &str) -> bool {
     let name = text.split(['=', '[', '+']).next().unwrap_or(text);
-    let is_named = is_order_name(name) || TABLES.iter().any(|it| text.starts_with(it));
+    let value = text.strip_prefix(name).and_then(|it| it.strip_prefix('='));
+    let is_named = is_order_name(name) && !value.is_some_and(|it| is_prompt(name, it))
+        || TABLES.iter().any(|it| text.starts_with(it));
     // What still stands there without quotes is run where numbers are reckoned with it.
     is_named || text.contains("$(") || text.contains('`')
 }
@@ -144,14 +146,20 @@ pub(super) fn is_order_name(name: &str) -> bool {
     ORDERS.contains(&name) || ORDERS_BEGIN.iter().any(|it| name.starts_with(it))
 }
 
+/// Whether a variable is set to a prompt in which nothing is run.
+pub(super) fn is_prompt(name: &str, value: &str) -> bool {
+    ["PS1", "PS2", "PS4"].contains(&name) && !value.contains(['$', '`', '\\', '!', UNKNOWN])
+}
+
 /// Whether bash reckons with what a variable of this name is set to.
 pub(super) fn is_number_name(name: &str) -> bool {
     NUMBERS.split(' ').any(|it| it == name)
 }
 
 /// Variables whose value programs hand to a shell.
-const SCRIPT_NAMES: [&str; 17] = [
+const SCRIPT_NAMES: [&str; 20] = [
     "BROWSER",
+    "CVS_RSH",
     "EDITOR",
     "GIT_ASKPASS",
     "GIT_EDITOR",
@@ -165,8 +173,10 @@ const SCRIPT_NAMES: [&str; 17] = [
     "LESSOPEN",
     "MANPAGER",
     "PAGER",
+    "RSYNC_RSH",
     "RUSTC_WRAPPER",
     "SSH_ASKPASS",
+    "SVN_SSH",
     "VISUAL",
 ];
 
@@ -175,6 +185,17 @@ pub(super) fn script_in<'a>(name: &str, value: &'a str) -> Option<&'a str> {
     // A pager's filter may be told how to read what it gives.
     let line = value.trim_start_matches(['|', '-']);
     (SCRIPT_NAMES.contains(&name) && !line.is_empty()).then_some(line)
+}
+
+/// The program that reads options from a variable.
+pub(super) fn options_in(name: &str) -> Option<&'static str> {
+    match name {
+        "GNUMAKEFLAGS" | "MAKEFLAGS" => Some("make"),
+        "MANOPT" => Some("man"),
+        "TAR_OPTIONS" => Some("tar"),
+        "ZIPOPT" => Some("zip"),
+        _ => None,
+    }
 }
 
 /// Whether the text of an expansion makes a shell read a value as a name or as a prompt, and so run what stands in

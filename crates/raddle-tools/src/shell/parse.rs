@@ -1,5 +1,7 @@
 //! The walk through a script, and through the words of its commands.
 
+use std::ops::Range;
+
 use raddle_core::policy::{Script, UNKNOWN, shelled, through};
 use tree_sitter::Node;
 
@@ -7,7 +9,7 @@ use super::env;
 use super::git;
 use super::lexer;
 use super::meaning::{self, Meaning};
-use super::programs;
+use super::programs::{self, RunByProgram};
 use super::readings::Readings;
 use super::tree::{
     Statement, children, in_field, is_literal, last_command, on_lines, script_at, words,
@@ -47,6 +49,9 @@ const JOINERS: [&str; 3] = ["hyperfine", "parallel", "watch"];
 const OPENERS: &str = "\
     at batch chroot doas i386 i486 i586 i686 linux32 linux64 newgrp nsenter setarch sg sudo uname26 unshare x86_64";
 
+/// Shells that know less than bash, and read some of its words otherwise.
+const DASHES: &str = "ash dash hush posh sh yash";
+
 /// Words with which a shell begins what consists of commands.
 const COMPOUND: &str = "( (( [[ case for function if select until while {";
 
@@ -70,6 +75,8 @@ pub(super) struct Found {
     level: usize,
     work: Work,
     hidden: Hidden,
+    /// Whether what is read is for a shell that knows less than bash.
+    is_for_dash: bool,
 }
 
 /// What makes a shell run a literal: a place where it reckons with one or takes it for a name, and a substitution in
@@ -89,6 +96,7 @@ impl Found {
             level: 0,
             work: Work::new(),
             hidden: Hidden::default(),
+            is_for_dash: false,
         }
     }
 
@@ -138,6 +146,11 @@ impl Found {
             self.unknown();
         }
         let text = &text[..end];
+        if let Some(rest) = without_time(text) {
+            self.plain = false;
+            self.command(vec!["time".to_owned()]);
+            return self.script(&rest);
+        }
         // Shells do not agree on what these are, nor does the parser.
         let is_odd = |it: char| {
             it.is_control() && !"\n\t".contains(it) || it.is_whitespace() && !it.is_ascii()
@@ -194,7 +207,7 @@ impl Found {
         if tree.root_node().has_error() {
             self.unknown();
         }
-        let mut readings = Readings::new(lexer::lex(text));
+        let mut readings = Readings::new(lexer::lex(text), text);
         let mut cursor = tree.walk();
         // Those that the walk is in, with the node itself.
         let mut nodes: Vec<Node<'_>> = Vec::new();
@@ -208,8 +221,9 @@ impl Found {
             if !self.spend(NODE_COST) {
                 return;
             }
-            readings.note(node);
-            self.visit(node, &nodes, statements.last_mut(), text);
+            readings.note(node, nodes.last(), text);
+            let statement = statements.last_mut();
+            self.visit(node, &nodes, statement, text, readings.words());
             nodes.push(node);
             statements.extend(Statement::of(node, depth));
             if cursor.goto_first_child() {
@@ -228,7 +242,8 @@ impl Found {
         if !self.spend(BYTE_COST * text.len()) {
             return;
         }
-        let unseen = readings.unseen(text);
+        let unseen = readings.unseen(text, self.is_for_dash);
+        self.plain &= !unseen.has_joined_words;
         if unseen.any {
             self.unknown();
         }
@@ -248,6 +263,7 @@ impl Found {
         above: &[Node<'_>],
         statement: Option<&mut Statement>,
         text: &str,
+        lexed: &[Range<usize>],
     ) {
         let kind = node.kind();
         let is_plain = match node.is_named() {
@@ -260,7 +276,7 @@ impl Found {
         self.look_for_hidden(node, above, text);
         match kind {
             "command" => {
-                let lines = on_lines(node, text);
+                let lines = on_lines(node, text, lexed);
                 if lines.len() > 1 {
                     self.unknown();
                 }
@@ -272,7 +288,7 @@ impl Found {
             "for_statement" => {
                 let name = node.child_by_field_name("variable");
                 let name = name.map_or("", |it| &text[it.byte_range()]);
-                self.set(name, "");
+                self.set(name, &UNKNOWN.to_string());
             }
             "variable_assignment" => {
                 let name = node.child_by_field_name("name");
@@ -288,20 +304,29 @@ impl Found {
                 let parts = children(node).into_iter();
                 self.command(parts.map(|it| word(it, text)).collect());
             }
-            "redirected_statement" => self.after_redirect(node, text),
+            "redirected_statement" => self.after_redirect(node, text, lexed),
             "heredoc_body" => {
                 let body = &text[node.byte_range()];
-                if self.feeds_shell(statement, node, text) {
+                let (is_shell, reader) = self.fed(statement, node, text);
+                if is_shell {
                     self.script(body);
                 }
+                self.run(programs::run_from_input(&reader, body));
             }
-            "herestring_redirect" if self.feeds_shell(statement, node, text) => {
+            "herestring_redirect" => {
+                let (is_shell, reader) = self.fed(statement, node, text);
+                if !is_shell && reader.is_empty() {
+                    return;
+                }
                 let said: String = children(node)
                     .into_iter()
                     .filter(Node::is_named)
                     .map(|it| word(it, text))
                     .collect();
-                self.given(&said);
+                if is_shell {
+                    self.given(&said);
+                }
+                self.run(programs::run_from_input(&reader, &said));
             }
             _ => {}
         }
@@ -323,26 +348,36 @@ impl Found {
         }
     }
 
-    /// Whether what is written at this place is read by a shell.
-    fn feeds_shell(
+    /// Whether what is written at this place is read by a shell, and the name of another program that reads it.
+    fn fed(
         &mut self,
         statement: Option<&mut Statement>,
         node: Node<'_>,
         text: &str,
-    ) -> bool {
-        statement
-            .is_some_and(|it| self.spend(BYTE_COST * it.unread(node)) && it.feeds_shell(node, text))
+    ) -> (bool, String) {
+        match statement {
+            Some(it) if self.spend(BYTE_COST * it.unread(node)) => {
+                let feeds_shell = it.feeds_shell(node, text);
+                (feeds_shell, it.reader.clone())
+            }
+            _ => (false, String::new()),
+        }
     }
 
     /// A variable that is set, or that a command is given.
     fn set(&mut self, name: &str, value: &str) {
-        if meaning::is_order_name(name) {
+        if meaning::is_order_name(name) && !meaning::is_prompt(name, value) {
             self.unknown();
         }
         self.hidden.reckons |= meaning::is_number_name(name);
         if let Some(line) = meaning::script_in(name, value) {
             self.plain = false;
             self.given(line);
+        }
+        if let Some(program) = meaning::options_in(name) {
+            let words = value.split_whitespace();
+            let words: Vec<String> = words.map(|it| it.replace(['\'', '"'], "")).collect();
+            self.run(programs::run_by(program, &words));
         }
     }
 
@@ -352,6 +387,17 @@ impl Found {
         let literal = match node.kind() {
             "arithmetic_expansion" | "array" | "c_style_for_statement" | "subscript" | "((" => {
                 self.hidden.reckons = true;
+                return;
+            }
+            "file_redirect" => {
+                // A place behind `>&` that is no number is expanded twice.
+                let parts = children(node);
+                let is_doubled = parts.iter().any(|it| [">&", "<&"].contains(&it.kind()));
+                let is_number = |it: &Node<'_>| {
+                    let raw = &text[it.byte_range()];
+                    raw.bytes().all(|it| it.is_ascii_digit() || it == b'-')
+                };
+                self.hidden.reckons |= is_doubled && !parts.last().is_some_and(is_number);
                 return;
             }
             "test_operator" => {
@@ -384,7 +430,7 @@ impl Found {
     }
 
     /// Words behind a redirection belong to the command before it; the parser takes them for places.
-    fn after_redirect(&mut self, node: Node<'_>, text: &str) {
+    fn after_redirect(&mut self, node: Node<'_>, text: &str, lexed: &[Range<usize>]) {
         let mut behind = Vec::new();
         for redirect in in_field(node, "redirect") {
             behind.extend(words_behind(redirect, text));
@@ -394,7 +440,7 @@ impl Found {
         }
         let body = node.child_by_field_name("body");
         let mut whole = match body.and_then(|it| last_command(it, &mut self.work)) {
-            Some(command) => words(command, text),
+            Some(command) => words(command, text, lexed),
             None => Vec::new(),
         };
         whole.extend(behind);
@@ -436,6 +482,8 @@ impl Found {
         };
         self.commands.push(listed.to_vec());
         if let Some(shelled) = shelled(&words) {
+            let is_dash = DASHES.split(' ').any(|it| it == name);
+            let outer = std::mem::replace(&mut self.is_for_dash, is_dash);
             if shelled.unsure {
                 self.unknown();
             }
@@ -448,6 +496,7 @@ impl Found {
                     false => self.given_here(&words[at]),
                 }
             }
+            self.is_for_dash = outer;
         }
         self.run_by(&name, &words);
     }
@@ -478,10 +527,20 @@ impl Found {
                 self.unknown();
             }
             for start in through.starts {
+                let filled = |with: &str| -> Vec<String> {
+                    let fill = |word: &String| {
+                        let all = through.placeholders.iter();
+                        all.fold(word.clone(), |word, it| word.replace(it, with))
+                    };
+                    // What stands behind `:::` takes the place of words that are not here.
+                    let is_here = |it: &&String| name != "parallel" || !it.starts_with(":::");
+                    let here = words[start..].iter().take_while(is_here);
+                    here.map(fill).collect()
+                };
                 if JOINERS.contains(&name) {
-                    self.joined(&words[start..]);
+                    self.joined(&filled("\"$0\""));
                 }
-                let mut inner = words[start..].to_vec();
+                let mut inner = filled(&UNKNOWN.to_string());
                 if through.fed {
                     inner.push(UNKNOWN.to_string());
                 }
@@ -513,12 +572,11 @@ impl Found {
             }
             "env" | "genv" => self.split_string(words),
             "git" => self.run_by_git(rest),
-            name => self.run_by_program(name, rest),
+            name => self.run(programs::run_by(name, rest)),
         }
     }
 
-    fn run_by_program(&mut self, name: &str, words: &[String]) {
-        let run = programs::run_by(name, words);
+    fn run(&mut self, run: RunByProgram) {
         if run.any {
             self.unknown();
         }
@@ -608,6 +666,40 @@ impl Found {
             self.command(vec![value.to_owned()]);
         }
     }
+}
+
+/// A script with blanks for each `time` before what consists of commands. The parser takes it for a command there.
+fn without_time(text: &str) -> Option<String> {
+    if !text.contains("time") {
+        return None;
+    }
+    let lexed = lexer::lex(text);
+    let is_ended = |from: usize, to: usize| {
+        let at = lexed.operators.partition_point(|it| *it < from);
+        lexed.operators.get(at).is_some_and(|it| *it < to)
+    };
+    let mut out = text.to_owned();
+    for (at, word) in lexed.words.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|it| lexed.words.get(it));
+        let is_first = before.is_none_or(|it| is_ended(it.end, word.start));
+        if !is_first || &text[word.clone()] != "time" {
+            continue;
+        }
+        let next = |at: usize| {
+            lexed
+                .words
+                .get(at)
+                .filter(|it| !is_ended(word.end, it.start))
+        };
+        let said = |at: usize| next(at).map_or("", |it| &text[it.clone()]);
+        let behind = if said(at + 1) == "-p" { at + 2 } else { at + 1 };
+        if ["{", "case", "for", "if", "until", "while"].contains(&said(behind))
+            && let Some(it) = next(behind)
+        {
+            out.replace_range(word.start..it.start, &" ".repeat(it.start - word.start));
+        }
+    }
+    (out != text).then_some(out)
 }
 
 /// The words behind `--`, if they begin with it.

@@ -1,7 +1,6 @@
 //! What programs run that an option, an operand or a script in a language of their own names.
 
-use raddle_core::policy::UNKNOWN;
-use raddle_core::policy::is_passed_on;
+use raddle_core::policy::{UNKNOWN, is_passed_on, is_shell};
 
 use super::{awk, sed};
 
@@ -65,6 +64,7 @@ const PROGRAMS: &[Program] = &[
     program("pv", "--store-and-forward", "", ""),
     program("logrotate", "--mail", "m", "sl"),
     program("mutt neomutt", "", "e", ""),
+    program("dpkg", "--pre-invoke --post-invoke --status-logger", "", ""),
     program("screen", "", "", ""),
 ];
 
@@ -74,6 +74,13 @@ const TAR: &str = "\
 
 /// Options of ssh whose value is a line for a shell.
 const SSH: &str = "proxycommand localcommand knownhostscommand xauthlocation proxyusefdpass";
+
+/// What stands in the names of apt's settings whose value is a line for a shell.
+const APT: &str = "invoke pre-install-pkgs dir::bin proxy-auto-detect";
+
+/// Programs that run what lines of their input tell them.
+const DATABASES: &str = "mariadb mysql psql sqlite3";
+const LINE_EDITORS: &str = "ed ex red";
 
 /// Editors that take commands of their own, among them `!` for a shell.
 const EDITORS: &str = "ex gvim less more most nvim rview rvim vi view vim vimdiff";
@@ -92,7 +99,11 @@ pub(super) fn run_by(name: &str, words: &[String]) -> RunByProgram {
         "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => run.awk(words),
         "sed" | "gsed" | "ssed" => run.sed(words),
         "tar" | "gtar" | "bsdtar" => run.old_tar(words),
-        "ssh" | "scp" | "sftp" | "slogin" | "autossh" => run.ssh(words),
+        "scp" => run.ssh(words, "cDFiJlPSX"),
+        "sftp" => run.ssh(words, "BbcDFiJlPRSsX"),
+        "ssh" | "slogin" | "autossh" => run.ssh(words, "BbcDEeFIiJLlMmOpPQRSWw"),
+        "strace" => run.strace(words),
+        "apt" | "apt-get" | "apt-cache" | "aptitude" => run.apt(words),
         "socat" => run.socat(words),
         "zip" => run.zip(words),
         "gdb" | "lldb" => run.debugger(words),
@@ -101,10 +112,26 @@ pub(super) fn run_by(name: &str, words: &[String]) -> RunByProgram {
         "capsh" => run.capsh(words),
         "start-stop-daemon" => run.daemon(words),
         "expect" | "expectk" => run.expect(words),
-        "psql" | "mysql" | "mariadb" | "sqlite3" => run.database(words),
+        name if has(DATABASES, name) => run.database(words),
         "run-parts" => run.any = true,
         name if has(EDITORS, name) => run.editor(words),
         _ => {}
+    }
+    run
+}
+
+/// Whether a program runs what lines of its input tell it.
+pub(super) fn is_reader(name: &str) -> bool {
+    has(DATABASES, name) || has(LINE_EDITORS, name)
+}
+
+/// What such a program is made to run by its input.
+pub(super) fn run_from_input(name: &str, input: &str) -> RunByProgram {
+    let mut run = RunByProgram::default();
+    if has(DATABASES, name) {
+        run.database(&[input.to_owned()]);
+    } else if has(LINE_EDITORS, name) {
+        run.line_editor(input);
     }
     run
 }
@@ -164,14 +191,19 @@ impl RunByProgram {
         }
     }
 
-    fn ssh(&mut self, words: &[String]) {
+    /// `valued` are the letters of options with a value, without `o`.
+    fn ssh(&mut self, words: &[String], valued: &str) {
         for (at, word) in words.iter().enumerate() {
-            let value = match word.strip_prefix("-o") {
-                Some("") => words.get(at + 1).map_or("", String::as_str),
-                Some(value) => value,
-                None => continue,
+            let next = words.get(at + 1).map_or("", String::as_str);
+            let letters = word.strip_prefix('-').unwrap_or_default();
+            let others = format!("o{}", valued.replace('F', ""));
+            if let Some(file) = value_of(letters, "F", &others) {
+                self.any |= is_read(file.unwrap_or(next));
+            }
+            let Some(value) = value_of(letters, "o", valued) else {
+                continue;
             };
-            let value = value.trim_start();
+            let value = value.unwrap_or(next).trim_start();
             let Some(end) = value.find(['=', ' ', '\t']) else {
                 continue;
             };
@@ -180,6 +212,44 @@ impl RunByProgram {
                 self.script(line.trim_start_matches(['=', ' ', '\t']));
             }
             self.any |= name.contains(UNKNOWN);
+        }
+    }
+
+    /// `strace -o '|COMMAND'`.
+    fn strace(&mut self, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let next = words.get(at + 1).map_or("", String::as_str);
+            let letters = word.strip_prefix('-').unwrap_or_default();
+            let value = match word.strip_prefix("--output") {
+                Some(value) => value.strip_prefix('=').unwrap_or(next),
+                None => match value_of(letters, "o", "EIOPSUXabepsu") {
+                    Some(value) => value.unwrap_or(next),
+                    None => continue,
+                },
+            };
+            if value.starts_with(['|', '!']) {
+                self.script(&value[1..]);
+            }
+        }
+    }
+
+    /// `apt -o …::Pre-Invoke::=COMMAND`.
+    fn apt(&mut self, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            let next = words.get(at + 1).map_or("", String::as_str);
+            let letters = word.strip_prefix('-').unwrap_or_default();
+            let value = match word.strip_prefix("--option") {
+                Some(value) => value.strip_prefix('=').unwrap_or(next),
+                None => match value_of(letters, "o", "cth") {
+                    Some(value) => value.unwrap_or(next),
+                    None => continue,
+                },
+            };
+            let name = value.to_ascii_lowercase();
+            let is_order = |it: &&str| name.contains(it);
+            if APT.split(' ').any(|it| is_order(&it)) {
+                self.script(value.rsplit('=').next().unwrap_or_default());
+            }
         }
     }
 
@@ -197,17 +267,13 @@ impl RunByProgram {
 
     fn zip(&mut self, words: &[String]) {
         for (at, word) in words.iter().enumerate() {
-            let begins = |it: &str| word.len() > 4 && it.starts_with(word.as_str());
+            let next = words.get(at + 1).map_or("", String::as_str);
+            let (name, value) = word.split_once('=').unwrap_or((word, next));
             match word.strip_prefix("-TT") {
-                Some("") => self.script(words.get(at + 1).map_or("", String::as_str)),
+                Some("") => self.script(next),
                 Some(line) => self.script(line.trim_start_matches('=')),
-                None if begins("--unzip-command") => {
-                    self.script(words.get(at + 1).map_or("", String::as_str));
-                }
-                None => {
-                    let line = word.strip_prefix("--unzip-command=");
-                    line.into_iter().for_each(|it| self.script(it));
-                }
+                None if name.len() > 4 && "--unzip-command".starts_with(name) => self.script(value),
+                None => {}
             }
         }
     }
@@ -256,17 +322,24 @@ impl RunByProgram {
                 .strip_prefix("SHELL")
                 .map(|it| it.trim_start_matches([':', '?', '+']));
             if let Some(shell) = shell.and_then(|it| it.strip_prefix('=')) {
-                self.script(shell);
+                let parts: Vec<String> = shell.split_whitespace().map(str::to_owned).collect();
+                // A shell is given the lines of the makefile, as it would be anyhow.
+                let is_option = |it: &String| it.starts_with('-') && !it.contains('c');
+                if !is_shell(&parts) || !parts[1..].iter().all(is_option) {
+                    self.script(shell);
+                }
             }
+            let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
+            let letters = letters.unwrap_or_default();
             let file = match word.as_str() {
-                "-f" | "--file" | "--makefile" => next,
+                "--file" | "--makefile" => next,
                 word => word
                     .strip_prefix("--file=")
                     .or(word.strip_prefix("--makefile="))
-                    .or(word.strip_prefix("-f")),
+                    .or_else(|| value_of(letters, "f", "CEIjloOW")?.or(next)),
             };
-            let is_read = |it: &str| it == "-" || is_passed_on(it) && !it.contains(UNKNOWN);
-            self.any |= file.is_some_and(is_read) || word.starts_with("--ev");
+            self.any |= file.is_some_and(|it| it == "-" || is_read(it));
+            self.any |= word.starts_with("--ev") || value_of(letters, "E", "CfIjloOW").is_some();
         }
     }
 
@@ -323,14 +396,50 @@ impl RunByProgram {
 
     fn database(&mut self, words: &[String]) {
         for word in words {
-            for order in ["\\!", ".shell ", ".system ", "\\system ", "system "] {
-                for (at, _) in word.match_indices(order) {
-                    let is_own = order.starts_with(['\\', '.']) || word[..at].trim().is_empty();
-                    let line = word[at + order.len()..].lines().next();
-                    line.filter(|_| is_own)
-                        .into_iter()
-                        .for_each(|it| self.script(it));
-                }
+            for line in word.lines() {
+                self.order_of_database(line.trim_start());
+            }
+            // A function of one of them, which is given a program.
+            if let Some((_, call)) = word.split_once("edit(") {
+                let quoted = call.split('\'').skip(1).step_by(2);
+                quoted.for_each(|it| self.script(it));
+            }
+        }
+    }
+
+    fn order_of_database(&mut self, line: &str) {
+        for order in ["\\!", "\\system ", "\\P "] {
+            let found = line.match_indices(order);
+            found.for_each(|(at, _)| self.script(&line[at + order.len()..]));
+        }
+        let (order, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+        let is_begun = |it: &str| order.len() > 1 && it.starts_with(order);
+        if ["system", "pager"].contains(&order) || is_begun(".shell") || is_begun(".system") {
+            self.script(rest);
+        }
+        // Where a file is named, a program may be.
+        if order.starts_with(['.', '\\'])
+            && let Some((_, line)) = rest.split_once('|')
+        {
+            self.script(line.split(['"', '\'']).next().unwrap_or_default());
+        }
+        if order == "\\copy"
+            && let Some((_, line)) = rest.split_once("program '")
+        {
+            self.script(line.split('\'').next().unwrap_or_default());
+        }
+    }
+
+    /// `!COMMAND`, `r !COMMAND` and `1,$!COMMAND`.
+    fn line_editor(&mut self, input: &str) {
+        for line in input.lines() {
+            let Some((before, behind)) = line.split_once('!') else {
+                continue;
+            };
+            let is_address = |it: char| it.is_ascii_digit() || " \t:,.$%;".contains(it);
+            let order = before.trim_matches(is_address);
+            if order.is_empty() || before.ends_with(' ') && order.len() < 6 {
+                self.script(behind);
             }
         }
     }
@@ -490,9 +599,9 @@ impl RunByProgram {
     }
 }
 
-/// Whether a file of a program is what others pass on. A name that is not known is that of some file.
+/// Whether a file of a program is what others pass on. A name that begins with what is not known is that of some file.
 fn is_read(file: &str) -> bool {
-    is_passed_on(file) && !file.contains(UNKNOWN)
+    is_passed_on(file) && (!file.contains(UNKNOWN) || file.starts_with("/dev/"))
 }
 
 /// The value of a short option among letters that are written together: here, or in the next word.

@@ -1,11 +1,14 @@
-//! The two readings of a script, compared: the parser's tree, and the lexer's quotes.
+//! The two readings of a script, compared: the parser's tree, and the lexer's quotes and words.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
+use raddle_core::policy::UNKNOWN;
 use tree_sitter::Node;
 
 use super::lexer::{Form, Lexed, Substitution};
+use super::tree::{around, is_descriptor};
+use super::word::{literal, word};
 
 /// What the tree takes for text, so that no operator can stand in it.
 const TEXT: [&str; 9] = [
@@ -20,6 +23,16 @@ const TEXT: [&str; 9] = [
     "word",
 ];
 
+/// Nodes in which words stand, and what stands there that is none.
+const AROUND_WORDS: &str = "\
+    command declaration_command file_redirect heredoc_redirect herestring_redirect unset_command";
+const NO_WORDS: &str = "\
+    file_descriptor file_redirect heredoc_body heredoc_content heredoc_end heredoc_redirect heredoc_start \
+    herestring_redirect list pipeline subshell variable_assignment";
+
+/// Words that a shell knows only if they stand alone.
+const KEYWORDS: &str = "case do done elif else esac fi for function if in select then until while";
+
 /// The tree, as far as the walk has come, beside the lexer's reading.
 pub(super) struct Readings {
     lexed: Lexed,
@@ -29,7 +42,14 @@ pub(super) struct Readings {
     /// The substitutions of the tree: what begins at a place, and where it ends.
     substitutions: HashMap<(usize, Form), usize>,
     comments: Vec<Range<usize>>,
+    /// Backquotes that are read once more by themselves, so that what the tree says of them does not count.
+    read_again: Vec<Range<usize>>,
     has_hidden_operator: bool,
+    /// Whether the tree has a word where the lexer has another.
+    has_other_word: bool,
+    /// Where a word must go on, of which the tree has the beginning for one by itself, for each command.
+    to_go_on: HashMap<usize, usize>,
+    has_joined_words: bool,
 }
 
 /// What a shell may run that is not in the tree.
@@ -40,23 +60,41 @@ pub(super) struct Unseen {
     pub(super) commands: Vec<Vec<String>>,
     /// Whether it may run something else, too.
     pub(super) any: bool,
+    /// Whether words were put together that the tree has in parts.
+    pub(super) has_joined_words: bool,
 }
 
 impl Readings {
-    pub(super) fn new(lexed: Lexed) -> Self {
+    pub(super) fn new(lexed: Lexed, text: &str) -> Self {
+        let again = lexed
+            .substitutions
+            .iter()
+            .filter(|it| is_read_again(it, text));
         Self {
+            read_again: again.map(|it| it.start..it.end).collect(),
             lexed,
             operators_passed: 0,
             nodes: Vec::new(),
             substitutions: HashMap::new(),
             comments: Vec::new(),
             has_hidden_operator: false,
+            has_other_word: false,
+            to_go_on: HashMap::new(),
+            has_joined_words: false,
         }
     }
 
     /// Takes note of the next node, in the order of the walk.
-    pub(super) fn note(&mut self, node: Node<'_>) {
+    pub(super) fn note(&mut self, node: Node<'_>, parent: Option<&Node<'_>>, text: &str) {
         let (start, end) = (node.start_byte(), node.end_byte());
+        if node.kind() == "command_substitution" && self.is_row(start, end, text) {
+            let from = self.read_again.partition_point(|it| it.end <= start);
+            let to = self.read_again.partition_point(|it| it.start < end);
+            self.read_again.splice(from..to, [start..end]);
+        }
+        if let Some(parent) = parent {
+            self.has_other_word |= self.is_other_word(node, *parent, text);
+        }
         self.pass_operators(start);
         while self.nodes.last().is_some_and(|it| it.0 <= start) {
             self.nodes.pop();
@@ -64,12 +102,110 @@ impl Readings {
         let kind = node.kind();
         self.nodes.push((end, TEXT.contains(&kind)));
         match kind {
-            "command_substitution" => self.substitution(Form::Command, start, end),
+            "command_substitution" => {
+                // Between double quotes it begins, to the parser, with the blanks before it.
+                let blanks = text[start..end].len() - text[start..end].trim_start().len();
+                self.substitution(Form::Command, start + blanks, end);
+            }
             "process_substitution" => self.substitution(Form::Process, start, end),
             "((" => self.substitution(Form::Group, start, end),
             "comment" => self.comments.push(start..end),
             _ => {}
         }
+    }
+
+    /// Whether a node is a word of the tree that a shell reads otherwise: it begins or ends elsewhere, or is not the
+    /// literal that the tree shows.
+    fn is_other_word(&mut self, node: Node<'_>, parent: Node<'_>, text: &str) -> bool {
+        let kind = node.kind();
+        let is_word = match node.is_named() {
+            true => has(AROUND_WORDS, parent.kind()) && !has(NO_WORDS, kind),
+            false => has(KEYWORDS, kind) || parent.kind() == "command",
+        };
+        let is_assignment = kind == "variable_assignment";
+        if !is_word && !is_assignment || is_descriptor(node, text) {
+            return false;
+        }
+        let (start, end) = (node.start_byte(), node.end_byte());
+        let before = self.read_again.partition_point(|it| it.end <= start);
+        let again = self.read_again.get(before);
+        if again.is_some_and(|it| it.start < start || *it == (start..end)) {
+            return false;
+        }
+        if is_assignment {
+            return self.is_other_assignment(node, parent, text);
+        }
+        let words = &self.lexed.words;
+        let (is_begun, whole) = match words.binary_search_by_key(&start, |it| it.start) {
+            Ok(at) => (false, &words[at]),
+            Err(_) => match around(start, words) {
+                Some(whole) => (true, whole),
+                None => return true,
+            },
+        };
+        // The parts that stand in one word are put together again.
+        let goes_on = is_begun && self.to_go_on.remove(&parent.id()) == Some(start);
+        self.has_joined_words |= goes_on;
+        if is_begun != goes_on || end > whole.end {
+            return true;
+        }
+        if end < whole.end {
+            let may_go_on = parent.kind() == "command";
+            return !may_go_on || self.to_go_on.insert(parent.id(), end).is_some();
+        }
+        if is_begun {
+            return false;
+        }
+        let said = word(node, text);
+        !said.contains(UNKNOWN) && literal(&text[start..end]) != Some(said)
+    }
+
+    /// Whether several backquoted scripts stand here with nothing but blanks between, which the parser takes for one.
+    fn is_row(&self, start: usize, end: usize, text: &str) -> bool {
+        let all = &self.lexed.substitutions;
+        let (mut at, mut count) = (start, 0);
+        while at < end {
+            let Ok(found) = all.binary_search_by_key(&at, |it| it.start) else {
+                return false;
+            };
+            if all[found].form != Form::Backquotes || all[found].end > end {
+                return false;
+            }
+            let behind = &text[all[found].end..end];
+            at = end - behind.trim_start_matches([' ', '\t']).len();
+            count += 1;
+        }
+        count > 1
+    }
+
+    /// Whether an assignment ends elsewhere than its word, or its value is not the literal that the tree shows.
+    fn is_other_assignment(&self, node: Node<'_>, parent: Node<'_>, text: &str) -> bool {
+        let around = parent.kind();
+        let is_reckoned = around.ends_with("expression")
+            || ["arithmetic_expansion", "c_style_for_statement"].contains(&around)
+            || text[parent.byte_range()].starts_with("((");
+        let is_named = |it: Node<'_>| it.kind() == "variable_name";
+        if is_reckoned || !node.child_by_field_name("name").is_some_and(is_named) {
+            return false;
+        }
+        let words = &self.lexed.words;
+        let Ok(at) = words.binary_search_by_key(&node.start_byte(), |it| it.start) else {
+            return true;
+        };
+        let Some(value) = node.child_by_field_name("value") else {
+            return words[at].end != node.end_byte();
+        };
+        if value.kind() == "array" {
+            return words[at].end != value.start_byte();
+        }
+        let said = word(value, text);
+        let raw = &text[value.byte_range()];
+        words[at].end != value.end_byte() || !said.contains(UNKNOWN) && literal(raw) != Some(said)
+    }
+
+    /// The words of the lexer.
+    pub(super) fn words(&self) -> &[Range<usize>] {
+        &self.lexed.words
     }
 
     fn substitution(&mut self, form: Form, start: usize, end: usize) {
@@ -90,17 +226,29 @@ impl Readings {
     }
 
     /// What the tree does not show, once the walk is over.
-    pub(super) fn unseen(mut self, text: &str) -> Unseen {
+    pub(super) fn unseen(mut self, text: &str, is_for_dash: bool) -> Unseen {
         self.pass_operators(text.len());
+        let behind = match is_for_dash {
+            true => self.lexed.bash_parts(text),
+            false => Vec::new(),
+        };
+        let is_other_shell = is_for_dash
+            && (!behind.is_empty() || !self.lexed.groups.is_empty() || self.lexed.has_bash_quotes);
         let mut unseen = Unseen {
             scripts: Vec::new(),
+            has_joined_words: self.has_joined_words,
             commands: self
                 .lexed
                 .groups
                 .iter()
+                .chain(&behind)
                 .flat_map(|it| commands(&text[it.clone()]))
                 .collect(),
-            any: self.lexed.is_lost || self.has_hidden_operator,
+            any: self.lexed.is_lost
+                || self.has_hidden_operator
+                || self.has_other_word
+                || !self.to_go_on.is_empty()
+                || is_other_shell,
         };
         let mut seen_to = 0;
         for it in &self.lexed.substitutions {
@@ -126,7 +274,7 @@ impl Readings {
         let has = |form| self.substitutions.get(&(it.start, form)) == Some(&it.end);
         match it.form {
             Form::Command => has(Form::Command),
-            Form::Backquotes => has(Form::Command) && !text[it.start..it.end].contains('\\'),
+            Form::Backquotes => has(Form::Command) && !is_read_again(it, text),
             Form::Process => has(Form::Process),
             // The walk knows what is in arithmetic, and substitutions in it are listed by themselves.
             Form::Arithmetic => true,
@@ -135,11 +283,20 @@ impl Readings {
     }
 }
 
+fn has(list: &str, word: &str) -> bool {
+    list.split(' ').any(|it| it == word)
+}
+
+fn is_read_again(it: &Substitution, text: &str) -> bool {
+    it.form == Form::Backquotes && text[it.start..it.end].contains('\\')
+}
+
 /// The commands in what to bash is arithmetic, without those that begin with what only a number can be.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let parts = text.split([';', '&', '|', '(', ')', '\n', '!']);
     let words = parts.map(|it| {
-        let words = it.split_whitespace();
+        let is_assignment = |it: &&str| it.contains('=');
+        let words = it.split_whitespace().skip_while(is_assignment);
         let words = words.map(|it| it.replace(['\'', '"', '\\'], ""));
         words.collect::<Vec<String>>()
     });

@@ -1,15 +1,19 @@
 //! What the parser's tree says of one command.
 
-use raddle_core::policy::{is_shell, shell_script, through};
+use std::ops::Range;
+
+use raddle_core::policy::{UNKNOWN, is_shell, shell_script, through};
 use tree_sitter::Node;
 
-use super::word::word;
+use super::programs;
+use super::word::{literal, word};
 use super::work::Work;
 
 /// The words of a command, and those of each line by itself where the parser took the end of one for a space.
-pub(super) fn on_lines(node: Node<'_>, text: &str) -> Vec<Vec<String>> {
-    let mut all = vec![words(node, text)];
-    let parts = children(node);
+pub(super) fn on_lines(node: Node<'_>, text: &str, lexed: &[Range<usize>]) -> Vec<Vec<String>> {
+    let mut all = vec![words(node, text, lexed)];
+    let mut parts = children(node);
+    parts.retain(|it| !is_descriptor(*it, text));
     let is_end = |a: &Node<'_>, b: &Node<'_>| {
         let between = text.get(a.end_byte()..b.start_byte()).unwrap_or_default();
         between.replace("\\\n", "").contains('\n')
@@ -23,17 +27,58 @@ pub(super) fn on_lines(node: Node<'_>, text: &str) -> Vec<Vec<String>> {
     all
 }
 
-/// The words of a command, in order, without what is set for it and where its output goes.
-pub(super) fn words(node: Node<'_>, text: &str) -> Vec<String> {
-    let mut words = Vec::new();
+/// The words of a command, in order, without what is set for it and where its output goes. Parts that stand in one
+/// word of the lexer's are one, however the parser takes them apart.
+pub(super) fn words(node: Node<'_>, text: &str, lexed: &[Range<usize>]) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    // Where the last word ends in the text.
+    let mut last_end = None;
     for child in children(node) {
+        let start = child.start_byte();
+        let is_joined = last_end == Some(start);
+        last_end = None;
         match child.kind() {
             "variable_assignment" | "herestring_redirect" | "subshell" => {}
+            _ if is_descriptor(child, text) => {}
             "file_redirect" | "heredoc_redirect" => words.extend(words_behind(child, text)),
-            _ => words.push(word(child, text)),
+            _ => {
+                last_end = Some(child.end_byte());
+                let said = word(child, text);
+                let whole = match is_joined {
+                    true => around(start, lexed),
+                    false => None,
+                };
+                match (words.last_mut(), whole) {
+                    (Some(word), Some(whole)) => {
+                        word.push_str(&said);
+                        match literal(&text[whole.clone()]) {
+                            Some(it) if child.end_byte() == whole.end => *word = it,
+                            _ => word.push(UNKNOWN),
+                        }
+                    }
+                    _ => words.push(said),
+                }
+            }
         }
     }
     words
+}
+
+/// The word of the lexer's in the middle of which a place is.
+pub(super) fn around(at: usize, lexed: &[Range<usize>]) -> Option<&Range<usize>> {
+    let before = lexed.partition_point(|it| it.start < at).checked_sub(1)?;
+    lexed.get(before).filter(|it| at < it.end)
+}
+
+/// Whether a number is that of a descriptor, which the parser takes for a word where it stands before `<`.
+pub(super) fn is_descriptor(node: Node<'_>, text: &str) -> bool {
+    let is_redirect = |it: &u8| b"<>".contains(it);
+    text.as_bytes()
+        .get(node.end_byte())
+        .is_some_and(is_redirect)
+        && text[node.byte_range()]
+            .bytes()
+            .all(|it| it.is_ascii_digit())
 }
 
 /// What the parser takes for further places of a redirection.
@@ -72,6 +117,8 @@ pub(super) struct Statement {
     pub(super) depth: u32,
     read_to: usize,
     names_shell: bool,
+    /// The name of the last program that runs what its input tells it, if there is one.
+    pub(super) reader: String,
 }
 
 impl Statement {
@@ -80,6 +127,7 @@ impl Statement {
             depth,
             read_to: node.start_byte(),
             names_shell: false,
+            reader: String::new(),
         })
     }
 
@@ -91,14 +139,17 @@ impl Statement {
     /// Whether what is written at this place is read by a shell.
     pub(super) fn feeds_shell(&mut self, node: Node<'_>, text: &str) -> bool {
         let before = text.get(self.read_to..node.start_byte());
-        let mut words = before
+        let words = before
             .unwrap_or_default()
             .split(|it: char| it.is_whitespace() || ";|&()<>`".contains(it));
-        self.names_shell = self.names_shell
-            || words.any(|it| {
-                let name = it.replace(['\'', '"', '\\'], "");
-                name == "source" || is_shell(&[name])
-            });
+        for word in words {
+            let name = word.replace(['\'', '"', '\\'], "");
+            let last = name.rsplit('/').next().unwrap_or_default();
+            if programs::is_reader(last) {
+                self.reader = last.to_owned();
+            }
+            self.names_shell |= name == "source" || is_shell(&[name]);
+        }
         self.read_to = self.read_to.max(node.start_byte());
         self.names_shell
     }

@@ -29,11 +29,75 @@ fn add(node: Node<'_>, text: &str, out: &mut String) {
                 add(child, text, out);
             }
         }
-        "concatenation" => parts(node, text, out, unquoted),
+        "concatenation" => match literal(raw) {
+            Some(literal) => out.push_str(&literal),
+            None => parts(node, text, out, unquoted),
+        },
+        "process_substitution" => out.extend(["/dev/fd/", &UNKNOWN.to_string()]),
         "number" if node.named_child_count() == 0 => out.push_str(raw),
         _ if !node.is_named() => out.push_str(raw),
         _ => out.push(UNKNOWN),
     }
+}
+
+/// The word that a text stands for, read without the parser; nothing if it depends on what happens.
+pub(super) fn literal(raw: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut rest = raw;
+    let mut is_quoted = false;
+    while let Some(letter) = rest.chars().next() {
+        let behind = &rest[letter.len_utf8()..];
+        let next = behind.chars().next();
+        rest = behind;
+        match letter {
+            '\\' => {
+                let next = next?;
+                rest = &behind[next.len_utf8()..];
+                match next {
+                    '\n' => {}
+                    next if is_quoted && !"\"\\$`".contains(next) => out.extend(['\\', next]),
+                    next => out.push(next),
+                }
+            }
+            '"' => is_quoted = !is_quoted,
+            '\'' if !is_quoted => {
+                let (inner, behind) = behind.split_once('\'')?;
+                out.push_str(inner);
+                rest = behind;
+            }
+            '$' if next == Some('\'') && !is_quoted => {
+                let length = ansi_length(&behind[1..])?;
+                ansi(&behind[1..=length], &mut out);
+                rest = &behind[length + 2..];
+            }
+            // Behind it the name of something, or its beginning; of a quote versions of shells make different things.
+            '$' if next.is_some_and(|it| {
+                it.is_alphanumeric() || "_*@#?-$!{([".contains(it) || it == '"' && !is_quoted
+            }) =>
+            {
+                return None;
+            }
+            '`' => return None,
+            '{' if next == Some('}') && !is_quoted => {
+                out.push_str("{}");
+                rest = &behind[1..];
+            }
+            '*' | '?' | '[' | '{' | '}' | '(' | ')' if !is_quoted => return None,
+            '~' if rest.len() + 1 == raw.len() => return None,
+            letter => out.push(letter),
+        }
+    }
+    (!is_quoted && !out.contains(UNKNOWN)).then_some(out)
+}
+
+/// How many bytes stand before the quote that ends `$'…'`.
+fn ansi_length(rest: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    rest.find(|it: char| {
+        let is_end = it == '\'' && !is_escaped;
+        is_escaped = it == '\\' && !is_escaped;
+        is_end
+    })
 }
 
 /// What stands between double quotes.

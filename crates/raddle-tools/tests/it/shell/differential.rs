@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use raddle_core::policy::UNKNOWN;
-use raddle_tools::shell::take_apart;
+use raddle_tools::shell::{of_words, take_apart};
 
 use super::random::Bits;
 
@@ -26,6 +26,30 @@ const MARKS: &[&str] = &[
     "\t",
 ];
 
+/// What may stand within a word, and often is nothing once the shell has read it.
+const WITHIN: &[&str] = &[
+    "''", "\"\"", "``", "`:`", "$(:)", "${y}", "$y", "$*", "$@", "\"$@\"", "$1", "$!", "$-", "$''",
+    "$\"\"", "\\\n", "\"\\\n\"", "\\", "{,}", "*", "[z]", "`#`", "` `", "\"`:`\"", "${y-}", "\\ ",
+    "$(())", "~", "<(:)", "'`'",
+];
+
+/// What reads a file `f` that names the program.
+const READERS: &[&str] = &[
+    "bash",
+    "dash",
+    "sh",
+    "bash -s",
+    "xargs",
+    "xargs env",
+    "xargs -I X env X",
+    "xargs -i {}",
+    "xargs -I% sh -c %",
+    "xargs command",
+    "cat",
+    "source /dev/stdin",
+    ". /dev/fd/0",
+];
+
 struct Maker(Bits);
 
 impl Maker {
@@ -38,7 +62,21 @@ impl Maker {
             return self.one(&["zzz", "zzz", ":", "echo a"]).to_owned();
         }
         let depth = depth - 1;
-        match self.0.below(26) {
+        match self.0.below(32) {
+            26 => self.broken("zzz"),
+            27 => {
+                let name = self.one(&["bash -c", "eval", "env", "command", "exec", "sh -c"]);
+                let (name, rest) = name.split_once(' ').unwrap_or((name, ""));
+                format!("{} {rest} {}", self.broken(name), self.broken("zzz"))
+            }
+            28 => format!("{} {}", self.command(depth), self.broken("zzz")),
+            29 => format!("{} {}", self.one(READERS), self.redirect(depth)),
+            30 => format!(
+                "echo zzz | {} {}",
+                self.one(READERS),
+                self.one(&["", "0<&0", "2>&1", "0<&1", "3<&0"])
+            ),
+            31 => format!("{} {}", self.redirect(depth), self.command(depth)),
             0..=3 => format!("echo {}", self.word(depth)),
             4 => format!("echo {} {}", self.word(depth), self.word(depth)),
             5 => format!("x={}", self.word(depth)),
@@ -114,6 +152,42 @@ impl Maker {
         }
     }
 
+    /// A name with something within it, in quotes of several kinds.
+    fn broken(&mut self, name: &str) -> String {
+        let mut out = String::new();
+        for letter in name.chars() {
+            if self.0.below(3) == 0 {
+                out.push_str(self.one(WITHIN));
+            }
+            match self.0.below(12) {
+                0 => out.push_str(&format!("'{letter}'")),
+                1 => out.push_str(&format!("\"{letter}\"")),
+                2 => out.push_str(&format!("\\{letter}")),
+                3 => out.push_str(&format!("$'{letter}'")),
+                4 => out.push_str(&format!("$\"{letter}\"")),
+                _ => out.push(letter),
+            }
+        }
+        if self.0.below(5) == 0 {
+            out.push_str(self.one(WITHIN));
+        }
+        out
+    }
+
+    fn redirect(&mut self, depth: u64) -> String {
+        let operator = self.one(&[
+            "<", "0<", "0< ", "00<", "3<", "0<<<", "<<<", "0<>", "{v}<", "&>", ">&", "1>", "2>>",
+            "0<&",
+        ]);
+        let place = match self.0.below(6) {
+            0 => self.word(depth),
+            1 => "<(echo zzz)".to_owned(),
+            2 => "zzz".to_owned(),
+            _ => "f".to_owned(),
+        };
+        format!("{operator}{place}")
+    }
+
     fn word(&mut self, depth: u64) -> String {
         let count = 1 + self.0.below(2);
         (0..count).map(|_| self.part(depth)).collect()
@@ -124,7 +198,9 @@ impl Maker {
             return self.one(&["a", "b#", "zzz", "\\ ", "$x", "''"]).to_owned();
         }
         let depth = depth - 1;
-        match self.0.below(16) {
+        match self.0.below(18) {
+            16 => self.one(WITHIN).to_owned(),
+            17 => format!("$\"{}\"", self.quoted(depth)),
             0..=1 => format!("'{}'", self.text()),
             2..=4 => format!("\"{}\"", self.quoted(depth)),
             5 => format!("$'{}'", self.text()),
@@ -232,10 +308,17 @@ impl Maker {
     }
 }
 
-fn is_seen(line: &str) -> bool {
-    let script = take_apart(line);
-    let is_found =
-        |it: &Vec<String>| it[0].contains(UNKNOWN) || it[0].rsplit('/').next() == Some("zzz");
+fn is_seen(shell: &str, line: &str) -> bool {
+    let script = match shell {
+        "bash" => take_apart(line),
+        shell => of_words(&[shell, "-c", line].map(str::to_owned)),
+    };
+    let is_program = |it: &String| it.rsplit('/').next() == Some("zzz");
+    // A file that a shell is told to read is known by its name, and no command.
+    let reads = |it: &Vec<String>| [".", "source", "bash", "dash", "sh"].contains(&it[0].as_str());
+    let is_found = |it: &Vec<String>| {
+        it[0].contains(UNKNOWN) || is_program(&it[0]) || reads(it) && it.iter().any(is_program)
+    };
     script.commands.iter().any(is_found)
 }
 
@@ -244,6 +327,7 @@ fn runs(shell: &str, line: &str, folder: &Path) -> bool {
     let mark = folder.join("mark");
     let work = folder.join("work");
     fs::create_dir_all(&work).expect("a folder");
+    fs::write(work.join("f"), "zzz\n").expect("a file");
     let mut command = Command::new("timeout");
     command.args(["-s", "KILL", "0.5", shell, "-c", line]);
     command
@@ -277,25 +361,25 @@ fn what_shells_run_was_seen() {
         .into_iter()
         .filter(|it| which(it).is_some())
         .collect();
-    for name in ["bash", "dash", "cat", "env", "timeout"] {
+    for name in ["bash", "dash", "sh", "cat", "env", "timeout", "xargs"] {
         which(name).map(|it| symlink(it, bin.join(name)));
     }
     let (mut wrong, mut count) = (Vec::new(), 0);
     for number in first..first + lines {
         let line = Maker(Bits(number.wrapping_mul(0xd134_2543_de82_ef95))).line();
-        if !line.contains("zzz") || is_seen(&line) {
-            continue;
-        }
-        count += 1;
         for shell in &shells {
-            // It does not know these quotes, and takes the dollar for one.
-            let is_foreign = *shell == "dash" && line.contains("$'");
-            if !is_foreign && runs(shell, &line, folder.path()) {
-                wrong.push(format!("{number}: {shell} runs it in {line:?}"));
+            if is_seen(shell, &line) {
+                continue;
+            }
+            count += 1;
+            if runs(shell, &line, folder.path()) {
+                let miss = format!("{number}: {shell} runs it in {line:?}");
+                eprintln!("{miss}");
+                wrong.push(miss);
             }
         }
     }
-    eprintln!("figure: {lines} lines, {count} of them without the program by our reading");
+    eprintln!("figure: {lines} lines, {count} runs of shells in which we saw no program");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
