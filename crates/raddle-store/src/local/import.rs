@@ -411,8 +411,8 @@ fn reset(settings: &Settings) -> Settings {
         nowhere: settings.nowhere,
         window: settings.window,
         compact_above: settings.compact_above,
-        turn_budget: settings.turn_budget.clone(),
-        thread_budget: settings.thread_budget.clone(),
+        turn_budget: settings.turn_budget,
+        thread_budget: settings.thread_budget,
         recovery: None,
     }
 }

@@ -65,7 +65,7 @@ async fn file(events: &[Value]) -> (ThreadId, Vec<u8>) {
     let began = json!({"turnStarted": {"turn": "t", "kind": "work"}});
     let all = [started, owned, began].into_iter();
     let bodies = all.chain(events.iter().cloned()).map(|event| {
-        let event: Event = serde_json::from_value(event.clone()).expect(&event.to_string());
+        let event: Event = serde_json::from_value(event).unwrap();
         Body::from(event)
     });
     script.append(&journal, bodies.collect()).await;
