@@ -80,7 +80,8 @@ impl Counts {
     /// Adds to one. The names are few and written in the code, so this cannot grow.
     pub fn add(&self, name: &'static str, more: u64) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *counts.entry(name).or_default() += more;
+        let count = counts.entry(name).or_default();
+        *count = count.saturating_add(more);
     }
 
     /// All that were ever added to, by their names.
@@ -271,6 +272,14 @@ fn append_error(error: &AppendError) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_stays_at_the_most_there_is() {
+        let counts = Counts::default();
+        counts.add("input", 1);
+        counts.add("input", u64::MAX);
+        assert_eq!(counts.all()["input"], u64::MAX);
+    }
 
     #[test]
     fn tokens_are_counted_for_whoever_answered() {

@@ -296,7 +296,8 @@ pub struct Reserved {
     pub to: Seq,
 }
 
-/// The thread goes on from another's history, which was copied in front of this record.
+/// The thread goes on from another's history, which was copied in front of this record; one that was imported, from
+/// its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Forked {
@@ -318,6 +319,13 @@ pub struct Forked {
     /// Whether it lives in memory only.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ephemeral: bool,
+}
+
+impl Forked {
+    /// Whether the thread goes on from its own history under its own id, as one that was imported does.
+    pub fn is_import(&self) -> bool {
+        self.thread == self.from
+    }
 }
 
 /// Turns from a point on no longer count.

@@ -73,6 +73,8 @@ pub(crate) enum WireError {
     },
     /// Something that an observer may not do.
     Observer,
+    /// A thread whose work would begin if an observer opened it.
+    ObserverWouldBegin,
     /// What came after a record cannot be told exactly.
     CursorExpired {
         /// The record.
@@ -236,6 +238,12 @@ impl From<WireError> for ErrorObject {
                 invalid("an observer may only look; connect as a driver to change something".into())
                     .with_data(json!({ "errorInfo": "observer" }))
             }
+            WireError::ObserverWouldBegin => invalid(
+                "the thread has work that begins once it is resumed, and an observer begins none; a driver must resume \
+                 it first. thread/read shows it meanwhile"
+                    .into(),
+            )
+            .with_data(json!({ "errorInfo": "observer" })),
             WireError::CursorExpired { seen } => invalid(
                 format!("what came after {seen} cannot be told exactly any more; resume without afterSeq, and forget what was told before").into(),
             )

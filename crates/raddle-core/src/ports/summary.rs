@@ -174,6 +174,10 @@ impl Summary {
             self.updated_at = at;
         }
         match event {
+            Event::Forked(it) if it.is_import() => {
+                self.turns = it.turns;
+                self.set(&it.settings);
+            }
             Event::Forked(it) => {
                 // A fork is as new as its own first record, whatever it took over.
                 self.thread = it.thread;

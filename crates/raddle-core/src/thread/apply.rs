@@ -10,9 +10,9 @@ use super::state::{
 use super::{Goal, Queued};
 use crate::ports::preview;
 use crate::{
-    Answer, Ask, Body, Delta, Event, Gate, ItemBody, ItemCompleted, ItemStarted, ItemStatus,
-    ModelCalled, ModelEnd, ModelEnded, Owned, Record, RequestResolved, Resolution, Seq, Span,
-    ThreadStarted, Timestamp, TurnEnded, TurnStarted,
+    Answer, Ask, Body, Delta, Event, Forked, Gate, ItemBody, ItemCompleted, ItemStarted,
+    ItemStatus, ModelCalled, ModelEnd, ModelEnded, Owned, Record, RequestResolved, Resolution, Seq,
+    Span, ThreadStarted, Timestamp, TurnEnded, TurnStarted,
 };
 
 /// About how many bytes of text make a token.
@@ -53,16 +53,13 @@ impl Thread {
                 }
             }
             Event::Forked(it) => {
-                if let Some(identity) = &mut self.identity {
-                    identity.thread = it.thread;
-                    identity.forked_from = Some(it.from);
-                    identity.principal.clone_from(&it.principal);
-                    identity.ephemeral = it.ephemeral;
-                    identity.created_at = at;
+                // One that was imported stays the thread it was, and cursors into it stay good.
+                if !it.is_import() {
+                    self.become_fork(it, seq, at);
                 }
-                // What came before was told of another thread.
-                self.judged_from = seq;
-                self.recency_at = Some(at);
+                if let Some(identity) = &mut self.identity {
+                    identity.ephemeral = it.ephemeral;
+                }
                 self.go_on_from(it.lineage.clone());
                 self.turns = it.turns;
                 self.settings = it.settings.clone();
@@ -73,9 +70,6 @@ impl Thread {
                 self.goal = None;
                 self.queue.clear();
                 self.queue_rests = false;
-                self.archived = false;
-                self.usage = crate::Usage::default();
-                self.begin_accounts();
             }
             Event::Reverted(it) => {
                 self.go_on_from(it.lineage.clone());
@@ -240,6 +234,22 @@ impl Thread {
             from: seq,
             until: None,
         }];
+    }
+
+    /// The history is another thread's, and this one begins.
+    fn become_fork(&mut self, it: &Forked, seq: Seq, at: Timestamp) {
+        if let Some(identity) = &mut self.identity {
+            identity.thread = it.thread;
+            identity.forked_from = Some(it.from);
+            identity.principal.clone_from(&it.principal);
+            identity.created_at = at;
+        }
+        // What came before was told of another thread.
+        self.judged_from = seq;
+        self.recency_at = Some(at);
+        self.archived = false;
+        self.usage = crate::Usage::default();
+        self.begin_accounts();
     }
 
     /// From now on this counts, and what was said elsewhere was not said.

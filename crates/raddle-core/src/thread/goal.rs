@@ -81,7 +81,7 @@ impl Goal {
     /// A call of the model used this much.
     pub(super) fn used(&mut self, tokens: u64) {
         if self.counts {
-            self.tokens_used += tokens;
+            self.tokens_used = self.tokens_used.saturating_add(tokens);
         }
     }
 

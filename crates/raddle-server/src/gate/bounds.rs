@@ -33,10 +33,19 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
 /// Requests, and those of their members that bound something: another member whose name begins like one that bounds
 /// is refused, whatever the style it is written in.
 const BOUNDING: &[(&str, &[&str])] = &[
-    ("command/exec", &["permissionProfile", "sandboxPolicy"]),
-    ("process/spawn", &[]),
+    (
+        "command/exec",
+        &[
+            "outputBytesCap",
+            "permissionProfile",
+            "sandboxPolicy",
+            "timeoutMs",
+        ],
+    ),
+    ("process/spawn", &["outputBytesCap", "timeoutMs"]),
     ("review/start", &[]),
     ("thread/fork", OF_OPENING),
+    ("thread/goal/set", &["tokenBudget"]),
     ("thread/resume", OF_OPENING),
     (
         "thread/settings/update",
@@ -48,7 +57,7 @@ const BOUNDING: &[(&str, &[&str])] = &[
             "sandboxPolicy",
         ],
     ),
-    ("thread/shellCommand", &[]),
+    ("thread/shellCommand", &["timeoutMs"]),
     ("thread/start", OF_OPENING),
     (
         "turn/start",
@@ -60,6 +69,16 @@ const BOUNDING: &[(&str, &[&str])] = &[
         ],
     ),
     ("turn/steer", &[]),
+];
+
+/// How names begin, as letters alone, of members that look like a limit of time, output or tokens.
+const LIMITS: &[&str] = &[
+    "maxoutput",
+    "maxturns",
+    "outputbytes",
+    "readonly",
+    "timeout",
+    "tokenbudget",
 ];
 
 const OF_OPENING: &[&str] = &[
@@ -96,6 +115,10 @@ const OF_GRANULAR: &[&str] = &[
     "skill_approval",
 ];
 
+const OF_BUDGET: &[&str] = &["turn", "thread"];
+
+const OF_LIMITS: &[&str] = &["tokens", "usd", "seconds", "toolCalls"];
+
 type Members<'a> = HashMap<String, &'a RawValue>;
 
 /// Refuses params with such a member.
@@ -124,7 +147,8 @@ pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
     }
     let unread = members.keys().map(String::as_str).find(|it| {
         let is_config = *it == "config" && !bounding.contains(it);
-        (may_bound(it) && !bounding.contains(it)) || is_config
+        let is_limit = LIMITS.iter().any(|limit| letters(it).starts_with(limit));
+        ((may_bound(it) || is_limit) && !bounding.contains(it)) || is_config
     });
     if let Some(member) = unread {
         return Err(WireError::Refused(
@@ -134,20 +158,45 @@ pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
     if let Some(policy) = members.get("sandboxPolicy") {
         check_policy(policy.get())?;
     }
+    if let Some(budget) = members.get("budget") {
+        check_budget(budget.get())?;
+    }
     let granular = members
         .get("approvalPolicy")
         .and_then(|it| self::members(it.get()));
     let granular = granular.and_then(|it| self::members(it.get("granular")?.get()));
-    let unknown = granular
-        .iter()
-        .flat_map(Members::keys)
-        .find(|it| !OF_GRANULAR.contains(&it.as_str()));
-    match unknown {
-        Some(kind) => Err(WireError::Refused(
+    only(
+        "approvalPolicy.granular",
+        &granular.unwrap_or_default(),
+        OF_GRANULAR,
+    )
+}
+
+/// Refuses a limit that nobody counts. What is said of a scope replaces all its limits, so it would also take away those
+/// that are there.
+fn check_budget(text: &str) -> Result<(), WireError> {
+    let scopes = members(text).unwrap_or_default();
+    only("budget", &scopes, OF_BUDGET)?;
+    for scope in OF_BUDGET {
+        let limits = scopes.get(*scope).and_then(|it| members(it.get()));
+        only(
+            &format!("budget.{scope}"),
+            &limits.unwrap_or_default(),
+            OF_LIMITS,
+        )?;
+    }
+    Ok(())
+}
+
+/// Refuses members that an object does not have.
+fn only(place: &str, members: &Members<'_>, known: &[&str]) -> Result<(), WireError> {
+    let mut names = members.keys().map(String::as_str);
+    match names.find(|it| !known.contains(it)) {
+        Some(name) => Err(WireError::Refused(
             format!(
-                "approvalPolicy.granular has no `{}`; it has {}",
-                shown(kind),
-                OF_GRANULAR.join(", ")
+                "{place} has no `{}`; it has {}",
+                shown(name),
+                known.join(", ")
             )
             .into(),
         )),

@@ -317,8 +317,8 @@ impl Config {
                 return Err(WireError::ConfigWrite {
                     kind: "configLayerReadonly",
                     message: format!(
-                        "`{key}` says which programs are started or where keys are sent, and a remote client may not \
-                         change it; edit {} on the server's machine, or set `{}` to true there",
+                        "`{key}` says which programs are started, where keys are sent or what models cost, and a \
+                         remote client may not change it; edit {} on the server's machine, or set `{}` to true there",
                         self.user.display(),
                         keys::REMOTE
                     ),

@@ -3,15 +3,19 @@
 //! The records go to a thread of another name first, which no list shows, in pieces. Only when the file's
 //! seal was reached and found right, the thread itself begins as a fork of that one, in one step; so an
 //! import that is cut off anywhere leaves nothing that anyone sees.
+//!
+//! A seal says that a file is whole, not who wrote it. So an imported thread is history and no authority:
+//! its settings become those that allow least, and records of our own end what the file's leave open.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
 use raddle_core::ports::{AppendError, Blobs, ForkError, Journal, ReadError};
 use raddle_core::{
-    Body, Class, Epoch, Forked, Node, Owner, Record, Seq, Step, Thread, ThreadId, Timestamp,
+    ApprovalPolicy, Body, Class, Epoch, Event, Forked, Grant, Node, Owner, Record, Recovery,
+    Reviewer, Sandbox, Seq, Settings, Step, Thread, ThreadId, Timestamp,
 };
 
 use super::LocalJournal;
@@ -21,6 +25,9 @@ use crate::bundle::{BundleEntry, BundleError, BundleReader};
 
 /// How much of a file goes into one append.
 const PIECE_BYTES: usize = 512 << 10;
+
+/// The largest number that a file may use for a record or an epoch. What follows needs numbers too.
+const NUMBER_MAX: u64 = 1 << 53;
 
 /// How a thread is brought in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +67,11 @@ pub enum ImportError {
     /// The records are not those of the thread that the header names.
     #[error("the records in the file are not those of the thread {0}; export it again")]
     Foreign(ThreadId),
+    /// After the records something is open that cannot be ended.
+    #[error(
+        "the records in the file leave something open that no thread has; the file was not made by an export"
+    )]
+    Open,
     /// The file was made without bytes that a record names.
     #[error("record {at} names the blob {hash}, which was lost before the file was made")]
     Lost {
@@ -232,8 +244,14 @@ impl Import<'_> {
         if self.folded.id() != Some(thread) || self.folded.is_deleted() {
             return Err(ImportError::Foreign(thread));
         }
+        let becomes = match options.as_new {
+            true => self.staged,
+            false => thread,
+        };
+        self.close(becomes, options.now).await?;
         if options.as_new {
-            return self.fork_off(options.now).await;
+            self.imported.thread = becomes;
+            return Ok(self.imported);
         }
         let forked = self.journal.fork(self.staged, self.stored, thread).await;
         forked.map_err(|error| match error {
@@ -256,6 +274,7 @@ impl Import<'_> {
         if self.full {
             return Ok(());
         }
+        let record = reset_record(record);
         self.folded.apply(&record);
         self.imported.records += 1;
         self.imported.head = record.seq;
@@ -290,35 +309,110 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// The staged thread becomes one of its own, by the record that a fork begins with.
-    async fn fork_off(mut self, now: Timestamp) -> Result<Imported, ImportError> {
-        let staged = self.staged;
+    /// Ends what the file's records leave open, by the record that a fork begins with. With an id of its own
+    /// the staged thread becomes a thread by this.
+    async fn close(&mut self, becomes: ThreadId, now: Timestamp) -> Result<(), ImportError> {
+        let numbers = [self.folded.head(), self.folded.reserved()];
+        let is_high = numbers.iter().any(|it| it.0 > NUMBER_MAX);
+        if is_high || self.folded.epoch().0 > NUMBER_MAX {
+            return Err(ImportError::Open);
+        }
         let fork = Forked {
-            thread: staged,
+            thread: becomes,
             from: self.imported.thread,
             at: self.folded.head(),
             principal: None,
             lineage: self.folded.lineage().to_vec(),
             turns: self.folded.turns(),
-            settings: self.folded.settings().clone(),
+            settings: reset(self.folded.settings()),
             ephemeral: false,
         };
         let node = Node {
-            name: staged.to_string(),
+            name: self.staged.to_string(),
             epoch: Epoch(self.folded.epoch().0 + 1),
-            recovery: raddle_core::Recovery::Continue,
+            recovery: Recovery::Interrupt,
         };
-        let mut owner = Owner::fork(std::mem::take(&mut self.folded), fork, node, now);
+        let mut owner = Owner::fork(self.folded.clone(), fork, node, now);
         let Step::Append {
             after,
-            records,
+            mut records,
             class,
         } = owner.step(now)
         else {
             return Err(ImportError::Foreign(self.imported.thread));
         };
-        self.journal.append(staged, after, &records, class).await?;
-        self.imported.thread = staged;
-        Ok(self.imported)
+        records.push(Record {
+            seq: owner.thread().head().next(),
+            at: now,
+            body: Event::Released {}.into(),
+        });
+        for record in &records {
+            self.folded.apply(record);
+        }
+        if self.folded.id() != Some(becomes) || !is_closed(&self.folded, now) {
+            return Err(ImportError::Open);
+        }
+        let append = self.journal.append(self.staged, after, &records, class);
+        self.stored = append.await?;
+        Ok(())
+    }
+}
+
+/// Whether nothing of a thread is open, nothing goes on by itself, and nobody's yes holds.
+fn is_closed(thread: &Thread, now: Timestamp) -> bool {
+    let is_idle = thread.turn().is_none()
+        && thread.requests().next().is_none()
+        && thread.queue().is_empty()
+        && thread.goal().is_none();
+    let rests =
+        thread.pending().is_empty() && thread.advance(now).is_empty() && thread.wake_at().is_none();
+    let has_no_yes = thread.granted().is_empty() && thread.rights() == Grant::default();
+    let settings = thread.settings();
+    is_idle && rests && has_no_yes && *settings == reset(settings) && thread.owner().is_none()
+}
+
+/// A record without the authority that its settings gave: a fork may go on from anywhere in the history.
+fn reset_record(mut record: Record) -> Record {
+    if let Body::Event(event) = &mut record.body {
+        match &mut **event {
+            Event::ThreadStarted(it) => it.settings = reset(&it.settings),
+            Event::SettingsChanged(it) => it.settings = reset(&it.settings),
+            Event::Forked(it) => it.settings = reset(&it.settings),
+            _ => {}
+        }
+    }
+    record
+}
+
+/// Settings that allow least. What says only where the thread was, which model it used and what it may use
+/// at most stays.
+fn reset(settings: &Settings) -> Settings {
+    Settings {
+        cwd: settings.cwd.clone(),
+        roots: Vec::new(),
+        real_paths: BTreeMap::new(),
+        model: settings.model.clone(),
+        provider: settings.provider.clone(),
+        fallback: Vec::new(),
+        effort: settings.effort.clone(),
+        summary: settings.summary.clone(),
+        tier: settings.tier.clone(),
+        personality: settings.personality.clone(),
+        base_instructions: None,
+        developer_instructions: None,
+        approval: ApprovalPolicy::OnRequest,
+        reviewer: Reviewer::User,
+        sandbox: Sandbox::ReadOnly {
+            roots: Vec::new(),
+            network: false,
+        },
+        profile: None,
+        client_tools: Vec::new(),
+        nowhere: settings.nowhere,
+        window: settings.window,
+        compact_above: settings.compact_above,
+        turn_budget: settings.turn_budget,
+        thread_budget: settings.thread_budget,
+        recovery: None,
     }
 }

@@ -6,6 +6,7 @@ mod damage;
 mod faulty;
 mod files;
 mod forks;
+mod imports;
 mod layout;
 mod model;
 mod node;

@@ -224,10 +224,15 @@ impl FromStr for Budget {
             }
             format!("budget.turn.{key}={value}").parse()
         };
-        text.split(',')
-            .map(bound)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let bounds: Vec<Override> = text.split(',').map(bound).collect::<Result<_, _>>()?;
+        let twice = |(at, it): &(usize, &Override)| {
+            let mut before = bounds[..*at].iter();
+            before.any(|other| other.path() == it.path())
+        };
+        match bounds.iter().enumerate().find(twice) {
+            Some((_, it)) => Err(format!("{} is said twice", it.path().join("."))),
+            None => Ok(Self(bounds)),
+        }
     }
 }
 
@@ -345,6 +350,7 @@ mod tests {
             "tokens=-1",
             "tokens=0",
             "usd=NaN",
+            "tokens=1,tokens=9",
             "beer=1",
         ] {
             assert!(text.parse::<Budget>().is_err(), "{text}");

@@ -18,6 +18,10 @@ pub(crate) enum ThreadCommand {
     /// status is 1.
     Export(ThreadExport),
     /// Bring an exported thread into this home, with its id and its numbers
+    ///
+    /// What the file says is history and allows nothing: what is open in it ends, rights and yeses are
+    /// gone, and the sandbox is read-only with questions on request. Whoever resumes the thread says
+    /// otherwise.
     Import(ThreadImport),
     /// Read threads from end to end and say whether they are as they were written; changes nothing
     ///

@@ -4,10 +4,12 @@ use raddle_protocol::{AskForApproval, SandboxMode};
 use raddle_server::Override;
 use serde_json::{Value, json};
 
-use crate::cli::ExecOptions;
+use crate::cli::{ExecOptions, ExecSandbox};
 
 const APPROVAL: &str = "approval_policy";
 const SANDBOX: &str = "sandbox_mode";
+const REVIEWER: &str = "approvals_reviewer";
+const PROFILE: &str = "default_permissions";
 const BYPASS: &str = "--dangerously-bypass-approvals-and-sandbox";
 
 /// A policy that the types of the stock SDK still have. Nobody knows beforehand what will fail, so it is for the agent
@@ -62,7 +64,17 @@ fn unknown(key: &str, value: &Value, known: &[&str]) -> String {
 
 /// Whether what is said in one place takes back what is said in another, as before and after `resume`.
 pub(super) fn agree(options: &ExecOptions, settings: &[Override]) -> Result<(), String> {
-    let is_other = |key: &str, same: &str| last(settings, key).is_some_and(|it| it != json!(same));
+    let is_other = |key: &str, same: &str| {
+        let mut below = settings.iter().map(Override::path);
+        let is_below = below.any(|it| it.len() > 1 && it[0] == key);
+        is_below || last(settings, key).is_some_and(|it| it != json!(same))
+    };
+    let profile = match options.sandbox {
+        Some(ExecSandbox::ReadOnly) => ":read-only",
+        Some(ExecSandbox::WorkspaceWrite) => ":workspace",
+        Some(ExecSandbox::DangerFullAccess) => ":danger-full-access",
+        None => "",
+    };
     let bypass = options.dangerously_bypass_approvals_and_sandbox;
     let pairs = [
         (bypass && options.sandbox.is_some(), BYPASS, "--sandbox"),
@@ -83,9 +95,34 @@ pub(super) fn agree(options: &ExecOptions, settings: &[Override]) -> Result<(), 
             "-c sandbox_mode",
         ),
         (
+            bypass && is_other(PROFILE, ":danger-full-access"),
+            BYPASS,
+            "-c default_permissions",
+        ),
+        (
+            bypass && is_other(REVIEWER, "user"),
+            BYPASS,
+            "-c approvals_reviewer",
+        ),
+        (
+            bypass && narrows(settings),
+            BYPASS,
+            "-c settings of a sandbox",
+        ),
+        (
             options.full_auto && options.sandbox.is_some(),
             "--full-auto",
             "--sandbox",
+        ),
+        (
+            options.full_auto && is_other(PROFILE, ":workspace"),
+            "--full-auto",
+            "-c default_permissions",
+        ),
+        (
+            options.sandbox.is_some() && is_other(PROFILE, profile),
+            "--sandbox",
+            "-c default_permissions",
         ),
     ];
     match pairs.iter().find(|(is_so, ..)| *is_so) {
@@ -94,4 +131,17 @@ pub(super) fn agree(options: &ExecOptions, settings: &[Override]) -> Result<(), 
         )),
         None => Ok(()),
     }
+}
+
+/// Whether a setting says how far a sandbox goes. That it lets the network through says nothing against having none.
+fn narrows(settings: &[Override]) -> bool {
+    let mut settings = settings.iter();
+    settings.any(|it| {
+        let path: Vec<&str> = it.path().iter().map(String::as_str).collect();
+        match path[..] {
+            ["sandbox_workspace_write", "network_access"] => it.to_json() != json!(true),
+            ["sandbox_workspace_write" | "sandbox_network", ..] => true,
+            _ => false,
+        }
+    })
 }

@@ -253,10 +253,21 @@ fn text(prompt: Option<String>, is_json: bool) -> Result<String, String> {
     Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
+/// The longest schema.
+const SCHEMA_BYTES_MAX: u64 = 1 << 20;
+
 fn schema(path: &Path) -> Result<Schema, String> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path)
+    let mut text = String::new();
+    // It may be a pipe, or a device that never ends.
+    std::fs::File::open(path)
+        .and_then(|it| it.take(SCHEMA_BYTES_MAX + 1).read_to_string(&mut text))
         .map_err(|error| format!("cannot read --output-schema {shown}: {error}"))?;
+    if text.len() as u64 > SCHEMA_BYTES_MAX {
+        return Err(format!(
+            "cannot read --output-schema {shown}: it has more than {SCHEMA_BYTES_MAX} bytes"
+        ));
+    }
     Schema::read(&text).map_err(|error| format!("{shown} is no JSON Schema: {error}"))
 }
 

@@ -45,6 +45,7 @@ pub(super) fn run(folder: &Path, args: &ThreadImport) -> Result<ExitCode> {
         log::say(&format!(
             "imported {thread}: {records} records, {blobs} blobs"
         ));
+        log::say("its commands may only read; name a sandbox when you resume it");
     }
     printer.flush()?;
     if head < had {

@@ -57,6 +57,9 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
             Ok(change) => change,
             Err(error) => return reply.error(error),
         };
+        if session.is_observer() && would_begin(&rooms.threads, id).await {
+            return reply.error(WireError::ObserverWouldBegin);
+        }
         // Who only looks changes nothing.
         let change = match session.is_observer() {
             true => SettingsChange::default(),
@@ -109,6 +112,17 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
         };
         rooms.threads.resume(id, newcomer, answer).await;
     });
+}
+
+/// Whether work begins once a thread is opened: a turn that its owner left, queued input, a goal.
+async fn would_begin(all: &Threads, id: ThreadId) -> bool {
+    match all.peek(id).await {
+        // Whoever has it took it up.
+        Ok(peek) if peek.live || peek.owned => false,
+        Ok(peek) => peek.thread.turn().is_some() || !peek.thread.pending().is_empty(),
+        // Opening it meets the same error, and says which.
+        Err(_) => false,
+    }
 }
 
 async fn shown(

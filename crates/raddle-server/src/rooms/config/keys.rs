@@ -138,7 +138,7 @@ pub(super) const KEYS: &[Key] = &[
     key("sandbox_network", Kind::Table, "every public host", "whom commands that may use the network can reach"),
     key("sandbox_network.allow", Kind::Texts, "none", "hosts like `example.com`, `*.example.org` or `git.example.net:8443`"),
     key("sandbox_network.deny", Kind::Texts, "none", "hosts that are denied although they are listed"),
-    key("remote_clients_set_programs", Kind::Flag, "false", "whether clients other than the one that started the server on its stdin may write keys that name programs, or where keys of models are read or sent"),
+    key("remote_clients_set_programs", Kind::Flag, "false", "whether clients other than the one that started the server on its stdin may write keys that name programs, where keys of models are read or sent, or what models cost"),
     key("model_providers", Kind::Table, "", "providers of models, each by a name of your own or that of a well-known one"),
     key("model_providers.NAME", Kind::Table, "", "one provider"),
     key("model_providers.NAME.name", Kind::Text, "", "its name for people; not used"),
@@ -206,8 +206,8 @@ const OF_ENVIRONMENT: &[&str] = &[
     "model_reasoning_effort",
 ];
 
-/// The keys that name what the server starts, or where keys of models are read from or sent to, with all that is below
-/// them. Some are read by other programs that share the file, or will be by later versions.
+/// The keys that name what the server starts, where keys of models are read from or sent to, or what models cost, which
+/// limits of money are counted by; with all that is below them. Some are read by other programs that share the file, or will be by later versions.
 const GUARDED: &[&str] = &[
     "allow_login_shell",
     "hooks",
@@ -215,6 +215,7 @@ const GUARDED: &[&str] = &[
     "mcp_servers",
     "model_providers",
     "notify",
+    "prices",
     "remote_clients_set_programs",
     "sandbox_bwrap_path",
 ];

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use raddle_core::ports::Journal;
+use raddle_core::{Class, Event, Record, Seq, ThreadId, Timestamp};
+use raddle_rpc::Limits;
 use raddle_server::Server;
 use raddle_store::MemoryJournal;
 use serde_json::json;
@@ -74,4 +77,65 @@ async fn a_stored_thread_is_opened() {
     assert_eq!(resumed["model"], "other");
     assert_eq!(resumed["sandbox"]["type"], "dangerFullAccess");
     assert_eq!(resumed["thread"]["turns"][0]["items"][1]["text"], "hello");
+}
+
+/// Commands must not run because an observer looks: it opens no thread whose work would begin.
+#[tokio::test]
+async fn an_observer_makes_no_work_begin() {
+    let input = json!([{"text": {"text": "hi"}}]);
+    let began = json!({"turnStarted": {"turn": "t", "kind": "work"}});
+    let queued = json!({"inputQueued": {"item": "q", "input": input}});
+    let goal = json!({"goalSet": {"objective": "it", "status": "active"}});
+    for left in [None, Some(began), Some(queued), Some(goal)] {
+        let stage = Stage::new();
+        let journal = Arc::new(MemoryJournal::new());
+        let open = || {
+            let threads = script::threads_of(journal.clone(), &["hel…"]);
+            Server::open(stage.options(), threads).expect("a server")
+        };
+        let mut first = open();
+        let mut client = Client::connect(&mut first).await;
+        let thread = client.start_thread().await;
+        drop(client);
+        first.drain().await;
+        let id: ThreadId = thread.as_str().unwrap().parse().unwrap();
+        let head = journal.head(id).await.unwrap();
+        if let Some(event) = &left {
+            let event: Event = serde_json::from_value(event.clone()).unwrap();
+            let record = Record {
+                seq: head.next(),
+                at: Timestamp(1),
+                body: event.into(),
+            };
+            let appended = journal.append(id, head, &[record], Class::Power).await;
+            appended.expect("room");
+        }
+        let before = journal.head(id).await.unwrap();
+
+        let mut second = open();
+        let wishes = json!({"extensions": {"raddle/roles": {"role": "observer"}}});
+        let mut observer = Client::introduced(&mut second, Limits::default(), wishes).await;
+        let params = json!({"threadId": thread});
+        let resumed = observer.ask("thread/resume", params.clone()).await;
+        assert_eq!(resumed.is_ok(), left.is_none(), "{left:?}: {resumed:?}");
+        let Err(error) = resumed else {
+            continue;
+        };
+        assert_eq!(error["data"]["errorInfo"], "observer", "{left:?}");
+        let read = observer.ask("thread/read", params.clone()).await;
+        read.expect("a look");
+        assert_eq!(journal.head(id).await, Ok::<Seq, _>(before), "{left:?}");
+
+        let mut driver = Client::connect(&mut second).await;
+        let resumed = driver.ask("thread/resume", params.clone()).await;
+        resumed.expect("a thread");
+        let id = observer.request("thread/resume", params);
+        let answered = loop {
+            let message = observer.next().await;
+            if message["id"] == id {
+                break message;
+            }
+        };
+        assert!(answered["result"].is_object(), "{left:?}: {answered}");
+    }
 }

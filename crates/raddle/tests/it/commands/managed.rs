@@ -123,8 +123,8 @@ fn the_operator_holds_commands_of_the_configuration_too() {
     }
 }
 
-/// Who comes over a socket may write the configuration, but not what is started or where keys are sent, unless the
-/// operator says so.
+/// Who comes over a socket may write the configuration, but not what is started, where keys are sent or what models
+/// cost, unless the operator says so.
 #[test]
 fn a_remote_client_names_no_programs() {
     let table = json!({"command": "sh"});
@@ -155,6 +155,11 @@ fn a_remote_client_names_no_programs() {
             ),
             ("sandbox_bwrap_path", json!("/tmp/bwrap"), false),
             ("allow_login_shell", json!(true), false),
+            (
+                "prices",
+                json!([{"provider": "y", "model": "*", "input": 0, "output": 0}]),
+                false,
+            ),
             ("remote_clients_set_programs", json!(true), false),
         ] {
             let edit = json!({"keyPath": key, "value": value, "mergeStrategy": "replace"});

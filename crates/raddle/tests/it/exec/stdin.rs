@@ -84,6 +84,10 @@ fn what_cannot_be_meant_is_said_in_a_line() {
             "cannot read --output-schema nowhere.json",
         ),
         (
+            &["--output-schema", "/dev/zero", "x"],
+            "it has more than 1048576 bytes",
+        ),
+        (
             &["--output-schema", &no_schema, "x"],
             "/type cannot be \"text\"",
         ),
@@ -143,6 +147,45 @@ fn what_cannot_be_meant_is_said_in_a_line() {
                 "x",
             ],
             "and -c sandbox_mode contradict each other",
+        ),
+        (
+            &["--yolo", "-c", "default_permissions=:read-only", "x"],
+            "and -c default_permissions contradict each other",
+        ),
+        (
+            &["--yolo", "-c", "approval_policy.granular.rules=true", "x"],
+            "and -c approval_policy contradict each other",
+        ),
+        (
+            &[
+                "--yolo",
+                "-c",
+                "sandbox_workspace_write.network_access=false",
+                "x",
+            ],
+            "and -c settings of a sandbox contradict each other",
+        ),
+        (
+            &["--yolo", "-c", "sandbox_network.allow=[]", "x"],
+            "and -c settings of a sandbox contradict each other",
+        ),
+        (
+            &["--yolo", "-c", "approvals_reviewer=auto_review", "x"],
+            "and -c approvals_reviewer contradict each other",
+        ),
+        (
+            &["--full-auto", "-c", "default_permissions=:read-only", "x"],
+            "--full-auto and -c default_permissions contradict each other",
+        ),
+        (
+            &[
+                "-s",
+                "danger-full-access",
+                "-c",
+                "default_permissions=mine",
+                "x",
+            ],
+            "--sandbox and -c default_permissions contradict each other",
         ),
         (
             &["--full-auto", "resume", "--last", "-s", "read-only", "x"],
