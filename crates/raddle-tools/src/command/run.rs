@@ -12,7 +12,7 @@ use raddle_sandbox::{
     Fences, FileHold, HoldConflict, HoldError, Inside, Launch, Notice, Size, Stdio, environment,
 };
 
-use super::fence::{held, sees};
+use super::fence::{held, is_there, sees};
 use super::listen::{Left, Listener, Then};
 use super::programs::search_path;
 use super::running::{Running, Whose};
@@ -38,8 +38,11 @@ impl Wish {
     /// Runs it, if it is what was allowed.
     pub(crate) async fn run(self, inner: Arc<Inner>, job: Job) -> Ran {
         // Reading a hostile line takes a while: not on a thread that others wait for.
-        let read = tokio::task::spawn_blocking(move || (self.item(), self));
-        let Ok((item, wish)) = read.await else {
+        let read = tokio::task::spawn_blocking(move || {
+            let wish = self.where_it_leads(&job.settings);
+            (wish.item(), wish, job)
+        });
+        let Ok((item, wish, job)) = read.await else {
             let why = "This was not run: what it is made of cannot be read.";
             return refused(CommandRun::default(), why);
         };
@@ -182,6 +185,7 @@ impl Wish {
             false => None,
         };
         let planned = tokio::task::spawn_blocking(move || {
+            is_there(&settings)?;
             let path = match names {
                 Some(names) => Some(search_path(&settings, &names, path)?),
                 None => path,

@@ -18,6 +18,9 @@ steps = [
     { call = 'write_file', arguments = { path = 'by-tool', content = 'x' } },
 ]
 [[answer]]
+match = 'say outside'
+steps = [{ call = 'exec_command', arguments = { cmd = 'echo x > outside', login = false, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
 steps = [{ text = 'Done.' }]
 "#;
 
@@ -113,6 +116,15 @@ fn nothing_is_written_where_a_link_leads_a_thread() {
         let inner = thread(&mut client, &folders.sub);
         folders.link(&folders.around.join(linked));
         is_kept_out(&mut client, &folders, &inner, what);
+        // Outside the sandbox too: neither the agent's command nor the user's own.
+        let params = json!({ "threadId": inner });
+        let (asked, _) = client.answered(params, "say outside", "accept");
+        assert!(asked.is_empty(), "{what}: {asked:?}");
+        let params = json!({ "threadId": inner, "command": "echo x > users" });
+        client.ask("thread/shellCommand", params);
+        let heard = client.until(|it| it["method"] == "turn/completed");
+        let written = folders.written();
+        assert!(written.is_empty(), "{what}: {written:?} {heard:?}");
     }
 }
 
