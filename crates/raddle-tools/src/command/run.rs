@@ -34,6 +34,14 @@ const VARIABLES: [(&str, &str); 4] = [
     ("GIT_PAGER", "cat"),
 ];
 
+/// What commands that an agent runs outside the sandbox find besides. Git obeys no folder that merely looks like a
+/// repository: a sandboxed command could have made it so.
+const VARIABLES_OUTSIDE: [(&str, &str); 3] = [
+    ("GIT_CONFIG_COUNT", "1"),
+    ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
+    ("GIT_CONFIG_VALUE_0", "explicit"),
+];
+
 impl Wish {
     /// Runs it, if it is what was allowed.
     pub(crate) async fn run(self, inner: Arc<Inner>, job: Job) -> Ran {
@@ -186,11 +194,14 @@ impl Wish {
         };
         let planned = tokio::task::spawn_blocking(move || {
             is_there(&settings)?;
-            let path = match names {
-                Some(names) => Some(search_path(&settings, &names, path)?),
-                None => path,
+            let (path, more) = match names {
+                Some(names) => {
+                    let path = search_path(&settings, &names, path)?;
+                    (Some(path), &VARIABLES_OUTSIDE[..])
+                }
+                None => (path, &[][..]),
             };
-            let env = variables(path);
+            let env = variables(path, more);
             if beyond {
                 let held = raddle_sandbox::Held {
                     policy: raddle_sandbox::Policy::FullAccess,
@@ -250,10 +261,11 @@ impl Wish {
     }
 }
 
-/// The environment of a command whose `PATH` is this one, if not the server's own.
-fn variables(path: Option<OsString>) -> Vec<(OsString, OsString)> {
-    let set = VARIABLES.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
-    let mut env = environment::of(std::env::vars_os(), &set.into());
+/// The environment of a command with these variables more, whose `PATH` is this one, if not the server's own.
+fn variables(path: Option<OsString>, more: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+    let set = VARIABLES.iter().chain(more);
+    let set = set.map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())));
+    let mut env = environment::of(std::env::vars_os(), &set.collect());
     if let Some(path) = path {
         env.retain(|(name, _)| name != "PATH");
         env.push(("PATH".into(), path));

@@ -163,7 +163,7 @@ fn is_runner(words: &[String]) -> bool {
 }
 
 /// The global options of git from which it may take code, and its command with its words.
-fn git(words: &[String]) -> (Vec<&str>, &[String]) {
+pub(super) fn git(words: &[String]) -> (Vec<&str>, &[String]) {
     let mut settings = Vec::new();
     let mut at = 0;
     while let Some(option) = words.get(at).filter(|it| it.starts_with('-')) {
