@@ -9,7 +9,7 @@
 //! it. Each side adds its own entry first and then looks for entries of the other side, so at least one of
 //! two that meet sees the other. A claim that meets a hold is withdrawn; a hold waits for claims to go.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -17,12 +17,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 use tokio::time::sleep;
 
-use crate::fence::Way;
+use crate::fence::{Way, home};
 use crate::{Read as MayRead, Rules};
 
 /// The folder of the entries, below the home.
@@ -50,10 +51,17 @@ const ENTRIES_MAX: usize = 1_000_000;
 /// The longest text that says what keeps an entry.
 const ABOUT_BYTES_MAX: usize = 200;
 
+/// The file below the home that lists every folder that was ever claimed.
+const WRITABLE: &str = "writable-folders";
+
 /// The holds and claims of one Raddle home.
 #[derive(Clone, Debug)]
 pub struct FileHolds {
     folder: PathBuf,
+    /// Every folder that sandboxed commands or file tools of this home were let write, by any process and thread.
+    writable: PathBuf,
+    /// Those of them that are known to be listed.
+    listed: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 /// A hold on files. Dropping it releases them.
@@ -151,8 +159,58 @@ struct Listed {
 impl FileHolds {
     /// Those of the home in this folder.
     pub fn of(home: &Path) -> Self {
-        let folder = home.join(FOLDER);
-        Self { folder }
+        Self {
+            folder: home.join(FOLDER),
+            writable: home.join(WRITABLE),
+            listed: Arc::default(),
+        }
+    }
+
+    /// Notes that commands in the sandbox, or file tools, may write these folders. The user's home and what is around it
+    /// are left out: its dotfiles stay as they are, and programs lie there that the user installed.
+    pub fn note_writable(&self, folders: &[PathBuf]) -> io::Result<()> {
+        let home = home();
+        let is_wide = |it: &PathBuf| home.as_ref().is_some_and(|home| home.starts_with(it));
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = |it: &&PathBuf| !listed.contains(*it) && !is_wide(it);
+        let mut new: BTreeSet<PathBuf> = folders.iter().filter(is_new).cloned().collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        listed.extend(self.writable_folders()?);
+        new.retain(|it| !listed.contains(it));
+        let mut bytes = Vec::new();
+        for folder in &new {
+            // Also in front: the last one may have been cut off.
+            bytes.push(0);
+            bytes.extend(folder.as_os_str().as_bytes());
+            bytes.push(0);
+        }
+        if let Some(home) = self.writable.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(home)?;
+        }
+        let mut options = File::options();
+        let mut file = options
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&self.writable)?;
+        file.write_all(&bytes)?;
+        listed.extend(new);
+        Ok(())
+    }
+
+    /// Every folder that sandboxed commands and file tools of this home were let write, by any process and thread, also
+    /// by ones that ended long ago.
+    pub fn writable_folders(&self) -> io::Result<Vec<PathBuf>> {
+        let bytes = match fs::read(&self.writable) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let paths = bytes.split(|it| *it == 0);
+        let paths = paths.map(|it| PathBuf::from(OsStr::from_bytes(it)));
+        Ok(paths.filter(|it| it.is_absolute()).collect())
     }
 
     /// Holds these files, once nobody claims to write them. It waits for that at most half a minute.
@@ -219,6 +277,7 @@ impl FileHolds {
             if roots.is_empty() {
                 return Ok((None, conflicts));
             }
+            self.note_writable(&roots)?;
             let met = match self.try_claim(Kind::Folders, about, &spread(&roots))? {
                 Ok(claim) => return Ok((Some(claim), conflicts)),
                 Err(met) if is_last => met,
@@ -590,6 +649,43 @@ mod tests {
             assert_eq!(rules.write, free, "{roots:?}");
             let is_held = |it: &HoldConflict| it.path == top.join("work/run.sh");
             assert!(conflicts.iter().all(is_held), "{conflicts:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_ever_claimed_is_known_to_every_process() {
+        let (_folder, holds, top) = world();
+        assert_eq!(
+            holds.writable_folders().expect("a list"),
+            [PathBuf::new(); 0]
+        );
+        let home = home().expect("a home");
+        let claim = |holds: &FileHolds, roots: &[&str]| {
+            let mut rules = rules(&top, roots);
+            rules.write.push(home.clone());
+            holds
+                .claim_folders("ls", &mut rules, false)
+                .expect("a claim");
+        };
+        claim(&holds, &["work", "work/sub"]);
+        claim(&holds, &["work"]);
+        // Another process was killed while it wrote.
+        let mut file = File::options()
+            .append(true)
+            .open(top.join("home").join(WRITABLE));
+        let file = file.as_mut().expect("a file");
+        file.write_all(b"\0/cut").expect("written");
+        let other = FileHolds::of(&top.join("home"));
+        claim(&other, &["work", "other"]);
+        for holds in [&holds, &other] {
+            let found = holds.writable_folders().expect("a list");
+            let expected = [
+                top.join("work"),
+                top.join("work/sub"),
+                PathBuf::from("/cut"),
+                top.join("other"),
+            ];
+            assert_eq!(found, expected);
         }
     }
 

@@ -186,6 +186,7 @@ impl Wish {
     ) -> Result<(Arc<Running>, Vec<Notice>), String> {
         let path = inner.path.get().await;
         let (own, operator) = (inner.own.clone(), inner.operator.clone());
+        let holds = inner.fences.holds().clone();
         let beyond = self.beyond;
         // A yes to a program's name is none to a program that commands in the sandbox can write.
         let names = match beyond && is_fenced(&settings) && !is_users {
@@ -196,7 +197,7 @@ impl Wish {
             is_there(&settings)?;
             let (path, more) = match names {
                 Some(names) => {
-                    let path = search_path(&settings, &names, path)?;
+                    let path = search_path(&settings, &names, path, &holds)?;
                     (Some(path), &VARIABLES_OUTSIDE[..])
                 }
                 None => (path, &[][..]),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use raddle_core::policy::{Act, ActKind, Script};
 use raddle_core::ports::Meant;
 use raddle_core::{Call, CommandRun, ItemBody, Sandbox, Settings};
+use raddle_sandbox::FileHolds;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -242,11 +243,16 @@ pub(crate) fn needs_path(settings: &Settings, call: &Call) -> bool {
 }
 
 /// What a call would do. `path` is the `PATH` of commands, if not the server's own.
-pub(crate) fn meant(settings: &Settings, wish: Wish, path: Option<OsString>) -> (ItemBody, Meant) {
+pub(crate) fn meant(
+    settings: &Settings,
+    wish: Wish,
+    path: Option<OsString>,
+    holds: &FileHolds,
+) -> (ItemBody, Meant) {
     let wish = wish.where_it_leads(settings);
     if wish.beyond
-        && let Err(why) =
-            is_there(settings).and_then(|()| search_path(settings, &wish.names(), path).map(drop))
+        && let Err(why) = is_there(settings)
+            .and_then(|()| search_path(settings, &wish.names(), path, holds).map(drop))
     {
         return (ItemBody::Command(wish.item()), Meant::Refused(why));
     }
@@ -416,7 +422,7 @@ mod tests {
                 why: None,
                 call: String::new(),
             };
-            let (item, _) = meant(&settings, wish, None);
+            let (item, _) = meant(&settings, wish, None, &FileHolds::of(&top.join("home")));
             let ItemBody::Command(item) = item else {
                 panic!("no command: {item:?}");
             };
