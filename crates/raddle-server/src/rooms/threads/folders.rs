@@ -114,6 +114,13 @@ async fn writable_around(rooms: &Rooms, link: &Path) -> Vec<PathBuf> {
         }
     }
     around.extend(stored_around(rooms, link).await);
+    // Whatever commands in the sandbox were let write before, also in another process.
+    let holds = rooms.fences.holds().clone();
+    match tokio::task::spawn_blocking(move || holds.writable_folders()).await {
+        Ok(Ok(noted)) => around.extend(noted),
+        Ok(Err(error)) => tracing::error!(%error, "the folders that were writable are not known"),
+        Err(error) => tracing::error!(%error, "the folders that were writable are not known"),
+    }
     // The top of the user's home stays as it is, also where the home is a workspace.
     let home = home();
     let is_safe = |it: &PathBuf| {

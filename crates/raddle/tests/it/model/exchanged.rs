@@ -231,6 +231,21 @@ fn a_link_in_a_workspace_leads_no_thread_out_of_it() {
     }
 }
 
+/// Who could make a link is remembered when nobody works in its folder any more.
+#[test]
+fn a_link_that_a_client_s_command_made_leads_no_thread_out() {
+    let mut client = Client::experimental(SCRIPT);
+    let folders = Folders::new();
+    let link = folders.around.join("link");
+    let line = format!("ln -s {} {}", folders.outside.display(), link.display());
+    let params = json!({ "command": ["sh", "-c", line], "cwd": folders.around, "sandboxPolicy": writable(&[]) });
+    assert_eq!(refusal(&mut client, "command/exec", params), None);
+    assert!(link.is_symlink());
+    let params = json!({ "cwd": link });
+    let refusal = refusal(&mut client, "thread/start", params).expect("a refusal");
+    assert!(refusal.contains("by the link"), "{refusal}");
+}
+
 /// A thread goes on where its client put it, also when the process has ended in between.
 #[test]
 fn a_link_of_the_users_that_leads_elsewhere_stops_the_thread() {
