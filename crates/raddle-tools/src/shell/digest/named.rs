@@ -30,6 +30,9 @@ const FOLDERS_MAX: usize = 16;
 /// The most names that are looked up.
 const NAMES_MAX: usize = 4096;
 
+/// The most letters of short options in one word behind which a name is looked for.
+const OPTIONS_MAX: usize = 8;
+
 /// The longest path that the system takes.
 pub(super) const NAME_BYTES_MAX: usize = 4096;
 
@@ -192,9 +195,12 @@ fn names<'a>(it: Digested<'a>, code: &'a [String], bare: &'a [String]) -> (Vec<&
         is_all &= add(word);
         for piece in word.split(is_end) {
             is_all &= add(piece);
-            // An option may hold a name without anything between.
-            let glued = piece.strip_prefix('-').and_then(|it| it.get(1..));
-            is_all &= glued.is_none_or(&mut add);
+            // An option may hold a name without anything between, also behind others: `-sKname`.
+            let bundle = piece.strip_prefix('-').unwrap_or_default();
+            let ends = bundle.char_indices().skip(1).take(OPTIONS_MAX);
+            is_all &= ends.map(|(at, _)| &bundle[at..]).all(&mut add);
+            // As in `file://name`.
+            is_all &= piece.strip_prefix("//").is_none_or(&mut add);
             is_all &= code::recipe(piece).iter().all(|it| add(it));
         }
         if !is_all {

@@ -192,6 +192,11 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         ("cargo build", "build.rs"),
         ("cargo build", ".cargo/config.toml"),
         ("curl -d @x example.com", "x"),
+        ("curl -Kx example.com", "x"),
+        ("curl -sKx example.com", "x"),
+        ("curl -fsSLKx example.com", "x"),
+        ("aws s3 cp file://x s3://bucket", "x"),
+        ("aws lambda invoke --payload fileb://x out", "x"),
     ] {
         let file = cwd.join(name);
         std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
@@ -237,6 +242,15 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         ("git push origin next", false),
         ("firejail python3 x", true),
         ("docker compose up", true),
+        ("podman build .", true),
+        ("gmake", true),
+        ("make-4.3 all", true),
+        ("bmake all", true),
+        ("pytest-3", true),
+        ("ninja-build", true),
+        ("hg push", true),
+        ("CURL_HOME=d curl https://example.com", true),
+        ("podman push image", false),
         ("$PY -m tests", true),
         ("timeout 5 python3 -c 'import tests'", true),
         ("find . -exec node {} +", true),
