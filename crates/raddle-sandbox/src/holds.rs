@@ -9,6 +9,7 @@
 //! it. Each side adds its own entry first and then looks for entries of the other side, so at least one of
 //! two that meet sees the other. A claim that meets a hold is withdrawn; a hold waits for claims to go.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -42,6 +43,9 @@ const AFTER_DEATH: Duration = Duration::from_secs(5);
 
 /// The end of the name of an entry whose process has died.
 const DEAD: &str = ".dead";
+
+/// How many entries of a claimed folder are searched for other names of held files.
+const ENTRIES_MAX: usize = 1_000_000;
 
 /// The longest text that says what keeps an entry.
 const ABOUT_BYTES_MAX: usize = 200;
@@ -173,7 +177,13 @@ impl FileHolds {
             let this = self.clone();
             let looked = blocking(move || {
                 let claims = this.list()?;
-                let met = claims.iter().find_map(|it| it.meets(&hold.paths));
+                let held = HeldFiles::by_path(&hold.paths);
+                let met = claims.iter().find_map(|it| it.meets(&held));
+                // Only now nobody can give one of them another name.
+                let met = met.or_else(|| {
+                    let held = HeldFiles::by_link(&hold.paths);
+                    claims.iter().find_map(|it| it.meets(&held))
+                });
                 Ok((hold, met))
             });
             let met;
@@ -217,17 +227,20 @@ impl FileHolds {
             if roots.is_empty() {
                 return Ok((None, conflicts));
             }
+            self.written.add(&roots)?;
             let met = match self.try_claim(Kind::Folders, about, &spread(&roots))? {
-                Ok(claim) => {
-                    self.written.add(&roots)?;
-                    return Ok((Some(claim), conflicts));
-                }
+                Ok(claim) => return Ok((Some(claim), conflicts)),
                 Err(met) if is_last => met,
                 Err(met) => return Err(HoldError::Busy(met)),
             };
+            let held = std::slice::from_ref(&met.path);
+            let held = [HeldFiles::by_path(held), HeldFiles::by_link(held)];
             let is_free = |root: &PathBuf| {
                 let roots = spread(std::slice::from_ref(root));
-                !roots.iter().any(|it| Kind::Folders.reaches(it, &met.path))
+                let mut pairs = roots
+                    .iter()
+                    .flat_map(|it| held.iter().map(move |held| (it, held)));
+                !pairs.any(|(it, held)| held.met(Kind::Folders, it).is_some())
             };
             if let MayRead::Listed(read) = &mut rules.read {
                 read.extend(roots.into_iter().filter(|it| !is_free(it)));
@@ -250,12 +263,16 @@ impl FileHolds {
             about: String::new(),
             paths: paths.to_vec(),
         };
-        let holds = self.list()?.into_iter().filter(|it| it.kind == Kind::Hold);
-        let met = holds.into_iter().find_map(|hold| {
-            let met = claim.meets(&hold.paths)?;
-            let about = hold.about;
-            Some(HoldConflict { about, ..met })
-        });
+        let mut holds = self.list()?;
+        holds.retain(|it| it.kind == Kind::Hold);
+        let find = |held: fn(&[PathBuf]) -> HeldFiles<'_>| {
+            holds.iter().find_map(|hold| {
+                let met = claim.meets(&held(&hold.paths))?;
+                let about = hold.about.clone();
+                Some(HoldConflict { about, ..met })
+            })
+        };
+        let met = find(HeldFiles::by_path).or_else(|| find(HeldFiles::by_link));
         Ok(match met {
             Some(met) => Err(met),
             None => Ok(WriteClaim { _entry }),
@@ -333,16 +350,109 @@ impl FileHold {
 }
 
 impl Listed {
-    /// Where this claim meets a hold on these paths.
-    fn meets(&self, held: &[PathBuf]) -> Option<HoldConflict> {
-        let reaches = |held: &&PathBuf| {
-            let mut claimed = self.paths.iter();
-            claimed.any(|it| self.kind.reaches(it, held))
-        };
-        let path = held.iter().find(reaches)?.clone();
+    /// Where this claim meets a hold on these files.
+    fn meets(&self, held: &HeldFiles<'_>) -> Option<HoldConflict> {
+        let path = self.paths.iter().find_map(|it| held.met(self.kind, it))?;
         let about = self.about.clone();
         Some(HoldConflict { path, about })
     }
+}
+
+/// Held files, as a claim can meet them.
+enum HeldFiles<'a> {
+    /// By their paths.
+    Paths(&'a [PathBuf]),
+    /// By other names: those that have any, by device and inode.
+    Links(HashMap<(u64, u64), &'a PathBuf>),
+}
+
+impl HeldFiles<'_> {
+    fn by_path(paths: &[PathBuf]) -> HeldFiles<'_> {
+        HeldFiles::Paths(paths)
+    }
+
+    fn by_link(paths: &[PathBuf]) -> HeldFiles<'_> {
+        let owner = rustix::process::geteuid().as_raw();
+        let linked = paths.iter().filter_map(|path| {
+            let found = fs::symlink_metadata(path).ok()?;
+            // Files of the system have many names too, and no command can write them.
+            let can_be_written = found.uid() == owner || found.mode() & 0o022 != 0;
+            let has_more = found.is_file() && found.nlink() > 1;
+            (has_more && can_be_written).then(|| ((found.dev(), found.ino()), path))
+        });
+        HeldFiles::Links(linked.collect())
+    }
+
+    /// The held path whose file a claim of this kind lets its owner change. For links it may walk the claimed folder.
+    fn met(&self, kind: Kind, claimed: &Path) -> Option<PathBuf> {
+        match (self, kind) {
+            (Self::Paths(paths), _) => {
+                let mut held = paths.iter();
+                held.find(|it| kind.reaches(claimed, it)).cloned()
+            }
+            (_, Kind::Hold) => None,
+            (Self::Links(links), _) if links.is_empty() => None,
+            (Self::Links(links), Kind::Files) => {
+                let found = fs::symlink_metadata(claimed).ok()?;
+                let path = links.get(&(found.dev(), found.ino()))?;
+                Some((*path).clone())
+            }
+            (Self::Links(links), Kind::Folders) => {
+                let began = Instant::now();
+                let path = linked_below(claimed, links)?.clone();
+                // Whoever waits looks again and again: at least half of that time is pause.
+                std::thread::sleep(began.elapsed());
+                Some(path)
+            }
+        }
+    }
+}
+
+/// The first of these files that has a name in a folder or below it. A folder that cannot be searched has any.
+fn linked_below<'a>(
+    folder: &Path,
+    links: &HashMap<(u64, u64), &'a PathBuf>,
+) -> Option<&'a PathBuf> {
+    let any = || links.values().next().copied();
+    let is_gone = |error: &io::Error| {
+        let kinds = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+        kinds.contains(&error.kind())
+    };
+    let find = |found: &fs::Metadata| links.get(&(found.dev(), found.ino())).copied();
+    let mut count = 0;
+    let mut ahead = vec![folder.to_owned()];
+    // A file may be writable by itself.
+    if let Some(path) = fs::symlink_metadata(folder).ok().as_ref().and_then(find) {
+        return Some(path);
+    }
+    while let Some(folder) = ahead.pop() {
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if is_gone(&error) => continue,
+            Err(_) => return any(),
+        };
+        for entry in entries {
+            count += 1;
+            let Ok(entry) = entry else {
+                return any();
+            };
+            if count > ENTRIES_MAX {
+                return any();
+            }
+            match entry.metadata() {
+                Ok(found) if found.is_dir() => ahead.push(entry.path()),
+                Ok(found) if found.nlink() > 1 => {
+                    if let Some(path) = find(&found) {
+                        return Some(path);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) if is_gone(&error) => {}
+                Err(_) => return any(),
+            }
+        }
+    }
+    None
 }
 
 /// An entry, unless its process has been dead for a while.
@@ -450,6 +560,58 @@ mod tests {
         edit("work/run.sh").expect("it is held no longer");
         let entries = fs::read_dir(top.join("home/holds")).expect("a folder");
         assert_eq!(entries.count(), 0, "everything is released");
+    }
+
+    /// A second name of a held file is found wherever a claim could write it.
+    #[tokio::test]
+    async fn a_file_is_held_by_each_of_its_names() {
+        let (_folder, holds, top) = world();
+        fs::create_dir_all(top.join("other/deep")).expect("folders");
+        fs::create_dir_all(top.join("third")).expect("folders");
+        fs::hard_link(top.join("work/run.sh"), top.join("other/deep/link")).expect("a link");
+        fs::write(top.join("third/one"), "").expect("a file");
+        fs::hard_link(top.join("third/one"), top.join("third/two")).expect("a link");
+        // Whoever writes already is waited for.
+        let claimed = holds.claim_folders("make", &mut rules(&top, &["other"]), false);
+        let (claim, _) = claimed.expect("a claim");
+        let waiting = {
+            let (holds, held) = (holds.clone(), vec![top.join("work/run.sh")]);
+            tokio::spawn(async move { holds.hold("bash run.sh".to_owned(), held).await })
+        };
+        let edit = |name: &str| holds.claim_files("edit", &[top.join(name)], Duration::ZERO);
+        while edit("work/run.sh").is_ok() {
+            tokio::task::yield_now().await;
+        }
+        assert!(!waiting.is_finished());
+        drop(claim);
+        let _hold = waiting.await.expect("no panic").expect("a hold");
+        assert!(matches!(edit("other/deep/link"), Err(HoldError::Busy(_))));
+        edit("third/two").expect("it is another file");
+        for (roots, free) in [
+            (&["other"][..], &[][..]),
+            (&["other/deep", "third"], &["third"]),
+            (&["third", "work/sub"], &["third", "work/sub"]),
+        ] {
+            let mut rules = rules(&top, roots);
+            let claimed = holds.claim_folders("ls", &mut rules, true);
+            let (_, conflicts) = claimed.expect("a claim");
+            let free: Vec<PathBuf> = free.iter().map(|it| top.join(it)).collect();
+            assert_eq!(rules.write, free, "{roots:?}");
+            let is_held = |it: &HoldConflict| it.path == top.join("work/run.sh");
+            assert!(conflicts.iter().all(is_held), "{conflicts:?}");
+        }
+    }
+
+    #[test]
+    fn claimed_folders_are_known_to_every_process() {
+        let (_folder, holds, top) = world();
+        let mut rules = rules(&top, &["work", "work/sub"]);
+        holds
+            .claim_folders("ls", &mut rules, false)
+            .expect("a claim");
+        let other = FileHolds::of(&top.join("home"));
+        let found = other.written().all().expect("a list");
+        assert_eq!(found, [top.join("work"), top.join("work/sub")].into());
     }
 
     #[tokio::test]

@@ -1,15 +1,15 @@
 //! Folders that sandboxed commands of one Raddle home have ever been allowed to write.
 //!
 //! A link in such a folder may be a command's work, and so may a program there. The folders are remembered in a file of
-//! the home, because the thread or the client that named one may be gone, or belong to another process. The entries end
-//! with a NUL byte each; processes add theirs under a lock.
+//! the home, because the thread or the client that named one may be gone, or belong to another process. Each entry stands
+//! between NUL bytes, so that one which was cut off spoils no other; processes add theirs under a lock.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -36,7 +36,7 @@ impl WrittenFolders {
     }
 
     /// Adds folders. Those that this process has added before cost nothing.
-    pub(crate) fn add(&self, folders: &[PathBuf]) -> io::Result<()> {
+    pub fn add(&self, folders: &[PathBuf]) -> io::Result<()> {
         static ADDED: Mutex<BTreeSet<(PathBuf, PathBuf)>> = Mutex::new(BTreeSet::new());
         let mut added = ADDED.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = |folder: &PathBuf| (self.file.clone(), folder.clone());
@@ -73,6 +73,9 @@ impl WrittenFolders {
     }
 
     fn open(&self) -> io::Result<File> {
+        if let Some(home) = self.file.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(home)?;
+        }
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
         options.open(&self.file)
@@ -83,13 +86,15 @@ fn read(file: &mut File) -> io::Result<BTreeSet<PathBuf>> {
     let mut bytes = Vec::new();
     file.rewind()?;
     file.read_to_end(&mut bytes)?;
-    let entries = bytes.split(|byte| *byte == 0).filter(|it| !it.is_empty());
-    Ok(entries.map(|it| OsStr::from_bytes(it).into()).collect())
+    let entries = bytes.split(|byte| *byte == 0);
+    let folders = entries.map(|it| PathBuf::from(OsStr::from_bytes(it)));
+    Ok(folders.filter(|it| it.is_absolute()).collect())
 }
 
 fn entries<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for folder in folders {
+        bytes.push(0);
         bytes.extend_from_slice(folder.as_os_str().as_bytes());
         bytes.push(0);
     }
@@ -114,6 +119,12 @@ mod tests {
         let two = entries([&there, &gone(0)].into_iter()).len() as u64;
         assert_eq!(length(&folders), two);
         let all = BTreeSet::from([there.clone(), gone(0)]);
+        assert_eq!(folders.all().expect("all"), all);
+        // Another process was killed while it added one.
+        let mut file = folders.open().expect("a file");
+        file.write_all(b"\0/cut").expect("written");
+        folders.add(&[gone(1)]).expect("added");
+        let all = BTreeSet::from([there.clone(), gone(0), gone(1), "/cut".into()]);
         assert_eq!(folders.all().expect("all"), all);
         let many: Vec<PathBuf> = (0..3_000).map(gone).collect();
         folders.add(&many).expect("added");

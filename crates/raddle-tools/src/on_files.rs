@@ -281,6 +281,12 @@ impl OnFiles {
         // Files that an approved command outside the sandbox names stay as they were approved while it runs.
         let paths: Vec<PathBuf> = planned.paths().iter().map(PathBuf::from).collect();
         let holds = inner.fences.holds();
+        // A program among them is none of the user's, for any thread.
+        if command::is_fenced(&job.settings)
+            && let Err(error) = holds.written().add(&command::workspaces(&job.settings))
+        {
+            return failed(body, &format!("Nothing was written: {error}."));
+        }
         let _claim = match holds.claim_files("a change of files", &paths, HELD_WAIT) {
             Ok(claim) => claim,
             Err(HoldError::Busy(HoldConflict { path, about })) => {

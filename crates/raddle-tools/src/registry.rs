@@ -222,8 +222,10 @@ impl BuiltIn {
             (ItemBody::Tool(Tool { name }), meant)
         };
         Some(match Asked::of(inner, thread, settings, call)? {
-            Ok(Asked::Command(wish)) => command::meant(settings, wish, path),
-            Ok(Asked::Typed(typed)) => command::meant_typed(settings, &typed, path),
+            Ok(Asked::Command(wish)) => command::meant(settings, wish, path, inner.fences.holds()),
+            Ok(Asked::Typed(typed)) => {
+                command::meant_typed(settings, &typed, path, inner.fences.holds())
+            }
             Ok(Asked::OnFiles(it)) => it.meant(settings, &inner.own, &call.tool),
             Ok(Asked::Plan) => tool(words::update_plan(call)),
             Ok(Asked::User) => tool(words::ask_user(call)),

@@ -84,11 +84,7 @@ impl Seen {
             self.obeyed(root, &own, &shared, home, cache, &mut wanted);
         }
         for folder in &found.closed {
-            // Nothing could be mounted in a root that cannot be entered.
-            if folder != root {
-                self.notices.push(Notice::Closed(folder.clone()));
-                wanted.push(folder.clone());
-            }
+            self.close(root, folder, &mut wanted);
         }
         for folder in &found.repositories {
             if self.is_given_up(root) {
@@ -126,6 +122,17 @@ impl Seen {
             self.whole_roots.push(root.to_owned());
             // Of all of them it is the one to keep.
             self.notices.insert(0, notice);
+        }
+    }
+
+    /// Protects a folder as a whole, because what is in it is not known.
+    fn close(&mut self, root: &Path, folder: &Path, wanted: &mut Vec<PathBuf>) {
+        let notice = Notice::Closed(folder.to_owned());
+        if folder == root {
+            self.give_up(root, notice);
+        } else {
+            self.notices.push(notice);
+            wanted.push(folder.to_owned());
         }
     }
 
@@ -190,7 +197,9 @@ impl Seen {
                 wanted.push(dot_git);
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                wanted.extend(closed_above(root, folder));
+                if let Some(closed) = closed_above(root, folder) {
+                    self.close(root, &closed, wanted);
+                }
             }
             // It has gone.
             Err(_) => {}
@@ -242,7 +251,7 @@ impl Seen {
                 Ok(found) if is_placeholder(&found) => return self.take_missing(root, &at, wanted),
                 Ok(found) if found.is_symlink() => return self.protect_link(root, &at, wanted),
                 Ok(found) if !found.is_dir() => return wanted.push(at),
-                Ok(_) if !can_be_entered(&at) => return,
+                Ok(_) if !can_be_entered(&at) => return self.close(root, &at, wanted),
                 Ok(_) => {}
                 Err(_) => return self.take_missing(root, &at, wanted),
             }
@@ -446,15 +455,13 @@ impl Seen {
     }
 }
 
-/// The first folder on the way that cannot be entered.
+/// The first folder on the way that cannot be entered, from the root on.
 fn closed_above(root: &Path, folder: &Path) -> Option<PathBuf> {
     let below = folder.strip_prefix(root).ok()?;
     let mut at = root.to_owned();
-    for name in below {
-        at.push(name);
-        if !can_be_entered(&at) {
-            return Some(at);
-        }
+    let mut names = below.iter();
+    while can_be_entered(&at) {
+        at.push(names.next()?);
     }
-    None
+    Some(at)
 }

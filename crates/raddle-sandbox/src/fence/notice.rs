@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 /// Something in a writable folder that the fence cannot keep as it is. Commands run all the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Notice {
-    /// A folder that cannot be entered; it is read-only as a whole.
+    /// A folder that cannot be entered or listed; it is read-only as a whole.
     Closed(PathBuf),
     /// A link that git would follow; the folder around it is read-only as a whole.
     Link(PathBuf),
@@ -34,8 +34,8 @@ impl fmt::Display for Notice {
         match self {
             Self::Closed(path) => write!(
                 f,
-                "{path} cannot be entered, so it is not known whether a repository is in it, and commands cannot \
-                 change it; to let them, make it readable (`chmod u+rwx {path}`) or remove it",
+                "{path} cannot be entered or listed, so it is not known whether a repository is in it, and commands \
+                 cannot change it; to let them, make it readable (`chmod u+rwx {path}`) or remove it",
                 path = path.display()
             ),
             Self::Link(path) => write!(

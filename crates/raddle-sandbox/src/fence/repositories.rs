@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Access, access};
 
 use super::budget::SurveyBudget;
+use super::survey::is_folder;
 use super::{git_index, plain};
 
 /// How many folders below a root are visited, and how many entries are read.
@@ -38,7 +39,7 @@ const INDEX_BYTES_MAX: u64 = 256 << 20;
 pub(super) struct FolderSurvey {
     /// Folders with an entry named `.git`, nearest first; without the root itself.
     pub repositories: Vec<PathBuf>,
-    /// Folders that a command cannot enter as they are.
+    /// Folders that a command cannot enter as they are, or that cannot be listed; also the root.
     pub closed: Vec<PathBuf>,
     /// Whether a bound ended the walk.
     pub is_cut: bool,
@@ -230,16 +231,27 @@ fn walk(root: &Path, folders_max: usize) -> FolderSurvey {
             break;
         }
         found.folders += 1;
-        if !can_be_entered(&folder) {
+        // A root may be a file.
+        if is_folder(&folder) && !can_be_entered(&folder) {
             found.closed.push(folder);
             continue;
         }
-        // It may have gone meanwhile.
-        let Ok(list) = fs::read_dir(&folder) else {
-            continue;
+        let list = match fs::read_dir(&folder) {
+            Ok(list) => list,
+            Err(error) => {
+                // One that has gone meanwhile has nothing in it.
+                if !is_gone(&error) {
+                    found.closed.push(folder);
+                }
+                continue;
+            }
         };
         let mut is_repository = false;
-        for entry in list.flatten() {
+        for entry in list {
+            let Ok(entry) = entry else {
+                found.closed.push(folder.clone());
+                break;
+            };
             entries += 1;
             if entries >= ENTRIES_MAX {
                 break;
@@ -255,6 +267,12 @@ fn walk(root: &Path, folders_max: usize) -> FolderSurvey {
         }
     }
     found
+}
+
+/// Whether an error says that there is no such folder.
+fn is_gone(error: &io::Error) -> bool {
+    let kinds = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
+    kinds.contains(&error.kind())
 }
 
 /// Whether a command can read a folder and what is in it. Root can, but has no capabilities inside: there the mode

@@ -60,7 +60,7 @@ pub(super) struct Seen {
     pub resolver: Option<PathBuf>,
     /// Places that had to be made on the disk to be kept empty.
     pub points: Points,
-    /// Roots with more repositories than can be protected, which are only read.
+    /// Roots in which not everything can be found or protected, which are only read.
     pub whole_roots: Vec<PathBuf>,
     /// What could not be protected, or only with more around it.
     pub notices: Vec<Notice>,

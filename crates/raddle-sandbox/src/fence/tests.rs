@@ -487,6 +487,27 @@ fn a_folder_that_cannot_be_entered_or_holds_a_link_is_read_only_as_a_whole() {
     }
 }
 
+/// What is in it is not known, so that nothing in it can be protected alone.
+#[test]
+fn a_root_that_cannot_be_listed_is_read_only_as_a_whole() {
+    for mode in [0o111, 0o333, 0o311, 0o300, 0o100] {
+        let (_folder, root, rules) = workspace(|w| {
+            fs::create_dir_all(w.join(".git"))?;
+            fs::create_dir_all(w.join(".codex"))?;
+            fs::create_dir_all(w.join("sub/er/.git"))?;
+            fs::set_permissions(w, fs::Permissions::from_mode(mode))
+        });
+        let _lowered = crate::LoweredRights::enter().expect("a plain user's rights");
+        let seen = Seen::look(&rules, Tier::A, &RepositoryCache::default(), None);
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).expect("opened");
+        let seen = seen.expect("it is there");
+        assert!(seen.protected.contains(&root), "{mode:o}: {seen:?}");
+        assert!(!seen.write.contains(&root), "{mode:o}: {seen:?}");
+        let notice = Notice::Closed(root.clone());
+        assert!(seen.notices.contains(&notice), "{mode:o}: {seen:?}");
+    }
+}
+
 /// A workspace with what is said of it on the disk, and what then is protected or why it is refused.
 #[test]
 fn what_is_on_the_disk_decides_what_is_protected() {

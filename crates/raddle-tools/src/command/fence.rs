@@ -17,7 +17,6 @@ pub(super) fn held(
         Sandbox::FullAccess | Sandbox::External { .. } => false,
         Sandbox::ReadOnly { network, .. } | Sandbox::WorkspaceWrite { network, .. } => network,
     };
-    is_there(settings)?;
     Ok(Held {
         policy: policy(settings, own)?,
         network: has_network.then(|| operator.hosts()).transpose()?,
@@ -25,8 +24,8 @@ pub(super) fn held(
     })
 }
 
-/// Refuses a thread's folder that has led elsewhere since its client named it.
-fn is_there(settings: &Settings) -> Result<(), String> {
+/// Refuses a thread's folder that has led elsewhere since its client named it. It may wait for a disk.
+pub(super) fn is_there(settings: &Settings) -> Result<(), String> {
     let cwd = Path::new(&settings.cwd);
     match std::fs::canonicalize(cwd) {
         Ok(real) if real != Path::new(settings.real(&settings.cwd)) => Err(format!(

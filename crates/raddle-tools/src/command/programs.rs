@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use raddle_core::Settings;
 use raddle_core::policy::UNKNOWN;
-use raddle_sandbox::{is_program, outside, own_path};
+use raddle_sandbox::{FileHolds, is_program, outside, own_path};
 
 use super::fence::workspaces;
 use crate::files::passed;
@@ -23,6 +23,18 @@ impl WritableFolders {
         let real = folders.iter().filter_map(|it| fs::canonicalize(it).ok());
         let real: Vec<PathBuf> = real.collect();
         Self([folders, real].concat())
+    }
+
+    /// Those of a thread, and of every other that worked with this home.
+    fn of_all(settings: &Settings, holds: &FileHolds) -> Result<Self, String> {
+        let others = holds.written().all().map_err(|error| {
+            format!("It is not known which folders commands in the sandbox may write: {error}.")
+        })?;
+        // The user's programs lie in the home, which is no workspace of others because a thread worked there.
+        let home = raddle_sandbox::home();
+        let is_wide = |it: &PathBuf| home.as_ref().is_some_and(|home| home.starts_with(it));
+        let others = others.into_iter().filter(|it| !is_wide(it)).collect();
+        Ok(Self::of([workspaces(settings), others].concat()))
     }
 
     /// Those of a thread.
@@ -80,8 +92,9 @@ pub(super) fn search_path(
     settings: &Settings,
     names: &[String],
     path: Option<OsString>,
+    holds: &FileHolds,
 ) -> Result<OsString, String> {
-    let folders = WritableFolders::of_thread(settings);
+    let folders = WritableFolders::of_all(settings, holds)?;
     let path = folders.shortened(path);
     match folders.refusal(names, &path) {
         Some(why) => Err(why),
@@ -99,6 +112,37 @@ mod tests {
         fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
         fs::write(file, "#!/bin/sh\n").expect("it is written");
         fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("it is marked");
+    }
+
+    /// Another thread, perhaps of another process, may have written a program where it works.
+    #[test]
+    fn folders_of_other_threads_are_no_place_for_programs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        let at = |name: &str| top.join(name);
+        for name in ["a/bin/tool", "a/bin/linked", "b/bin/tool", "opt/plain"] {
+            put(&at(name));
+        }
+        symlink(at("a/bin/linked"), at("opt/linked")).expect("a link");
+        let settings = Settings {
+            cwd: at("b").display().to_string(),
+            ..Settings::default()
+        };
+        let join = |names: &[&str]| {
+            let folders = names.iter().map(|it| at(it));
+            std::env::join_paths(folders).expect("a path")
+        };
+        let path = join(&["a/bin", "b/bin", "opt"]);
+        let home = at("home");
+        let search = |name: &str| {
+            let names = [name.to_owned()];
+            search_path(&settings, &names, Some(path.clone()), &FileHolds::of(&home))
+        };
+        assert_eq!(search("linked"), Ok(join(&["a/bin", "opt"])));
+        let holds = FileHolds::of(&home);
+        holds.written().add(&[at("a")]).expect("it is added");
+        assert_eq!(search("plain"), Ok(join(&["opt"])));
+        assert!(search("linked").is_err());
     }
 
     #[test]

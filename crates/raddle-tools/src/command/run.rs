@@ -12,7 +12,7 @@ use raddle_sandbox::{
     Fences, FileHold, HoldConflict, HoldError, Inside, Launch, Notice, Size, Stdio, environment,
 };
 
-use super::fence::{held, sees};
+use super::fence::{held, is_there, sees};
 use super::listen::{Left, Listener, Then};
 use super::programs::search_path;
 use super::running::{Running, Whose};
@@ -34,12 +34,23 @@ const VARIABLES: [(&str, &str); 4] = [
     ("GIT_PAGER", "cat"),
 ];
 
+/// What commands that an agent runs outside the sandbox find besides. Git obeys no folder that merely looks like a
+/// repository: a sandboxed command could have made it so.
+const VARIABLES_OUTSIDE: [(&str, &str); 3] = [
+    ("GIT_CONFIG_COUNT", "1"),
+    ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
+    ("GIT_CONFIG_VALUE_0", "explicit"),
+];
+
 impl Wish {
     /// Runs it, if it is what was allowed.
     pub(crate) async fn run(self, inner: Arc<Inner>, job: Job) -> Ran {
         // Reading a hostile line takes a while: not on a thread that others wait for.
-        let read = tokio::task::spawn_blocking(move || (self.item(), self));
-        let Ok((item, wish)) = read.await else {
+        let read = tokio::task::spawn_blocking(move || {
+            let wish = self.where_it_leads(&job.settings);
+            (wish.item(), wish, job)
+        });
+        let Ok((item, wish, job)) = read.await else {
             let why = "This was not run: what it is made of cannot be read.";
             return refused(CommandRun::default(), why);
         };
@@ -175,6 +186,7 @@ impl Wish {
     ) -> Result<(Arc<Running>, Vec<Notice>), String> {
         let path = inner.path.get().await;
         let (own, operator) = (inner.own.clone(), inner.operator.clone());
+        let holds = inner.fences.holds().clone();
         let beyond = self.beyond;
         // A yes to a program's name is none to a program that commands in the sandbox can write.
         let names = match beyond && is_fenced(&settings) && !is_users {
@@ -182,11 +194,15 @@ impl Wish {
             false => None,
         };
         let planned = tokio::task::spawn_blocking(move || {
-            let path = match names {
-                Some(names) => Some(search_path(&settings, &names, path)?),
-                None => path,
+            is_there(&settings)?;
+            let (path, more) = match names {
+                Some(names) => {
+                    let path = search_path(&settings, &names, path, &holds)?;
+                    (Some(path), &VARIABLES_OUTSIDE[..])
+                }
+                None => (path, &[][..]),
             };
-            let env = variables(path);
+            let env = variables(path, more);
             if beyond {
                 let held = raddle_sandbox::Held {
                     policy: raddle_sandbox::Policy::FullAccess,
@@ -246,10 +262,11 @@ impl Wish {
     }
 }
 
-/// The environment of a command whose `PATH` is this one, if not the server's own.
-fn variables(path: Option<OsString>) -> Vec<(OsString, OsString)> {
-    let set = VARIABLES.map(|(name, value)| (name.to_owned(), Some(value.to_owned())));
-    let mut env = environment::of(std::env::vars_os(), &set.into());
+/// The environment of a command with these variables more, whose `PATH` is this one, if not the server's own.
+fn variables(path: Option<OsString>, more: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+    let set = VARIABLES.iter().chain(more);
+    let set = set.map(|(name, value)| ((*name).to_owned(), Some((*value).to_owned())));
+    let mut env = environment::of(std::env::vars_os(), &set.collect());
     if let Some(path) = path {
         env.retain(|(name, _)| name != "PATH");
         env.push(("PATH".into(), path));

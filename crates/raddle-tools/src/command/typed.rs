@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use raddle_core::policy::{Act, ActKind, Script, UNKNOWN};
 use raddle_core::ports::{Job, Leave, Meant, Ran};
 use raddle_core::{Call, CommandRun, CommandSource, ItemBody, Settings, ThreadId};
+use raddle_sandbox::FileHolds;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -104,12 +105,13 @@ pub(crate) fn meant_typed(
     settings: &Settings,
     typed: &Typed,
     path: Option<OsString>,
+    holds: &FileHolds,
 ) -> (ItemBody, Meant) {
     let body = ItemBody::Command(typed.item());
     if typed.is_harmless() {
         return (body, Meant::Harmless);
     }
-    if let Err(why) = typed.refuse_exchangeable(settings, path) {
+    if let Err(why) = typed.refuse_exchangeable(settings, path, holds) {
         return (body, Meant::Refused(why));
     }
     let act = Act {
@@ -172,6 +174,7 @@ impl Typed {
         &self,
         settings: &Settings,
         path: Option<OsString>,
+        holds: &FileHolds,
     ) -> Result<(), String> {
         if !self.running.whose.beyond || !is_fenced(settings) {
             return Ok(());
@@ -179,7 +182,7 @@ impl Typed {
         let commands = script(&self.begun, &self.chars).commands.into_iter();
         let names = commands.filter_map(|it| it.into_iter().next());
         let names: Vec<String> = names.collect();
-        search_path(settings, &names, path).map(|_| ())
+        search_path(settings, &names, path, holds).map(|_| ())
     }
 
     /// What rules are about: whoever types into a shell runs whatever is typed.
@@ -265,12 +268,14 @@ impl Typed {
             },
             None => None,
         };
-        let path = inner.path.get().await;
+        let (path, holds) = (inner.path.get().await, inner.fences.holds().clone());
         let looked = tokio::task::spawn_blocking(move || {
             let is_held = held
                 .as_ref()
                 .is_none_or(|it| it.covers(&typed.paths(&job.settings)))
-                && typed.refuse_exchangeable(&job.settings, path).is_ok();
+                && typed
+                    .refuse_exchangeable(&job.settings, path, &holds)
+                    .is_ok();
             let may =
                 is_harmless || is_held && job.may(&typed.kind(), || typed.digest(&job.settings));
             (may, typed, job, held)

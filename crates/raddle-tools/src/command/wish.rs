@@ -8,9 +8,11 @@ use std::time::Duration;
 use raddle_core::policy::{Act, ActKind, Script};
 use raddle_core::ports::Meant;
 use raddle_core::{Call, CommandRun, ItemBody, Sandbox, Settings};
+use raddle_sandbox::FileHolds;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::fence::is_there;
 use super::programs::search_path;
 use crate::arguments;
 use crate::shell::{self, Digested};
@@ -241,9 +243,16 @@ pub(crate) fn needs_path(settings: &Settings, call: &Call) -> bool {
 }
 
 /// What a call would do. `path` is the `PATH` of commands, if not the server's own.
-pub(crate) fn meant(settings: &Settings, wish: Wish, path: Option<OsString>) -> (ItemBody, Meant) {
+pub(crate) fn meant(
+    settings: &Settings,
+    wish: Wish,
+    path: Option<OsString>,
+    holds: &FileHolds,
+) -> (ItemBody, Meant) {
+    let wish = wish.where_it_leads(settings);
     if wish.beyond
-        && let Err(why) = search_path(settings, &wish.names(), path)
+        && let Err(why) = is_there(settings)
+            .and_then(|()| search_path(settings, &wish.names(), path, holds).map(drop))
     {
         return (ItemBody::Command(wish.item()), Meant::Refused(why));
     }
@@ -264,6 +273,25 @@ impl Wish {
             None => self.cwd.clone(),
         };
         Some((found.patch, cwd))
+    }
+
+    /// The same in the folder where a link leads. Outside a sandbox nothing else says where it runs, so whoever is asked
+    /// is shown that folder. A link that the user named stays. It may wait for a disk.
+    pub(super) fn where_it_leads(self, settings: &Settings) -> Self {
+        if !self.beyond && is_fenced(settings) {
+            return self;
+        }
+        let Ok(real) = std::fs::canonicalize(&self.cwd) else {
+            return self;
+        };
+        let is_named = settings.folders().any(|folder| {
+            let below = self.cwd.strip_prefix(folder);
+            below.is_ok_and(|below| Path::new(settings.real(folder)).join(below) == real)
+        });
+        match is_named {
+            true => self,
+            false => Self { cwd: real, ..self },
+        }
     }
 
     /// What it is made of.
@@ -346,7 +374,61 @@ impl Wish {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn outside_a_sandbox_it_runs_where_a_link_leads_and_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let top = folder.path().canonicalize().expect("its plain path");
+        let at = |name: &str| top.join(name).display().to_string();
+        for name in ["work/sub", "outside"] {
+            std::fs::create_dir_all(top.join(name)).expect("a folder");
+        }
+        symlink(top.join("outside"), top.join("work/way")).expect("a link");
+        symlink(top.join("work"), top.join("users")).expect("a link");
+        let write = Sandbox::WorkspaceWrite {
+            roots: Vec::new(),
+            network: false,
+            without_tmp: false,
+            without_tmpdir: false,
+        };
+        for (sandbox, cwd, workdir, beyond, expected) in [
+            (&write, "work", "", true, "work"),
+            (&write, "work", "sub", true, "work/sub"),
+            (&write, "work", "way", true, "outside"),
+            (&write, "work", "way", false, "work/way"),
+            (&write, "work", "missing", true, "work/missing"),
+            // The user named this link.
+            (&write, "users", "sub", true, "users/sub"),
+            (&write, "users", "way", true, "outside"),
+            (&Sandbox::FullAccess, "work", "way", false, "outside"),
+        ] {
+            let real = top.join(cwd).canonicalize().expect("its real path");
+            let settings = Settings {
+                cwd: at(cwd),
+                real_paths: BTreeMap::from([(at(cwd), real.display().to_string())]),
+                sandbox: sandbox.clone(),
+                ..Settings::default()
+            };
+            let wish = Wish {
+                words: vec!["ls".to_owned()],
+                cwd: super::folder(&settings, Some(workdir)).expect("a folder"),
+                tty: false,
+                time: Time::Ends(Duration::ZERO),
+                tokens: TOKENS,
+                beyond,
+                why: None,
+                call: String::new(),
+            };
+            let (item, _) = meant(&settings, wish, None, &FileHolds::of(&top.join("home")));
+            let ItemBody::Command(item) = item else {
+                panic!("no command: {item:?}");
+            };
+            assert_eq!(item.cwd, at(expected), "{workdir} in {cwd}");
+        }
+    }
 
     #[test]
     fn a_login_shell_is_run_as_a_plain_one() {

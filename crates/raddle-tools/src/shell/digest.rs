@@ -4,6 +4,7 @@ mod code;
 mod expansion;
 mod folder;
 mod named;
+mod repository;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -54,8 +55,13 @@ pub fn digest(it: Digested<'_>) -> String {
         part(value.as_bytes());
     }
     part(it.sandbox.as_bytes());
-    let Named { found, is_all, .. } = named::look(it);
-    for (path, what) in found {
+    let Named {
+        found,
+        repositories,
+        is_all,
+        ..
+    } = named::look(it);
+    for (path, what) in found.into_iter().chain(repositories) {
         part(path.as_os_str().as_encoded_bytes());
         part(&what);
     }

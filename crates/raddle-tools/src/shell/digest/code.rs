@@ -12,7 +12,7 @@ use super::named::NAME_BYTES_MAX;
 /// Programs that load code from the folder they run in, or beside a file that they run, without being told to.
 /// What they load cannot be listed. A version behind the name does not count.
 const LOADERS: &str = "R Rscript act ansible ansible-playbook ant ava bazel bazelisk buck bun bundle \
-    bundler bunx cabal cargo celery clj clojure cmake composer corepack coverage cross ctest cypress \
+    bundler bunx bmake cabal cargo celery clj clojure cmake composer corepack coverage cross ctest cypress \
     deno django-admin docker-compose doit dotnet dune earthly electron elixir emacs erl esbuild escript eslint \
     expect fab flask gdb gem ghc go gradle gradlew groovy grunt guile guix gulp gunicorn hatch iex inv invoke ipython \
     irb java jest jruby jshell julia jupyter just jython kotlin lein lerna lldb lua luajit mage make \
@@ -25,7 +25,17 @@ const LOADERS: &str = "R Rscript act ansible ansible-playbook ant ava bazel baze
 /// Those of them that other programs are mostly told to run, and that are hardly a word with another meaning.
 const INTERPRETERS: &str = "bun deno java lua make node perl php python ruby";
 
-/// What docker does with the files of a folder.
+/// Loaders that are rarer, or other names of those above.
+const MORE_LOADERS: &str = "air anchor astro bb bundletool buildah cdk chezmoi commitlint crystal dart dbt devbox devenv \
+    direnv dpkg-buildpackage dvc expo fastlane flutter forge foreman gatsby gmake gnumake hardhat hg hy jake kotlinc lake \
+    latexmk lefthook lint-staged makepkg micropython mise mkdocs mvnd nim ninja-build nodemon pdflatex pm2 pod podman-compose \
+    ptw pymake qjs remake remix rtx sam samu sbcl semantic-release serverless skaffold sls sphinx-build swipl tauri tsup \
+    watchexec xelatex";
+
+/// Programs that work like docker.
+const DOCKERS: &str = "docker nerdctl podman";
+
+/// What they do with the files of a folder.
 const DOCKER: &str = "bake build buildx compose stack";
 
 /// Programs that run the file they are given, and of it nothing but what it says.
@@ -75,14 +85,15 @@ pub(super) fn is_load(words: &[String]) -> bool {
         return false;
     };
     is_loader(program)
-        || base(program) == "docker" && rest.iter().any(|it| is_one_of(DOCKER, it))
+        || is_one_of(DOCKERS, base(program)) && rest.iter().any(|it| is_one_of(DOCKER, it))
         // Behind a program that is not known to run others.
         || rest.iter().any(|it| is_one_of(INTERPRETERS, plain(it)))
 }
 
 /// Whether this program loads code that cannot be listed.
 pub(super) fn is_loader(program: &str) -> bool {
-    is_one_of(LOADERS, plain(program))
+    let name = plain(program);
+    is_one_of(LOADERS, name) || is_one_of(MORE_LOADERS, name)
 }
 
 /// The names of files that the line runs or loads as code, as far as they can be listed, whether they are
@@ -189,7 +200,10 @@ pub(super) fn base(program: &str) -> &str {
 
 /// The same without a version.
 fn plain(program: &str) -> &str {
-    base(program).trim_end_matches(|it: char| it.is_ascii_digit() || it == '.')
+    let name = base(program);
+    let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
+    // As in `pytest-3`.
+    plain.strip_suffix('-').unwrap_or(plain)
 }
 
 pub(super) fn is_one_of(list: &str, name: &str) -> bool {

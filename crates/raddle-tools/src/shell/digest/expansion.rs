@@ -62,7 +62,7 @@ const RUNNERS: &str = "awk entr gawk mawk nawk parallel run-parts sed xargs";
 const SHELLS: &str = "ash bash dash ksh mksh sh zsh";
 
 /// Variables from which programs take code, or the places of code.
-const CODE_VARIABLES: &str = "BASH_ENV CDPATH CLASSPATH ENV FPATH HOME JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS LESSOPEN \
+const CODE_VARIABLES: &str = "BASH_ENV CDPATH CLASSPATH CURL_HOME DOCKER_CONFIG ENV FPATH GH_CONFIG_DIR GNUPGHOME HOME JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS LESSOPEN \
     MAKEFLAGS NODE_OPTIONS NODE_PATH PATH PERL5DB PERL5LIB PERL5OPT PROMPT_COMMAND PS4 RUBYLIB RUBYOPT RUSTC \
     RUSTC_WRAPPER SHELL XDG_CONFIG_HOME ZDOTDIR _JAVA_OPTIONS";
 
@@ -163,7 +163,7 @@ fn is_runner(words: &[String]) -> bool {
 }
 
 /// The global options of git from which it may take code, and its command with its words.
-fn git(words: &[String]) -> (Vec<&str>, &[String]) {
+pub(super) fn git(words: &[String]) -> (Vec<&str>, &[String]) {
     let mut settings = Vec::new();
     let mut at = 0;
     while let Some(option) = words.get(at).filter(|it| it.starts_with('-')) {

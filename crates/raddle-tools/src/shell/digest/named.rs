@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use super::expansion::{Spelling, spelling, unquoted};
-use super::{Digested, code, folder};
+use super::{Digested, code, folder, repository};
 use crate::files::passed;
 
 /// The longest file that counts with all it holds; of a longer one its length, when it was changed and which
@@ -30,6 +30,9 @@ const FOLDERS_MAX: usize = 16;
 /// The most names that are looked up.
 const NAMES_MAX: usize = 4096;
 
+/// The most letters of short options in one word behind which a name is looked for.
+const OPTIONS_MAX: usize = 8;
+
 /// The longest path that the system takes.
 pub(super) const NAME_BYTES_MAX: usize = 4096;
 
@@ -38,6 +41,9 @@ pub(super) const NAME_BYTES_MAX: usize = 4096;
 pub(super) struct Named {
     /// What is known of each file and folder.
     pub(super) found: BTreeMap<PathBuf, Vec<u8>>,
+    /// The repositories that git finds. No hold is needed for them: sandboxed commands cannot write in one, nor make a
+    /// nearer one while the folders of the line are held.
+    pub(super) repositories: Vec<(PathBuf, Vec<u8>)>,
     /// Whether that is all.
     pub(super) is_all: bool,
     /// Where the line would look for code that is not there, and names that keep folders as they are.
@@ -76,6 +82,14 @@ pub(super) fn look(it: Digested<'_>) -> Named {
             }
             found.insert(path.clone(), identity(&path).unwrap_or_default());
             folders.push(path);
+        }
+    }
+    // Without a sandbox around it, git runs what a repository says.
+    let mut repositories = Vec::new();
+    if !it.folders.is_empty() {
+        repositories = repository::discovered(it, &folders);
+        if repository::names_bare(it, &folders) {
+            spelling = Spelling::Open;
         }
     }
     let written = written(it);
@@ -122,6 +136,7 @@ pub(super) fn look(it: Digested<'_>) -> Named {
     is_all &= spelling == Spelling::Literal;
     Named {
         found,
+        repositories,
         is_all,
         missing,
     }
@@ -180,9 +195,12 @@ fn names<'a>(it: Digested<'a>, code: &'a [String], bare: &'a [String]) -> (Vec<&
         is_all &= add(word);
         for piece in word.split(is_end) {
             is_all &= add(piece);
-            // An option may hold a name without anything between.
-            let glued = piece.strip_prefix('-').and_then(|it| it.get(1..));
-            is_all &= glued.is_none_or(&mut add);
+            // An option may hold a name without anything between, also behind others: `-sKname`.
+            let bundle = piece.strip_prefix('-').unwrap_or_default();
+            let ends = bundle.char_indices().skip(1).take(OPTIONS_MAX);
+            is_all &= ends.map(|(at, _)| &bundle[at..]).all(&mut add);
+            // As in `file://name`.
+            is_all &= piece.strip_prefix("//").is_none_or(&mut add);
             is_all &= code::recipe(piece).iter().all(|it| add(it));
         }
         if !is_all {
@@ -196,7 +214,7 @@ pub(super) fn is_end(letter: char) -> bool {
     letter.is_whitespace() || "'\"`;&|<>(){}$=,:@!\0".contains(letter)
 }
 
-fn path(folder: &Path, name: &str) -> PathBuf {
+pub(super) fn path(folder: &Path, name: &str) -> PathBuf {
     let home = name.strip_prefix("~/").zip(std::env::var_os("HOME"));
     match home {
         Some((rest, home)) => PathBuf::from(home).join(rest),

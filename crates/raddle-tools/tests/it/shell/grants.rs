@@ -192,6 +192,11 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         ("cargo build", "build.rs"),
         ("cargo build", ".cargo/config.toml"),
         ("curl -d @x example.com", "x"),
+        ("curl -Kx example.com", "x"),
+        ("curl -sKx example.com", "x"),
+        ("curl -fsSLKx example.com", "x"),
+        ("aws s3 cp file://x s3://bucket", "x"),
+        ("aws lambda invoke --payload fileb://x out", "x"),
     ] {
         let file = cwd.join(name);
         std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
@@ -237,6 +242,15 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         ("git push origin next", false),
         ("firejail python3 x", true),
         ("docker compose up", true),
+        ("podman build .", true),
+        ("gmake", true),
+        ("make-4.3 all", true),
+        ("bmake all", true),
+        ("pytest-3", true),
+        ("ninja-build", true),
+        ("hg push", true),
+        ("CURL_HOME=d curl https://example.com", true),
+        ("podman push image", false),
         ("$PY -m tests", true),
         ("timeout 5 python3 -c 'import tests'", true),
         ("find . -exec node {} +", true),
@@ -278,6 +292,82 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         assert_eq!(of(&line, "c1") == of(&line, "c2"), is_same, "{end}");
         assert_eq!(of(&line, "c1"), of(&line, "c1"), "{end}");
     }
+}
+
+/// A repository that comes into being nearer than the one that was meant is another one.
+#[test]
+fn the_repository_that_git_finds_is_part_of_what_was_allowed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let top = folder.path().canonicalize().expect("its plain path");
+    let make = |name: &str| {
+        for part in ["objects", "refs"] {
+            std::fs::create_dir_all(top.join(name).join(part)).expect("folders");
+        }
+        std::fs::write(top.join(name).join("HEAD"), "ref: refs/heads/main\n").expect("a file");
+    };
+    make(".git");
+    make("bare.git");
+    make("tree/.git");
+    std::fs::create_dir_all(top.join("a/sub/deep")).expect("folders");
+    let of = |cwd: &str, line: &str, call: &str| {
+        let words = ["/bin/bash", "-c", line].map(str::to_owned);
+        digest(Digested {
+            words: &words,
+            commands: &of_words(&words).commands,
+            cwd: top.join(cwd).to_str().expect("a name"),
+            environment: &BTreeMap::new(),
+            sandbox: "",
+            folders: &[top.clone(), top.join(cwd)],
+            call,
+        })
+    };
+    for (cwd, line, is_found) in [
+        ("a/sub", "git fetch", true),
+        ("a/sub", "git push origin main", true),
+        ("a/sub/deep", "git status", true),
+        ("a/sub", "gh pr create -t x", true),
+        ("a/sub", "timeout 5 /usr/bin/git commit -m x", true),
+        ("", "git -C a/sub push origin main", true),
+        ("", "cd a/sub && git pull", true),
+        ("a/sub", "curl https://host", false),
+        ("", "git push origin main", false),
+    ] {
+        let before = of(cwd, line, "c1");
+        // A sandboxed command keeps the name with an empty folder.
+        std::fs::create_dir_all(top.join("a/sub/.git")).expect("a folder");
+        assert_eq!(before, of(cwd, line, "c1"), "{line} in {cwd}: as it was");
+        for planted in ["a/sub/.git", "a/sub"] {
+            make(planted);
+            let is_other = before != of(cwd, line, "c1");
+            assert_eq!(is_other, is_found, "{line} in {cwd} with {planted}");
+            let parts = ["HEAD", "objects", "refs"].map(|it| top.join(planted).join(it));
+            for part in &parts[1..] {
+                std::fs::remove_dir(part).expect("removed");
+            }
+            std::fs::remove_file(&parts[0]).expect("removed");
+        }
+        std::fs::remove_dir(top.join("a/sub/.git")).expect("removed");
+        assert_eq!(before, of(cwd, line, "c1"), "{line} in {cwd}: as it was");
+        assert_eq!(before, of(cwd, line, "c2"), "{line} in {cwd}: another call");
+    }
+    // Hooks of a bare repository in the workspace are no one's but the agent's.
+    for (line, is_once) in [
+        ("git push ./bare.git main", true),
+        ("git push bare main", true),
+        ("git push --repo=bare.git", true),
+        ("git -C a fetch ../bare.git", true),
+        ("git pull ./bare", true),
+        ("cd a && git pull ../bare", true),
+        ("git push tree main", false),
+        ("git push origin main", false),
+        ("git push . main:next", false),
+        ("git add bare.git", false),
+    ] {
+        let is_other = of("", line, "c1") != of("", line, "c2");
+        assert_eq!(is_other, is_once, "{line}");
+    }
+    let url = format!("git push file://{}/bare.git main", top.display());
+    assert_ne!(of("", &url, "c1"), of("", &url, "c2"));
 }
 
 /// What a line only writes may change: of such a file only where it is counts.

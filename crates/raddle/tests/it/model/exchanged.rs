@@ -18,6 +18,9 @@ steps = [
     { call = 'write_file', arguments = { path = 'by-tool', content = 'x' } },
 ]
 [[answer]]
+match = 'say outside'
+steps = [{ call = 'exec_command', arguments = { cmd = 'echo x > outside', login = false, sandbox_permissions = 'require_escalated' } }]
+[[answer]]
 steps = [{ text = 'Done.' }]
 "#;
 
@@ -113,6 +116,15 @@ fn nothing_is_written_where_a_link_leads_a_thread() {
         let inner = thread(&mut client, &folders.sub);
         folders.link(&folders.around.join(linked));
         is_kept_out(&mut client, &folders, &inner, what);
+        // Outside the sandbox too: neither the agent's command nor the user's own.
+        let params = json!({ "threadId": inner });
+        let (asked, _) = client.answered(params, "say outside", "accept");
+        assert!(asked.is_empty(), "{what}: {asked:?}");
+        let params = json!({ "threadId": inner, "command": "echo x > users" });
+        client.ask("thread/shellCommand", params);
+        let heard = client.until(|it| it["method"] == "turn/completed");
+        let written = folders.written();
+        assert!(written.is_empty(), "{what}: {written:?} {heard:?}");
     }
 }
 
@@ -228,6 +240,21 @@ fn a_link_in_a_workspace_leads_no_thread_out_of_it() {
             fs::remove_file(folders.sub.join(name)).unwrap_or_else(|_| panic!("{name}: {heard:?}"));
         }
     }
+}
+
+/// Who could make a link is remembered when nobody works in its folder any more.
+#[test]
+fn a_link_that_a_client_s_command_made_leads_no_thread_out() {
+    let mut client = Client::experimental(SCRIPT);
+    let folders = Folders::new();
+    let link = folders.around.join("link");
+    let line = format!("ln -s {} {}", folders.outside.display(), link.display());
+    let params = json!({ "command": ["sh", "-c", line], "cwd": folders.around, "sandboxPolicy": writable(&[]) });
+    assert_eq!(refusal(&mut client, "command/exec", params), None);
+    assert!(link.is_symlink());
+    let params = json!({ "cwd": link });
+    let refusal = refusal(&mut client, "thread/start", params).expect("a refusal");
+    assert!(refusal.contains("by the link"), "{refusal}");
 }
 
 /// A thread goes on where its client put it, also when the process has ended in between.
