@@ -655,10 +655,7 @@ mod tests {
     #[test]
     fn what_was_ever_claimed_is_known_to_every_process() {
         let (_folder, holds, top) = world();
-        assert_eq!(
-            holds.writable_folders().expect("a list"),
-            [PathBuf::new(); 0]
-        );
+        assert!(holds.writable_folders().expect("a list").is_empty());
         let home = home().expect("a home");
         let claim = |holds: &FileHolds, roots: &[&str]| {
             let mut rules = rules(&top, roots);
