@@ -145,7 +145,12 @@ fn a_command_does_what_it_may_and_ends_as_it_ends() {
         // Nothing of the environment that opens anything, nor of our own folders.
         (&[], "echo \"$OPENAI_API_KEY\"; [ -n \"$PATH\" ]", 0, ""),
         (&[], "ls -A ../home | grep . || echo no", 0, "no"),
-        (&["--write", "../home"], "ls ../home", 0, "fence\nholds"),
+        (
+            &["--write", "../home"],
+            "ls ../home",
+            0,
+            "fence\nholds\nwritten-folders",
+        ),
     ] {
         let place = Place::new();
         let script = &place.with_outside(script);

@@ -193,7 +193,7 @@ fn the_config_of_a_request_names_no_programs() {
     let mut server = Server::start_under(":", &[]);
     let mut pipes = server.pipes();
     pipes.hello();
-    let config = json!({"model_providers": {"y": provider}, "sandbox_bwrap_path": "/nowhere"});
+    let config = json!({"model_providers": {"y": provider}});
     let start = json!({
         "cwd": folder.path(), "model": "m", "modelProvider": "y", "config": config,
     });
