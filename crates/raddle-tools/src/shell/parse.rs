@@ -556,7 +556,18 @@ impl Found {
         }
         match name {
             "eval" => self.joined(behind_dashes(rest)),
-            "!" => self.command(rest.to_vec()),
+            "!" => {
+                // Variables may be set for a command there.
+                let assignment = |it: &String| {
+                    let (name, value) = it.split_once('=')?;
+                    Some((name.trim_end_matches('+').to_owned(), value.to_owned()))
+                };
+                let set: Vec<(String, String)> = rest.iter().map_while(assignment).collect();
+                for (name, value) in &set {
+                    self.set(name, value);
+                }
+                self.command(rest[set.len()..].to_vec());
+            }
             "mapfile" | "readarray" => {
                 for (at, word) in rest.iter().enumerate() {
                     let letters = word.strip_prefix('-').unwrap_or_default();

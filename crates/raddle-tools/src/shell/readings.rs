@@ -90,7 +90,8 @@ impl Readings {
         if node.kind() == "command_substitution" && self.is_row(start, end, text) {
             let from = self.read_again.partition_point(|it| it.end <= start);
             let to = self.read_again.partition_point(|it| it.start < end);
-            self.read_again.splice(from..to, std::iter::once(start..end));
+            self.read_again
+                .splice(from..to, std::iter::once(start..end));
         }
         if let Some(parent) = parent {
             self.has_other_word |= self.is_other_word(node, *parent, text);
