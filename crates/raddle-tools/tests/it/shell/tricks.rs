@@ -463,7 +463,7 @@ const FORBIDDEN: &[&str] = &[
     "sqlite3 -cmd '.sh rm x' :memory:",
     "sqlite3 <<< '.shell rm x'",
     "strace -o '|rm x' ls",
-    "strace -fo '!rm x' ls",
+    "strace -qo '!rm x' ls",
     "strace --output='|rm x' ls",
     "apt -o APT::Update::Pre-Invoke::=rm update",
     "apt-get -qoDPkg::Pre-Invoke::=rm install x",
