@@ -344,15 +344,19 @@ impl Lexer<'_> {
         let rest = &self.text[self.at + 1..self.end];
         match rest.iter().position(|it| *it == b'\'') {
             Some(length) => {
-                let inner = &rest[..length];
-                let substitutes = inner.contains(&b'`') || inner.windows(2).any(|it| it == b"$(");
-                self.has_quoted_substitution |= substitutes;
-                // In arithmetic these are no quotes.
-                self.out.is_lost |= substitutes && self.is_in_arithmetic();
+                self.pass_literal(self.at + 1..self.at + 1 + length);
                 self.skip(length + 2);
             }
             None => self.out.is_lost = true,
         }
+    }
+
+    /// Looks at what stands between quotes, which in arithmetic are none.
+    fn pass_literal(&mut self, range: Range<usize>) {
+        let inner = &self.text[range];
+        let substitutes = inner.contains(&b'`') || inner.windows(2).any(|it| it == b"$(");
+        self.has_quoted_substitution |= substitutes;
+        self.out.is_lost |= substitutes && self.is_in_arithmetic();
     }
 
     /// The next of these bytes that no backslash stands before.
@@ -411,6 +415,7 @@ impl Lexer<'_> {
                 Some(last) => {
                     let inner = &self.text[self.at + 2..last];
                     self.out.has_bash_quotes |= inner.contains(&b'\'');
+                    self.pass_literal(self.at + 2..last);
                     self.skip(last + 1 - self.at);
                 }
                 None => self.out.is_lost = true,
