@@ -29,6 +29,7 @@ use serde_json::value::to_raw_value;
 use tokio::sync::{Mutex as Turn, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::handlers::thread::resume::would_begin;
 use crate::rooms::Rooms;
 use crate::rooms::threads::answers;
 use crate::session::Session;
@@ -230,6 +231,10 @@ async fn find(
         }
         if OPENS_NOTHING.contains(&method) {
             return Place::Here;
+        }
+        // To open it would make its work begin.
+        if session.is_observer() && would_begin(&rooms.threads, id).await {
+            return Place::Nowhere(WireError::ObserverWouldBegin);
         }
         // Whatever else is wrong with the thread is said where it is used.
         let Err(AgentError::OwnedBy { node }) = rooms.threads.get(id).await else {

@@ -115,7 +115,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
 }
 
 /// Whether work begins once a thread is opened: a turn that its owner left, queued input, a goal.
-async fn would_begin(all: &Threads, id: ThreadId) -> bool {
+pub(crate) async fn would_begin(all: &Threads, id: ThreadId) -> bool {
     match all.peek(id).await {
         // Whoever has it took it up.
         Ok(peek) if peek.live || peek.owned => false,
