@@ -1,0 +1,667 @@
+//! Every request that starts something, and what each of its members bounds.
+
+/// A request, and what its members mean for what the agent or a command may do.
+pub(super) struct Request {
+    pub(super) method: &'static str,
+    /// Members that bound nothing: they are about the model, its history, its output, or a name.
+    pub(super) free: &'static str,
+    pub(super) bounds: &'static [Bound],
+}
+
+/// A member that bounds something.
+pub(super) struct Bound {
+    pub(super) member: &'static str,
+    pub(super) probes: &'static [Probe],
+}
+
+/// A value for the member, as JSON, and what must come of it.
+pub(super) struct Probe(pub(super) &'static str, pub(super) Want);
+
+pub(super) enum Want {
+    /// The thread's settings then show this, as JSON.
+    Shows(&'static str),
+    /// The request is refused, and the error names this.
+    Refused(&'static str),
+    /// The request is done: it asks for no bound.
+    Done,
+    /// The request is done; this file of the repository, in which this text stands, shows how.
+    ShownBy(&'static str, &'static str),
+}
+
+use Want::{Done, Refused, ShownBy, Shows};
+
+const HANDS: &str = "crates/raddle/tests/it/model/hands.rs";
+const SETTINGS: &str = "conformance/thread/settings/update.md";
+const COMMAND: &str = "conformance/command/exec.md";
+const PROCESS: &str = "conformance/process/spawn.md";
+
+pub(super) const READ_ONLY: &str = r#"{"sandbox": {"type": "readOnly", "networkAccess": false},
+    "activePermissionProfile": {"id": ":read-only", "extends": null}}"#;
+const WORKSPACE: &str = r#"{"sandbox": {"type": "workspaceWrite", "writableRoots": [], "networkAccess": false},
+    "activePermissionProfile": {"id": ":workspace", "extends": null}}"#;
+const MINE: &str = r#"{"sandbox": {"type": "readOnly", "networkAccess": true},
+    "activePermissionProfile": {"id": "mine", "extends": ":read-only"}}"#;
+
+const PERMISSIONS: Bound = Bound {
+    member: "permissions",
+    probes: &[
+        Probe(r#"":read-only""#, Shows(READ_ONLY)),
+        Probe(r#"":workspace""#, Shows(WORKSPACE)),
+        Probe(r#""mine""#, Shows(MINE)),
+        Probe(
+            r#"":danger-full-access""#,
+            Shows(
+                r#"{"sandbox": {"type": "dangerFullAccess"},
+                "activePermissionProfile": {"id": ":danger-full-access", "extends": null}}"#,
+            ),
+        ),
+        Probe(
+            r#"":nope""#,
+            Refused(":read-only, :workspace, :danger-full-access, mine"),
+        ),
+        Probe(
+            r#""nope""#,
+            Refused(":read-only, :workspace, :danger-full-access, mine"),
+        ),
+        Probe(r#""""#, Refused("permission profile")),
+        Probe("null", Shows(CONFIGURED)),
+    ],
+};
+
+/// What the configuration of these tests says.
+const CONFIGURED: &str =
+    r#"{"sandbox": {"type": "workspaceWrite"}, "activePermissionProfile": null}"#;
+
+const APPROVAL: Bound = Bound {
+    member: "approvalPolicy",
+    probes: &[
+        Probe(
+            r#""untrusted""#,
+            Shows(r#"{"approvalPolicy": "untrusted"}"#),
+        ),
+        Probe(r#""never""#, Shows(r#"{"approvalPolicy": "never"}"#)),
+        Probe(r#""sometimes""#, Refused("approvalPolicy")),
+        Probe(
+            r#"{"granular": {"sandbox_approval": false, "rules": true, "mcp_elicitations": false}}"#,
+            Shows(r#"{"approvalPolicy": {"granular": {"sandbox_approval": false}}}"#),
+        ),
+        Probe(
+            r#"{"granular": {"sandbox_approval": true, "rules": true, "mcp_elicitations": true, "hosts": false}}"#,
+            Refused("hosts"),
+        ),
+    ],
+};
+
+const REVIEWER: Bound = Bound {
+    member: "approvalsReviewer",
+    probes: &[
+        Probe(
+            r#""auto_review""#,
+            Shows(r#"{"approvalsReviewer": "auto_review"}"#),
+        ),
+        Probe(r#""user""#, Shows(r#"{"approvalsReviewer": "user"}"#)),
+        Probe(r#""nobody""#, Refused("approvalsReviewer")),
+    ],
+};
+
+const CWD: Bound = Bound {
+    member: "cwd",
+    probes: &[Probe(r#""/usr""#, Shows(r#"{"cwd": "/usr"}"#))],
+};
+
+const ROOTS: Bound = Bound {
+    member: "runtimeWorkspaceRoots",
+    probes: &[
+        Probe(
+            r#"["/usr"]"#,
+            Shows(r#"{"runtimeWorkspaceRoots": ["/usr"]}"#),
+        ),
+        Probe("[]", Shows(r#"{"runtimeWorkspaceRoots": []}"#)),
+        Probe(r#"["usr"]"#, Refused("absolute")),
+    ],
+};
+
+/// A mode, as it is named when a thread is opened.
+const SANDBOX: Bound = Bound {
+    member: "sandbox",
+    probes: &[
+        Probe(
+            r#""read-only""#,
+            Shows(r#"{"sandbox": {"type": "readOnly"}, "activePermissionProfile": null}"#),
+        ),
+        Probe(r#""open""#, Refused("open")),
+    ],
+};
+
+/// A policy, as it is said once a thread is there.
+const SANDBOX_POLICY: Bound = Bound {
+    member: "sandboxPolicy",
+    probes: &[
+        Probe(
+            r#"{"type": "readOnly"}"#,
+            Shows(r#"{"sandbox": {"type": "readOnly"}, "activePermissionProfile": null}"#),
+        ),
+        Probe(
+            r#"{"type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true}"#,
+            Shows(
+                r#"{"sandbox": {"type": "workspaceWrite", "excludeSlashTmp": true, "excludeTmpdirEnvVar": true}}"#,
+            ),
+        ),
+        Probe(r#"{"type": "open"}"#, Refused("sandboxPolicy")),
+        Probe(
+            r#"{"type": "readOnly", "access": {"type": "restricted", "readableRoots": []}}"#,
+            Refused("access"),
+        ),
+        Probe(
+            r#"{"type": "readOnly", "access": {"type": "fullAccess"}}"#,
+            Shows(r#"{"sandbox": {"type": "readOnly"}}"#),
+        ),
+        Probe(
+            r#"{"type": "workspaceWrite", "readOnlyAccess": {"type": "restricted"}}"#,
+            Refused("readOnlyAccess"),
+        ),
+        Probe(
+            r#"{"type": "workspaceWrite", "writableRoots": ["x"]}"#,
+            Refused("absolute"),
+        ),
+        Probe(
+            r#"{"type": "dangerFullAccess", "readableRoots": []}"#,
+            Refused("readableRoots"),
+        ),
+    ],
+};
+
+/// The request's own configuration, of a thread that is there. How far a mode goes says nothing without the mode.
+const CONFIG_LATER: Bound = Bound {
+    member: "config",
+    probes: &[
+        Probe(
+            r#"{"sandbox_mode": "read-only"}"#,
+            Shows(r#"{"sandbox": {"type": "readOnly"}}"#),
+        ),
+        Probe(r#"{"sandbox_mode": "open"}"#, Refused("sandbox_mode")),
+        Probe(
+            r#"{"sandbox_workspace_write.exclude_slash_tmp": true}"#,
+            Refused("sandbox_workspace_write"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write.exclude_slash_tmp": true}"#,
+            Shows(r#"{"sandbox": {"type": "workspaceWrite", "excludeSlashTmp": true}}"#),
+        ),
+        Probe(r#"{"default_permissions": ":read-only"}"#, Shows(READ_ONLY)),
+        Probe(r#"{"default_permissions": "nope"}"#, Refused("nope")),
+        Probe(
+            r#"{"approval_policy": "untrusted"}"#,
+            Shows(r#"{"approvalPolicy": "untrusted"}"#),
+        ),
+        Probe(
+            r#"{"approval_policy": "sometimes"}"#,
+            Refused("approval_policy"),
+        ),
+        Probe(
+            r#"{"approvals_reviewer": "auto_review"}"#,
+            Shows(r#"{"approvalsReviewer": "auto_review"}"#),
+        ),
+        Probe(
+            r#"{"sandbox_network.allow": []}"#,
+            Refused("sandbox_network"),
+        ),
+        Probe(
+            r#"{"shell_environment_policy": {"inherit": "none"}}"#,
+            Refused("shell_environment_policy"),
+        ),
+        Probe(
+            r#"{"allow_login_shell": true}"#,
+            Refused("allow_login_shell"),
+        ),
+        Probe(r#"{"allow_login_shell": 0}"#, Refused("allow_login_shell")),
+        Probe(r#"{"allowLoginShell": false}"#, Refused("allowLoginShell")),
+        Probe(
+            r#"{"budget.turns.tool_calls": 1}"#,
+            Refused("did you mean `turn`?); write one of turn, thread"),
+        ),
+        Probe(
+            r#"{"budget.turn.toolCalls": 1}"#,
+            Refused("tokens, usd, seconds, tool_calls"),
+        ),
+        Probe(r#"{"budget": "1 call"}"#, Refused("budget")),
+        Probe(r#"{"budget.turn": "1 call"}"#, Refused("[budget]")),
+        Probe(r#"{"budgets.turn.tool_calls": 1}"#, Refused("budgets")),
+        Probe(
+            r#"{"budget": {"turn": {"tool_calls": "1"}}}"#,
+            Refused("tool_calls"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"networkAccess": false}}"#,
+            Refused("network_access"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write.network_acces": false}"#,
+            Refused("did you mean `network_access`?"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"exclude_tmp": true}}"#,
+            Refused("exclude_slash_tmp"),
+        ),
+        Probe(
+            r#"{"sandbox_workspace_write": []}"#,
+            Refused("sandbox_workspace_write"),
+        ),
+        Probe(r#"{"sandboxMode": "read-only"}"#, Refused("sandboxMode")),
+        Probe(r#"{"sandbx_mode": "read-only"}"#, Refused("sandbx_mode")),
+        Probe(r#"{"sandbox": "read-only"}"#, Refused("sandbox_mode")),
+        Probe(
+            r#"{"aproval_policy": "untrusted"}"#,
+            Refused("aproval_policy"),
+        ),
+        Probe(
+            r#"{"approvalPolicy": "untrusted"}"#,
+            Refused("approvalPolicy"),
+        ),
+        Probe(r#"{"rules": [{"command": ["rm"]}]}"#, Refused("rules")),
+        Probe(r#"{"unattended": "decline"}"#, Refused("unattended")),
+        Probe(r#"{"network_access": false}"#, Refused("network_access")),
+        Probe(r#"{"permission": ":read-only"}"#, Refused("permissions")),
+        Probe(r#"{"tools.view_image": false}"#, Refused("tools")),
+        // Nobody has such a tool here.
+        Probe(r#"{"tools.web_search": false}"#, Shows(CONFIGURED)),
+        Probe(
+            r#"{"model_reasoning_effort": "low", "mcp_servers": {}, "tool_output_token_limit": 5, "notify": []}"#,
+            Shows(CONFIGURED),
+        ),
+        Probe(r#"{"tui.theme": "dark"}"#, Shows(CONFIGURED)),
+    ],
+};
+
+/// The request's own configuration.
+const CONFIG: Bound = Bound {
+    member: "config",
+    probes: &[
+        Probe(
+            r#"{"sandbox_mode": "read-only"}"#,
+            Shows(r#"{"sandbox": {"type": "readOnly"}}"#),
+        ),
+        Probe(r#"{"sandbox_mode": "open"}"#, Refused("sandbox_mode")),
+        Probe(
+            r#"{"sandbox_workspace_write.exclude_slash_tmp": true}"#,
+            Shows(r#"{"sandbox": {"type": "workspaceWrite", "excludeSlashTmp": true}}"#),
+        ),
+        Probe(
+            r#"{"sandbox_workspace_write": {"exclude_slash_tmp": 1}}"#,
+            Refused("exclude_slash_tmp"),
+        ),
+        Probe(r#"{"default_permissions": ":read-only"}"#, Shows(READ_ONLY)),
+        Probe(r#"{"default_permissions": "nope"}"#, Refused("nope")),
+        Probe(
+            r#"{"default_permissions": 1}"#,
+            Refused("default_permissions"),
+        ),
+        Probe(
+            r#"{"default_permissions": "own", "permissions": {"own": {"extends": ":workspace", "network": {"enabled": true}}}}"#,
+            Shows(
+                r#"{"sandbox": {"type": "workspaceWrite", "networkAccess": true},
+                "activePermissionProfile": {"id": "own", "extends": ":workspace"}}"#,
+            ),
+        ),
+        Probe(
+            r#"{"approval_policy": "untrusted"}"#,
+            Shows(r#"{"approvalPolicy": "untrusted"}"#),
+        ),
+        Probe(
+            r#"{"approval_policy": "sometimes"}"#,
+            Refused("approval_policy"),
+        ),
+        Probe(
+            r#"{"approvals_reviewer": "auto_review"}"#,
+            Shows(r#"{"approvalsReviewer": "auto_review"}"#),
+        ),
+        Probe(
+            r#"{"approvals_reviewer": "nobody"}"#,
+            Refused("approvals_reviewer"),
+        ),
+        Probe(
+            r#"{"sandbox_network.allow": []}"#,
+            Refused("sandbox_network"),
+        ),
+        Probe(
+            r#"{"sandbox_network": {"deny": ["example.com"]}}"#,
+            Refused("sandbox_network"),
+        ),
+        Probe(
+            r#"{"sandbox_accept_tier": "B"}"#,
+            Refused("sandbox_accept_tier"),
+        ),
+        Probe(
+            r#"{"shell_environment_policy": {"inherit": "none"}}"#,
+            Refused("shell_environment_policy"),
+        ),
+        Probe(
+            r#"{"allow_login_shell": true}"#,
+            Refused("allow_login_shell"),
+        ),
+        Probe(r#"{"allow_login_shell": 0}"#, Refused("allow_login_shell")),
+        Probe(r#"{"allowLoginShell": false}"#, Refused("allowLoginShell")),
+        Probe(
+            r#"{"budget.turns.tool_calls": 1}"#,
+            Refused("did you mean `turn`?); write one of turn, thread"),
+        ),
+        Probe(
+            r#"{"budget.turn.toolCalls": 1}"#,
+            Refused("tokens, usd, seconds, tool_calls"),
+        ),
+        Probe(r#"{"budget": "1 call"}"#, Refused("budget")),
+        Probe(r#"{"budget.turn": "1 call"}"#, Refused("[budget]")),
+        Probe(r#"{"budgets.turn.tool_calls": 1}"#, Refused("budgets")),
+        Probe(
+            r#"{"budget": {"turn": {"tool_calls": "1"}}}"#,
+            Refused("tool_calls"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"networkAccess": false}}"#,
+            Refused("network_access"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write.network_acces": false}"#,
+            Refused("did you mean `network_access`?"),
+        ),
+        Probe(
+            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"exclude_tmp": true}}"#,
+            Refused("exclude_slash_tmp"),
+        ),
+        Probe(
+            r#"{"sandbox_workspace_write": []}"#,
+            Refused("sandbox_workspace_write"),
+        ),
+        Probe(r#"{"sandboxMode": "read-only"}"#, Refused("sandboxMode")),
+        Probe(r#"{"sandbx_mode": "read-only"}"#, Refused("sandbx_mode")),
+        Probe(r#"{"sandbox": "read-only"}"#, Refused("sandbox_mode")),
+        Probe(
+            r#"{"aproval_policy": "untrusted"}"#,
+            Refused("aproval_policy"),
+        ),
+        Probe(
+            r#"{"approvalPolicy": "untrusted"}"#,
+            Refused("approvalPolicy"),
+        ),
+        Probe(r#"{"rules": [{"command": ["rm"]}]}"#, Refused("rules")),
+        Probe(r#"{"unattended": "decline"}"#, Refused("unattended")),
+        Probe(r#"{"network_access": false}"#, Refused("network_access")),
+        Probe(r#"{"permission": ":read-only"}"#, Refused("permissions")),
+        Probe(r#"{"tools.view_image": false}"#, Refused("tools")),
+        // Nobody has such a tool here.
+        Probe(r#"{"tools.web_search": false}"#, Shows(CONFIGURED)),
+        Probe(
+            r#"{"model_reasoning_effort": "low", "mcp_servers": {}, "tool_output_token_limit": 5, "notify": []}"#,
+            Shows(CONFIGURED),
+        ),
+        Probe(
+            r#"{"tui.theme": "dark", "features": {"x": false}}"#,
+            Shows(CONFIGURED),
+        ),
+    ],
+};
+
+const ENVIRONMENTS: Bound = Bound {
+    member: "environments",
+    probes: &[
+        Probe(
+            "[]",
+            ShownBy(HANDS, "fn without_an_environment_the_agent_has_no_tools()"),
+        ),
+        Probe(
+            r#"[{"environmentId": "local", "cwd": "/usr"}]"#,
+            Shows(r#"{"cwd": "/usr"}"#),
+        ),
+        Probe(
+            r#"[{"environmentId": "local", "cwd": "/usr", "runtimeWorkspaceRoots": ["/etc"]}]"#,
+            Shows(r#"{"cwd": "/usr", "runtimeWorkspaceRoots": ["/etc"]}"#),
+        ),
+        Probe(
+            r#"[{"environmentId": "elsewhere", "cwd": "/usr"}]"#,
+            Refused("elsewhere"),
+        ),
+        Probe(
+            r#"[{"environmentId": "local", "cwd": "/usr"}, {"environmentId": "local", "cwd": "/etc"}]"#,
+            Refused("one environment"),
+        ),
+    ],
+};
+
+pub(super) const TABLE: &[Request] = &[
+    Request {
+        method: "thread/start",
+        free: "allowProviderModelFallback baseInstructions clientRequestId daybreakEnabled \
+            developerInstructions dynamicTools ephemeral experimentalRawEvents historyMode \
+            mockExperimentalField model modelProvider multiAgentMode personality projectId \
+            selectedCapabilityRoots serviceName serviceTier sessionStartSource threadSource",
+        bounds: &[
+            APPROVAL,
+            REVIEWER,
+            CONFIG,
+            CWD,
+            ENVIRONMENTS,
+            PERMISSIONS,
+            ROOTS,
+            SANDBOX,
+        ],
+    },
+    Request {
+        method: "thread/resume",
+        free: "afterSeq baseInstructions developerInstructions excludeTurns history initialTurnsPage \
+            model modelProvider path personality serviceTier threadId",
+        bounds: &[
+            APPROVAL,
+            REVIEWER,
+            CONFIG_LATER,
+            CWD,
+            PERMISSIONS,
+            ROOTS,
+            SANDBOX,
+        ],
+    },
+    Request {
+        method: "thread/fork",
+        free: "attachToSource baseInstructions beforeTurnId clientRequestId deferGoalContinuation \
+            developerInstructions ephemeral excludeTurns experimentalDisablePredictionMcp \
+            experimentalPredictionMode lastTurnId model modelProvider path serviceTier threadId \
+            threadSource",
+        bounds: &[
+            APPROVAL,
+            REVIEWER,
+            CONFIG_LATER,
+            CWD,
+            PERMISSIONS,
+            ROOTS,
+            SANDBOX,
+        ],
+    },
+    Request {
+        method: "thread/settings/update",
+        // A mode is an instruction for the model; there are no plugins to switch off.
+        free: "clientRequestId collaborationMode disabledPluginIds dynamicTools effort model \
+            modelProvider multiAgentMode personality serviceTier summary threadId",
+        bounds: &[
+            APPROVAL,
+            REVIEWER,
+            CWD,
+            PERMISSIONS,
+            SANDBOX_POLICY,
+            Bound {
+                member: "budget",
+                probes: &[
+                    Probe(
+                        r#"{"turn": {"tokens": 5}}"#,
+                        ShownBy(SETTINGS, r#""budget": {"turn": {"tokens": 5}"#),
+                    ),
+                    Probe(r#"{"thread": {"usd": -1}}"#, Refused("budget.thread.usd")),
+                    Probe(r#"{"thread": {"tool_calls": 5}}"#, Refused("toolCalls")),
+                    Probe(r#"{"thread": {"Tokens": 5}}"#, Refused("tokens, usd")),
+                    Probe(r#"{"turns": {"tokens": 5}}"#, Refused("turn, thread")),
+                    Probe(r#"{"thread.tokens": 5}"#, Refused("turn, thread")),
+                ],
+            },
+        ],
+    },
+    Request {
+        method: "turn/start",
+        // To ask for a programme grants nothing.
+        free: "additionalContext clientRequestId clientUserMessageId collaborationMode \
+            cyberAccessProgram disabledPluginIds effort input model modelProvider multiAgentMode \
+            outputSchema parentTurnId personality responsesapiClientMetadata \
+            responsesapiClientMetadataPatch rootTurnId serviceTier serviceTierForTurn summary \
+            threadId toolOutput turnTrigger",
+        bounds: &[
+            APPROVAL,
+            REVIEWER,
+            CWD,
+            ENVIRONMENTS,
+            PERMISSIONS,
+            ROOTS,
+            SANDBOX_POLICY,
+        ],
+    },
+    Request {
+        method: "command/exec",
+        free: "command processId size streamStdin streamStdoutStderr tty",
+        bounds: &[
+            Bound {
+                member: "cwd",
+                probes: &[Probe(r#""usr""#, Refused("absolute"))],
+            },
+            Bound {
+                member: "env",
+                probes: &[Probe(r#"{"A": "b"}"#, ShownBy(COMMAND, r#""env": {"A""#))],
+            },
+            Bound {
+                member: "disableOutputCap",
+                probes: &[Probe("true", Done)],
+            },
+            Bound {
+                member: "outputBytesCap",
+                probes: &[Probe("5", ShownBy(COMMAND, r#""outputBytesCap": "#))],
+            },
+            Bound {
+                member: "disableTimeout",
+                probes: &[Probe("true", Done)],
+            },
+            Bound {
+                member: "timeoutMs",
+                probes: &[Probe("-1", Refused("timeoutMs"))],
+            },
+            Bound {
+                member: "permissionProfile",
+                probes: &[
+                    Probe(r#"":danger-full-access""#, Done),
+                    Probe(
+                        r#"":nope""#,
+                        Refused(":read-only, :workspace, :danger-full-access, mine"),
+                    ),
+                    Probe(
+                        r#""nope""#,
+                        Refused(":read-only, :workspace, :danger-full-access, mine"),
+                    ),
+                ],
+            },
+            Bound {
+                member: "sandboxPolicy",
+                probes: &[
+                    Probe(r#"{"type": "dangerFullAccess"}"#, Done),
+                    Probe(r#"{"type": "open"}"#, Refused("sandboxPolicy")),
+                    Probe(
+                        r#"{"type": "readOnly", "access": {"type": "restricted"}}"#,
+                        Refused("access"),
+                    ),
+                ],
+            },
+        ],
+    },
+    Request {
+        // It has no sandbox, by the contract; the operator can forbid it.
+        method: "process/spawn",
+        free: "command processHandle size streamStdin streamStdoutStderr tty",
+        bounds: &[
+            Bound {
+                member: "cwd",
+                probes: &[Probe(r#""usr""#, Refused("absolute"))],
+            },
+            Bound {
+                member: "env",
+                probes: &[Probe(r#"{"A": "b"}"#, ShownBy(PROCESS, r#""env": {"A""#))],
+            },
+            Bound {
+                member: "outputBytesCap",
+                probes: &[Probe("5", ShownBy(PROCESS, r#""outputBytesCap": "#))],
+            },
+            Bound {
+                member: "timeoutMs",
+                probes: &[Probe("-1", Refused("timeoutMs"))],
+            },
+        ],
+    },
+    Request {
+        // It is the user's own and has no sandbox; the operator can forbid it.
+        method: "thread/shellCommand",
+        free: "clientRequestId command threadId",
+        bounds: &[Bound {
+            member: "timeoutMs",
+            probes: &[Probe("-1", Refused("timeoutMs"))],
+        }],
+    },
+];
+
+/// Members that the contract had, or that belong to another request: a client that says one here
+/// believes to be bounded by it.
+pub(super) const ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("thread/start", "permissionProfile", "permissions"),
+    ("thread/resume", "permissionProfile", "permissions"),
+    ("thread/fork", "permissionProfile", "permissions"),
+    ("turn/start", "permissionProfile", "permissions"),
+    ("thread/settings/update", "permissionProfile", "permissions"),
+    ("thread/start", "sandboxPolicy", "sandbox"),
+    ("thread/resume", "sandboxPolicy", "sandbox"),
+    ("thread/fork", "sandboxPolicy", "sandbox"),
+    ("turn/start", "sandbox", "sandboxPolicy"),
+    ("thread/settings/update", "sandbox", "sandboxPolicy"),
+    ("command/exec", "permissions", "permissionProfile"),
+    ("command/exec", "sandbox", "sandboxPolicy"),
+    ("process/spawn", "sandboxPolicy", "command/exec"),
+    ("process/spawn", "permissionProfile", "command/exec"),
+    ("thread/shellCommand", "sandboxPolicy", "command/exec"),
+    ("thread/start", "budget", "`budget.turn.tool_calls`"),
+    ("thread/start", "sandbox_policy", "sandbox"),
+    ("thread/start", "sandboxMode", "sandbox"),
+    ("thread/start", "approval_policy", "write `approvalPolicy`"),
+    ("thread/start", "permission", "permissions"),
+    ("thread/start", "rules", "sandbox"),
+    ("thread/start", "network_access", "sandbox"),
+    ("thread/start", "unattended", "approvalPolicy"),
+    ("thread/start", "shellEnvironmentPolicy", "sandbox"),
+    ("thread/resume", "budget", "`budget.turn.tool_calls`"),
+    ("thread/resume", "sandbox_mode", "sandbox"),
+    ("thread/fork", "budget", "`budget.turn.tool_calls`"),
+    ("thread/fork", "allow_login_shell", "sandbox"),
+    ("turn/start", "budget", "thread/settings/update"),
+    ("turn/start", "sandbox_policy", "write `sandboxPolicy`"),
+    ("turn/start", "config", "sandboxPolicy"),
+    ("turn/start", "networkAccess", "sandboxPolicy"),
+    ("turn/steer", "sandboxPolicy", "leave it out"),
+    ("thread/settings/update", "Budget", "write `budget`"),
+    ("thread/settings/update", "config", "budget"),
+    ("command/exec", "sandbox_policy", "write `sandboxPolicy`"),
+    ("command/exec", "network_access", "sandboxPolicy"),
+    ("command/exec", "timeout_ms", "write `timeoutMs`"),
+    ("command/exec", "timeout", "timeoutMs"),
+    ("command/exec", "maxOutputBytes", "outputBytesCap"),
+    ("command/exec", "readOnly", "sandboxPolicy"),
+    (
+        "process/spawn",
+        "output_bytes_cap",
+        "write `outputBytesCap`",
+    ),
+    ("process/spawn", "timeout", "timeoutMs"),
+    ("thread/goal/set", "token_budget", "write `tokenBudget`"),
+    ("thread/shellCommand", "timeout_ms", "write `timeoutMs`"),
+    ("thread/start", "readOnly", "sandbox"),
+    ("thread/start", "maxTurns", "config"),
+    ("thread/start", "timeoutMs", "config"),
+];
