@@ -6,7 +6,7 @@ use std::time::Duration;
 use raddle_core::policy::{Act, ActKind};
 use raddle_core::ports::{Job, Meant, Ran};
 use raddle_core::{Call, ImageView, ItemBody, ItemStatus, Output, Patch, Settings, Tool};
-use raddle_sandbox::{HoldConflict, HoldError, LoweredRights};
+use raddle_sandbox::{HoldConflict, HoldError, LoweredRights, Policy};
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -282,8 +282,8 @@ impl OnFiles {
         let paths: Vec<PathBuf> = planned.paths().iter().map(PathBuf::from).collect();
         let holds = inner.fences.holds();
         // A program among them is none of the user's, for any thread.
-        if command::is_fenced(&job.settings)
-            && let Err(error) = holds.written().add(&command::workspaces(&job.settings))
+        if let Ok(Policy::Fenced(rules)) = command::policy(&job.settings, &inner.own)
+            && let Err(error) = holds.written().add(&[rules.write, rules.scratch].concat())
         {
             return failed(body, &format!("Nothing was written: {error}."));
         }

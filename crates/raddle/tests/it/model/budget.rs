@@ -262,6 +262,6 @@ fn a_budget_that_cannot_be_read_starts_no_thread() {
     let answer = heard.last().expect("an answer");
     assert_eq!(
         answer["error"]["message"],
-        "`budget.turn` has no `euros`; write one of tokens, usd, seconds, tool_calls"
+        "`euros` under [budget.turn] is not used here; write one of tokens, usd, seconds, tool_calls"
     );
 }
