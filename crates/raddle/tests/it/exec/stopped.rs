@@ -57,6 +57,9 @@ fn a_second_signal_waits_for_nothing() {
     let server = server_of(&child).expect("a server");
     let pid = Pid::from_raw(server.try_into().expect("an id")).expect("an id");
     kill_process(pid, Signal::STOP).expect("it runs");
+    eventually("the stop of the server", || {
+        has_stopped(server).then_some(())
+    });
     kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
     terminal.wait_for("a second signal ends at once");
     let begun = Instant::now();
@@ -65,6 +68,14 @@ fn a_second_signal_waits_for_nothing() {
     assert_eq!(ran.code, Some(143), "{ran:?} {}", terminal.shown());
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
     eventually("the end of the server", || has_ended(server).then_some(()));
+}
+
+/// Whether every thread of a process has stopped. A signal to stop returns before that.
+fn has_stopped(id: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{id}/task")).expect("a process");
+    let stats = threads.map(|it| fs::read_to_string(it.expect("a thread").path().join("stat")));
+    let mut states = stats.map(|it| it.unwrap_or_default());
+    states.all(|it| it.rsplit(") ").next().unwrap_or_default().starts_with('T'))
 }
 
 /// Whether a process is gone, or only its parent has not looked yet.
