@@ -309,7 +309,7 @@ mod tests {
             ),
             ("DATA:;BASE64,R0lGODlhAwACAA==".to_owned(), Ok("image/gif")),
             (url(&png(60_000, 60_000)), Err(ImageError::Size(large_size))),
-            // What has no size is only named like one.
+            // A file without a size is an image by its first bytes only.
             (url(b"GIF89a"), Err(ImageError::NotAnImage)),
             (url(b"\x89PNG\r\n\x1a\n"), Err(ImageError::NotAnImage)),
             (url(b"<svg/>"), Err(ImageError::NotAnImage)),

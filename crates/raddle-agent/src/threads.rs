@@ -549,12 +549,12 @@ pub struct Handle {
     shared: Weak<Shared>,
 }
 
-/// What is read of a live thread without asking its task, as far as it is stored.
+/// State of a live thread, as far as it is stored. Handles read it without asking the task.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     /// How turns run.
     pub(crate) settings: Arc<Settings>,
-    /// What it is doing; nothing before its task has stored its first record.
+    /// Its status; `None` before its task has stored the first record.
     pub(crate) status: Option<Status>,
 }
 
@@ -649,7 +649,7 @@ impl Handle {
         answer.await.map_err(|_| AgentError::Ended)
     }
 
-    /// What the thread is doing, as far as it is stored. It waits for nothing, however busy the task is.
+    /// The thread's status, as far as it is stored. The call never waits, however busy the task is.
     pub(crate) fn status(&self) -> Option<Status> {
         let is_staying = !self.sender.is_closed();
         self.snapshot.borrow().status.filter(|_| is_staying)

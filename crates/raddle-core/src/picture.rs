@@ -1,7 +1,7 @@
-//! What a picture says of itself.
+//! The head of a picture: its kind and its size.
 //!
-//! Nothing is decoded here. What a picture would be once it is decoded is read from its head, so that a
-//! small file that unfolds to more than a machine has is refused before anyone tries.
+//! Nothing is decoded here. The head tells the size of the decoded picture, so a small file that unfolds to more
+//! memory than the machine has is refused first.
 
 const PIXELS_MAX: u64 = 50_000_000;
 const SIDE_MAX: u32 = 16_384;
@@ -42,7 +42,7 @@ impl PictureHead {
     }
 }
 
-/// What kind of picture it is, and its width and height.
+/// The media type of a picture, and its width and height.
 fn measure(bytes: &[u8]) -> Option<(&'static str, (u32, u32))> {
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
         return Some(("image/png", png(bytes)?));

@@ -17,20 +17,20 @@ mod places;
 mod plain;
 mod plan;
 mod points;
+mod policy_path;
 mod repositories;
 mod survey;
 mod system;
-mod way;
 
-pub use git::{home, is_git_dir};
+pub use git::{home, is_around_home, is_git_dir};
 pub use git_settings::obeyed_paths;
 pub use inside::take_over;
 pub use measure::{Finding, Measured, Options, measure};
 pub use notice::Notice;
 pub(crate) use notice::log as log_notices;
+pub use policy_path::PolicyPath;
 pub(crate) use system::ignore_endings;
 pub use system::ignore_interrupts;
-pub use way::Way;
 
 use std::ffi::OsString;
 use std::io;

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::egress::{self, Noted, Proxy, System, WayOut};
-use crate::fence::{Way, log_notices};
+use crate::fence::{PolicyPath, log_notices};
 use crate::holds::{self, FileHolds, HoldConflict, HoldError, WriteClaim};
 use crate::{Fence, Fenced, Launch, Measured, Network, Policy, Refused, Rules, Tier};
 
@@ -272,7 +272,7 @@ impl Drop for Serving {
 
 /// What is hidden although a command may write around it: what commands are held by is there.
 fn within_reach(rules: &Rules) -> Option<PathBuf> {
-    let real = |path: &PathBuf| Way::of(path).map_or_else(|_| path.clone(), |it| it.real);
+    let real = |path: &PathBuf| PolicyPath::of(path).map_or_else(|_| path.clone(), |it| it.real);
     let writable: Vec<PathBuf> = rules.write.iter().chain(&rules.scratch).map(real).collect();
     let hidden = rules.hidden.iter().map(real);
     hidden

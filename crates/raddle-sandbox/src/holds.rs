@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, flock};
 use tokio::time::sleep;
 
-use crate::fence::Way;
+use crate::fence::PolicyPath;
 use crate::{Read as MayRead, Rules, WrittenFolders};
 
 /// The folder of the entries, below the home.
@@ -400,7 +400,7 @@ impl HeldFiles<'_> {
             (Self::Links(links), Kind::Folders) => {
                 let began = Instant::now();
                 let path = linked_below(claimed, links)?.clone();
-                // Whoever waits looks again and again: at least half of that time is pause.
+                // A waiting claim looks again and again: it pauses for at least half of that time.
                 std::thread::sleep(began.elapsed());
                 Some(path)
             }
@@ -496,7 +496,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 fn spread(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for path in paths {
-        match Way::of(path) {
+        match PolicyPath::of(path) {
             Ok(way) => {
                 all.extend(way.links);
                 all.push(way.real);
@@ -571,7 +571,7 @@ mod tests {
         fs::hard_link(top.join("work/run.sh"), top.join("other/deep/link")).expect("a link");
         fs::write(top.join("third/one"), "").expect("a file");
         fs::hard_link(top.join("third/one"), top.join("third/two")).expect("a link");
-        // Whoever writes already is waited for.
+        // A hold waits for writers that are already there.
         let claimed = holds.claim_folders("make", &mut rules(&top, &["other"]), false);
         let (claim, _) = claimed.expect("a claim");
         let waiting = {

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::fence::Way;
+use crate::fence::PolicyPath;
 use crate::search_path::outside;
 
 /// Folders in which a system keeps its programs, in the order in which they are searched.
@@ -182,7 +182,7 @@ impl Closed {
     /// Whether a path is there, and neither it, nor a link that it passes through, nor what it leads to lies in one
     /// of them.
     pub(crate) fn is_open(&self, path: &Path) -> bool {
-        let way = std::path::absolute(path).and_then(|it| Way::of(&it));
+        let way = std::path::absolute(path).and_then(|it| PolicyPath::of(&it));
         way.is_ok_and(|way| {
             let is_closed = |it: &Path| self.0.iter().any(|folder| it.starts_with(folder));
             let links = way.links.iter().map(PathBuf::as_path);

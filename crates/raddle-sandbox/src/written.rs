@@ -28,7 +28,7 @@ pub struct WrittenFolders {
 }
 
 impl WrittenFolders {
-    /// Those of the home in this folder.
+    /// The folders of the home at this path.
     pub fn of(home: &Path) -> Self {
         Self {
             file: home.join(FILE),

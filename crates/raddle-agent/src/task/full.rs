@@ -76,7 +76,7 @@ impl Task {
         for message in std::mem::take(&mut self.late) {
             self.offer(message);
         }
-        // What follows by itself would be tried again at once.
+        // Without this pause, work that the thread begins by itself is retried at once.
         self.during(tokio::time::sleep(AWAY)).await;
         true
     }

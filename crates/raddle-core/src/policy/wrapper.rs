@@ -16,7 +16,7 @@ pub struct Through {
     pub neutral: bool,
     /// Whether it is given further words that are not here.
     pub fed: bool,
-    /// What stands in its words for something that is not here.
+    /// Placeholders in its words, which the program replaces with text that is not in the line.
     pub placeholders: Vec<String>,
     /// Whether an option is not known, so that anything may be run.
     pub unsure: bool,
@@ -232,7 +232,7 @@ const XARGS: &str = "\
 /// Wrappers that give what they run words of their own.
 const FEEDERS: [&str; 3] = ["entr", "parallel", "xargs"];
 
-/// What `parallel` replaces.
+/// Placeholders of `parallel`.
 const PARALLEL: &str = "{} {.} {/} {//} {/.} {#} {%} {1} {2} {3}";
 
 /// What these words run, if they run another command.
@@ -310,7 +310,7 @@ pub fn through(words: &[String]) -> Option<Through> {
     })
 }
 
-/// What `xargs` replaces, if an option of it says so.
+/// The placeholder that an option of `xargs` sets, if it sets one.
 fn replaced(option: &str, next: Option<&String>) -> Option<String> {
     if let Some(value) = option.strip_prefix("--replace") {
         let value = value.trim_start_matches('=');

@@ -244,7 +244,7 @@ impl Thread {
             identity.principal.clone_from(&it.principal);
             identity.created_at = at;
         }
-        // What came before was told of another thread.
+        // Subscribers received the earlier records as those of another thread.
         self.judged_from = seq;
         self.recency_at = Some(at);
         self.archived = false;

@@ -155,7 +155,7 @@ const BEGINNINGS: &[(Wire, &str)] = &[
     (Wire::Gemini, r#"{"candidates": [{"content": {"parts": [{"functionCall": {"id": "cN", "name": "f", "args": {}}}]}}]}"#),
 ];
 
-/// What an answer costs is bounded by what it may begin, however many more events come.
+/// The cost of an answer is bounded by the items that it may begin, however many more events come.
 #[test]
 fn an_answer_begins_no_more_items_than_it_may() {
     let answer = |event: &str, count: usize| -> String {

@@ -10,9 +10,9 @@ use super::git_config::{NamedPath, Use};
 use super::git_settings::{Repository, Settings, named_in};
 use super::notice::Notice;
 use super::points::is_placeholder;
+use super::policy_path::PolicyPath;
 use super::repositories::{RepositoryCache, can_be_entered};
 use super::survey::Seen;
-use super::way::Way;
 
 /// How many mounts protect single paths. Bubblewrap takes nine thousand words, a mount is up to five of them, and
 /// the time that it takes grows with their square.
@@ -66,6 +66,11 @@ pub fn is_git_dir(folder: &Path) -> bool {
 pub fn home() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     home.filter(|it| it.is_absolute())
+}
+
+/// Whether a folder is the user's home, or around it.
+pub fn is_around_home(folder: &Path) -> bool {
+    home().is_some_and(|home| home.starts_with(folder))
 }
 
 impl Seen {
@@ -286,7 +291,7 @@ impl Seen {
 
     /// Protects the path that a setting names.
     fn protect_named(&mut self, path: &Path, named: &NamedPath, wanted: &mut Vec<PathBuf>) {
-        let Ok(way) = Way::within(path, &mut self.work) else {
+        let Ok(way) = PolicyPath::within(path, &mut self.work) else {
             return;
         };
         // Also those that lead outside.
@@ -327,7 +332,7 @@ impl Seen {
     }
 
     /// Links on the way that a command could exchange.
-    fn notice_links(&mut self, way: &Way, named: &NamedPath) {
+    fn notice_links(&mut self, way: &PolicyPath, named: &NamedPath) {
         let links = way.links.iter().filter(|it| self.root_of(it).is_some());
         let notices = links.map(|link| Notice::Open {
             path: link.clone(),
@@ -339,7 +344,7 @@ impl Seen {
 
     /// Takes the first name of a path that is missing, so that no command makes it.
     fn take_missing(&mut self, root: &Path, path: &Path, wanted: &mut Vec<PathBuf>) {
-        let Ok(way) = Way::within(path, &mut self.work) else {
+        let Ok(way) = PolicyPath::within(path, &mut self.work) else {
             return;
         };
         if !self.is_kept(&way.real, root) || self.is_covered(&way.real, wanted) {

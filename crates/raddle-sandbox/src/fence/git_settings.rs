@@ -11,7 +11,7 @@ use super::budget::SurveyBudget;
 use super::git::home;
 use super::git_config::{self, NamedPath, Setting, Use};
 use super::plain::read_at_most;
-use super::way::Way;
+use super::policy_path::PolicyPath;
 
 /// Bytes read of a `.git` file that names a repository.
 const GITDIR_BYTES_MAX: u64 = 4_096;
@@ -136,7 +136,7 @@ impl Settings {
         let named = self.all.iter().filter(|(_, it)| it.is("core", "worktree"));
         for value in named.filter_map(|(_, it)| it.value.as_deref()) {
             let path = repository.git_dir.join(OsStr::from_bytes(value));
-            let Ok(Way { real, .. }) = Way::within(&path, budget) else {
+            let Ok(PolicyPath { real, .. }) = PolicyPath::within(&path, budget) else {
                 break;
             };
             if tops.len() < WORK_TREES_MAX && own.as_ref() != Some(&real) && !tops.contains(&real) {
@@ -213,7 +213,7 @@ fn obeyed_within(folder: &Path, mut budget: SurveyBudget) -> Vec<PathBuf> {
         if budget.is_spent() {
             break;
         }
-        let Ok(way) = Way::within(&path, &mut budget) else {
+        let Ok(way) = PolicyPath::within(&path, &mut budget) else {
             continue;
         };
         let is_meant = match named.use_ {

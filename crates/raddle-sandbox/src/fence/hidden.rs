@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
 
+use super::policy_path::PolicyPath;
 use super::survey::{Hidden, Seen, is_folder};
-use super::way::Way;
 use super::{Refused, plain};
 
 impl Seen {
@@ -16,11 +16,11 @@ impl Seen {
     ) -> Result<(), Refused> {
         for path in paths {
             // Mounts stand at real paths. What we cannot see, a command cannot see either.
-            let Ok(Way {
+            let Ok(PolicyPath {
                 real,
                 links,
                 exists,
-            }) = Way::of(path)
+            }) = PolicyPath::of(path)
             else {
                 continue;
             };
@@ -61,7 +61,7 @@ impl Seen {
     /// anew may put another file in its place, and what was mounted over the first is gone with it.
     pub(super) fn hide_around(&mut self, settings: &[PathBuf]) -> Result<(), Refused> {
         for path in settings {
-            let Ok(Way { real, exists, .. }) = Way::of(path) else {
+            let Ok(PolicyPath { real, exists, .. }) = PolicyPath::of(path) else {
                 continue;
             };
             let Some(folder) = real.parent().filter(|_| exists && !is_folder(&real)) else {

@@ -339,7 +339,7 @@ mod tests {
         paths
     }
 
-    /// What an ignore file hides is not known if it is not read, and nothing is hidden then.
+    /// An ignore file that is not read hides nothing.
     #[test]
     fn a_folder_whose_ignore_file_is_not_read_is_listed_whole() {
         for what in ["a link", "a long line", "a folder"] {

@@ -33,7 +33,7 @@ const FILE: &str = "SKILL.md";
 /// and how its name ends, also where a link leads.
 const MARKDOWN: &str = "md";
 
-/// What is said of a link that leads nowhere, or where nothing is read from here.
+/// The error for a link that leads nowhere, or to a file that skills are not read from.
 const NOT_FOLLOWED: &str = "is behind a link that is not followed";
 
 /// Where a repository keeps its skills.
@@ -130,14 +130,14 @@ fn repository_folders(cwd: &Path) -> Vec<PathBuf> {
 struct Source {
     folder: PathBuf,
     scope: SkillScope,
-    /// What may be read of it.
+    /// The rule for reading it.
     admission: PathAdmission,
 }
 
 impl Source {
     /// Adds the skills in the folder; false when there is no room for all of them.
     fn collect(&self, entry: &mut SkillsListEntry, bytes_left: &mut usize) -> bool {
-        // What was judged is what is listed, whatever is put in its place meanwhile.
+        // The listed folder is the judged one, whatever is put in its place meanwhile.
         let Ok(opened) = self.admission.open(&self.folder) else {
             return true;
         };

@@ -187,8 +187,13 @@ fn stands(file: &str, text: &str) -> bool {
 async fn what_bounds_is_honoured_or_refused() {
     let mut wrong = Vec::new();
     for request in TABLE {
-        for Bound { member, probes } in request.bounds {
-            for Probe(value, want) in *probes {
+        for Bound {
+            member,
+            probes,
+            shared,
+        } in request.bounds
+        {
+            for Probe(value, want) in probes.iter().chain(*shared) {
                 let asked = serde_json::from_str(value).expect(value);
                 let found = probe(request.method, member, asked).await;
                 let is_right = match (&found, want) {

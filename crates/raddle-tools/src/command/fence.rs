@@ -34,7 +34,7 @@ pub(super) fn is_there(settings: &Settings) -> Result<(), String> {
             cwd.display(),
             real.display()
         )),
-        // What is missing is reported by whoever starts the command.
+        // The start of the command reports a missing folder.
         _ => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use raddle_core::Settings;
 use raddle_core::policy::UNKNOWN;
-use raddle_sandbox::{FileHolds, is_program, outside, own_path};
+use raddle_sandbox::{FileHolds, is_around_home, is_program, outside, own_path};
 
 use super::fence::workspaces;
 use crate::files::passed;
@@ -25,15 +25,16 @@ impl WritableFolders {
         Self([folders, real].concat())
     }
 
-    /// Those of a thread, and of every other that worked with this home.
+    /// The folders of this thread, and of every other thread of this home.
     fn of_all(settings: &Settings, holds: &FileHolds) -> Result<Self, String> {
         let others = holds.written().all().map_err(|error| {
             format!("It is not known which folders commands in the sandbox may write: {error}.")
         })?;
         // The user's programs lie in the home, which is no workspace of others because a thread worked there.
-        let home = raddle_sandbox::home();
-        let is_wide = |it: &PathBuf| home.as_ref().is_some_and(|home| home.starts_with(it));
-        let others = others.into_iter().filter(|it| !is_wide(it)).collect();
+        let others = others
+            .into_iter()
+            .filter(|it| !is_around_home(it))
+            .collect();
         Ok(Self::of([workspaces(settings), others].concat()))
     }
 

@@ -34,7 +34,7 @@ const VARIABLES: [(&str, &str); 4] = [
     ("GIT_PAGER", "cat"),
 ];
 
-/// What commands that an agent runs outside the sandbox find besides. Git obeys no folder that merely looks like a
+/// Further variables of commands that an agent runs outside the sandbox. Git ignores a folder that merely looks like a
 /// repository: a sandboxed command could have made it so.
 const VARIABLES_OUTSIDE: [(&str, &str); 3] = [
     ("GIT_CONFIG_COUNT", "1"),

@@ -219,13 +219,10 @@ impl Typed {
         })
     }
 
-    /// The folders in which any file could be run without a sandbox.
+    /// See [`folders`].
     fn folders(&self, settings: &Settings) -> Vec<PathBuf> {
         let whose = &self.running.whose;
-        match whose.beyond || !is_fenced(settings) {
-            true => folders(settings, Path::new(&whose.cwd)),
-            false => Vec::new(),
-        }
+        folders(settings, Path::new(&whose.cwd), whose.beyond)
     }
 
     /// The files that a yes to it is about.

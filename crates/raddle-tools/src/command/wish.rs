@@ -229,8 +229,12 @@ fn folder(settings: &Settings, named: Option<&str>) -> Result<PathBuf, String> {
     }
 }
 
-/// The folders of a thread and of a command in it.
-pub(super) fn folders(settings: &Settings, cwd: &Path) -> Vec<PathBuf> {
+/// The folders of a thread and of a command in it, in which any file could be run. None if a sandbox is around the
+/// command.
+pub(super) fn folders(settings: &Settings, cwd: &Path, beyond: bool) -> Vec<PathBuf> {
+    if !beyond && is_fenced(settings) {
+        return Vec::new();
+    }
     let named = std::iter::once(&settings.cwd).chain(&settings.roots);
     let named = named.map(PathBuf::from).chain([cwd.to_owned()]);
     named.filter(|it| it.is_absolute()).collect()
@@ -343,12 +347,9 @@ impl Wish {
         }
     }
 
-    /// The folders in which any file could be run without a sandbox.
+    /// See [`folders`].
     pub(super) fn folders(&self, settings: &Settings) -> Vec<PathBuf> {
-        match self.beyond || !is_fenced(settings) {
-            true => folders(settings, &self.cwd),
-            false => Vec::new(),
-        }
+        folders(settings, &self.cwd, self.beyond)
     }
 
     /// What makes this act this one and no other. It may wait for a disk.

@@ -1,4 +1,4 @@
-//! What a program for awk makes it run.
+//! Commands that a program for awk runs.
 
 use raddle_core::policy::UNKNOWN;
 
@@ -7,7 +7,7 @@ use super::programs::RunByProgram;
 /// Words of the language behind which a pattern may stand, and no division.
 const WORDS: &str = "case do else exit getline in print printf return";
 
-/// What a program runs. Pipes and `system` in its strings and patterns are none.
+/// The commands of a program. Pipes and `system` in its strings and patterns are none.
 pub(super) fn run_by(program: &str) -> RunByProgram {
     let mut run = RunByProgram::default();
     let (mut strings, mut runs) = (Vec::new(), program.contains(UNKNOWN));

@@ -26,7 +26,7 @@ pub(super) enum Form {
     Group,
 }
 
-/// A place where a shell substitutes.
+/// A context where a shell substitutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Substitution {
     pub(super) form: Form,
@@ -46,7 +46,7 @@ impl Substitution {
     }
 }
 
-/// What stands between backquotes, without the backslashes that they want.
+/// The text between backquotes, without the backslashes that they require.
 fn unescaped(raw: &str) -> String {
     let mut out = String::new();
     let mut letters = raw.chars().peekable();
@@ -60,7 +60,7 @@ fn unescaped(raw: &str) -> String {
     out
 }
 
-/// What a script's quotes say.
+/// The result of lexing a script.
 #[derive(Debug, Default)]
 pub(super) struct Lexed {
     /// In the order of their starts.
@@ -72,7 +72,7 @@ pub(super) struct Lexed {
     /// Where words stand outside of heredocs and quotes, in order. The number of a descriptor before `<` and `>` is
     /// none.
     pub(super) words: Vec<Range<usize>>,
-    /// What stands in `((…))`: to bash arithmetic, to dash a script.
+    /// The text in `((…))`: to bash arithmetic, to dash a script.
     pub(super) groups: Vec<Range<usize>>,
     /// Whether dash sees other quotes in it, or commands where bash reckons.
     pub(super) has_bash_quotes: bool,
@@ -81,7 +81,7 @@ pub(super) struct Lexed {
 }
 
 impl Lexed {
-    /// What to bash stands in `[[…]]` or behind `&>`, and to dash is a command.
+    /// Text that to bash stands in `[[…]]` or behind `&>`, and to dash is a command.
     pub(super) fn bash_parts(&self, text: &str) -> Vec<Range<usize>> {
         let mut parts = Vec::new();
         let next_operator = |from: usize| {
@@ -103,8 +103,8 @@ impl Lexed {
             if !text[*at..].starts_with("&>") {
                 continue;
             }
-            let place = self.words.partition_point(|it| it.start < *at);
-            let start = self.words.get(place).map_or(text.len(), |it| it.end);
+            let context = self.words.partition_point(|it| it.start < *at);
+            let start = self.words.get(context).map_or(text.len(), |it| it.end);
             let end = next_operator(at + 1);
             let is_said = start < end && !text[start..end].trim_matches([' ', ')', '}']).is_empty();
             parts.extend(is_said.then_some(start..end));
@@ -119,7 +119,7 @@ pub(super) fn lex(text: &str) -> Lexed {
         at: 0,
         end: text.len(),
         out: Lexed::default(),
-        places: vec![Place::Script { cases: 0 }],
+        contexts: vec![Context::Script { cases: 0 }],
         heredocs: Vec::new(),
         heredoc_depth: 0,
         is_word_start: true,
@@ -138,9 +138,9 @@ pub(super) fn lex(text: &str) -> Lexed {
     out
 }
 
-/// Where the lexer is.
+/// The construct that the lexer is in.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Context {
     Script {
         cases: usize,
     },
@@ -174,11 +174,11 @@ struct Lexer<'a> {
     at: usize,
     end: usize,
     out: Lexed,
-    places: Vec<Place>,
+    contexts: Vec<Context>,
     heredocs: Vec<Heredoc>,
     heredoc_depth: usize,
     is_word_start: bool,
-    /// Where the word begins that is not over yet, for the script and for each parenthesis around the place.
+    /// Where the word begins that is not over yet, for the script and for each parenthesis around the context.
     open_words: Vec<Option<usize>>,
     /// Whether there is `$[…]`, which is arithmetic, too.
     has_brackets: bool,
@@ -187,23 +187,23 @@ struct Lexer<'a> {
 
 impl Lexer<'_> {
     fn run(&mut self) {
-        let depth = self.places.len();
+        let depth = self.contexts.len();
         while self.at < self.end && !self.out.is_lost {
-            if self.places.len() > DEPTH_MAX {
+            if self.contexts.len() > DEPTH_MAX {
                 self.out.is_lost = true;
                 return;
             }
-            match self.places[self.places.len() - 1] {
-                Place::Script { .. } | Place::Paren { .. } => self.bare(),
-                Place::Quotes => self.quoted(Some(b'"')),
-                Place::Heredoc => self.quoted(None),
-                Place::Brace {
+            match self.contexts[self.contexts.len() - 1] {
+                Context::Script { .. } | Context::Paren { .. } => self.bare(),
+                Context::Quotes => self.quoted(Some(b'"')),
+                Context::Heredoc => self.quoted(None),
+                Context::Brace {
                     is_quoted,
                     has_single_quotes,
                 } => self.brace(is_quoted, has_single_quotes),
             }
         }
-        self.out.is_lost |= self.places.len() != depth || self.at > self.end;
+        self.out.is_lost |= self.contexts.len() != depth || self.at > self.end;
         self.end_word();
     }
 
@@ -262,7 +262,7 @@ impl Lexer<'_> {
                 self.is_word_start &= is_continued;
             }
             b'\'' => self.single(),
-            b'"' => self.open(Place::Quotes, 1),
+            b'"' => self.open(Context::Quotes, 1),
             b'`' => self.backquotes(),
             b'$' => self.dollar(false, true),
             b'<' | b'>' if self.peek(1) == b'(' => self.paren(Some(Form::Process), 2),
@@ -309,7 +309,7 @@ impl Lexer<'_> {
             b'`' => self.backquotes(),
             b'$' => self.dollar(true, false),
             byte if Some(byte) == end => {
-                self.places.pop();
+                self.contexts.pop();
                 self.skip(1);
             }
             _ => self.skip(1),
@@ -321,11 +321,11 @@ impl Lexer<'_> {
         match self.peek(0) {
             b'\\' => self.skip(2),
             b'}' => {
-                self.places.pop();
+                self.contexts.pop();
                 self.skip(1);
             }
             b'\'' if has_single_quotes => self.single(),
-            b'"' => self.open(Place::Quotes, 1),
+            b'"' => self.open(Context::Quotes, 1),
             b'`' => self.backquotes(),
             b'$' => self.dollar(is_quoted, has_single_quotes),
             b'<' | b'>' if !is_quoted && self.peek(1) == b'(' => {
@@ -335,8 +335,8 @@ impl Lexer<'_> {
         }
     }
 
-    fn open(&mut self, place: Place, count: usize) {
-        self.places.push(place);
+    fn open(&mut self, context: Context, count: usize) {
+        self.contexts.push(context);
         self.skip(count);
     }
 
@@ -384,9 +384,9 @@ impl Lexer<'_> {
             end: last + 1,
         });
         if !self.text[self.at..last].contains(&b'\\') {
-            // What stands there is read once more by itself only where it has backslashes.
+            // Only text with backslashes is read again by itself.
             self.at += 1;
-            self.inner(Place::Script { cases: 0 }, last);
+            self.inner(Context::Script { cases: 0 }, last);
             self.at = last;
         }
         self.skip(last + 1 - self.at);
@@ -401,11 +401,11 @@ impl Lexer<'_> {
                     self.out.is_lost = true;
                     return;
                 }
-                let place = Place::Brace {
+                let context = Context::Brace {
                     is_quoted,
                     has_single_quotes: !is_quoted || self.is_about_pattern(),
                 };
-                self.open(place, 2);
+                self.open(context, 2);
             }
             b'[' => {
                 self.has_brackets = true;
@@ -444,15 +444,15 @@ impl Lexer<'_> {
     }
 
     fn paren(&mut self, form: Option<Form>, count: usize) {
-        let is_second = match self.places.last() {
-            Some(Place::Paren {
+        let is_second = match self.contexts.last() {
+            Some(Context::Paren {
                 form: Some(outer),
                 start,
                 ..
             }) => *outer != Form::Process && self.at == start + open_bytes(*outer),
             _ => false,
         };
-        self.places.push(Place::Paren {
+        self.contexts.push(Context::Paren {
             form,
             start: self.at,
             cases: 0,
@@ -464,10 +464,10 @@ impl Lexer<'_> {
     }
 
     fn is_in_arithmetic(&self) -> bool {
-        for place in self.places.iter().rev() {
-            if let Place::Paren {
+        for context in self.contexts.iter().rev() {
+            if let Context::Paren {
                 form, is_second, ..
-            } = place
+            } = context
             {
                 if *is_second {
                     return true;
@@ -481,28 +481,28 @@ impl Lexer<'_> {
     }
 
     fn close_paren(&mut self) {
-        match self.places.last_mut() {
-            Some(Place::Script { cases } | Place::Paren { cases, .. }) if *cases > 0 => {
+        match self.contexts.last_mut() {
+            Some(Context::Script { cases } | Context::Paren { cases, .. }) if *cases > 0 => {
                 return self.blank(1);
             }
             _ => {}
         }
-        let Some(Place::Paren {
+        let Some(Context::Paren {
             form,
             start,
             is_second,
             is_arithmetic,
             ..
-        }) = self.places.last().copied()
+        }) = self.contexts.last().copied()
         else {
             self.out.is_lost = true;
             return;
         };
-        self.places.pop();
+        self.contexts.pop();
         self.open_words.pop();
         if is_second
             && self.peek(1) == b')'
-            && let Some(Place::Paren { is_arithmetic, .. }) = self.places.last_mut()
+            && let Some(Context::Paren { is_arithmetic, .. }) = self.contexts.last_mut()
         {
             *is_arithmetic = true;
         }
@@ -528,7 +528,8 @@ impl Lexer<'_> {
         let ends = rest
             .get(4)
             .is_none_or(|it| !it.is_ascii_alphanumeric() && *it != b'_');
-        if let Some(Place::Script { cases } | Place::Paren { cases, .. }) = self.places.last_mut()
+        if let Some(Context::Script { cases } | Context::Paren { cases, .. }) =
+            self.contexts.last_mut()
             && ends
         {
             match &rest[..rest.len().min(4)] {
@@ -565,7 +566,7 @@ impl Lexer<'_> {
                     delimiter.extend(&rest[..length]);
                     self.at += length + 2;
                 }
-                // What these are in such a word, shells do not agree on.
+                // Shells do not agree on the meaning of these in such a word.
                 b'$' | b'`' => {
                     self.out.is_lost = true;
                     return;
@@ -629,13 +630,13 @@ impl Lexer<'_> {
             return;
         }
         self.heredoc_depth += 1;
-        self.inner(Place::Heredoc, end);
+        self.inner(Context::Heredoc, end);
         self.heredoc_depth -= 1;
     }
 
     /// Reads from here to an end by itself.
-    fn inner(&mut self, place: Place, end: usize) {
-        let places = std::mem::replace(&mut self.places, vec![place]);
+    fn inner(&mut self, context: Context, end: usize) {
+        let contexts = std::mem::replace(&mut self.contexts, vec![context]);
         let open_words = std::mem::replace(&mut self.open_words, vec![None]);
         let heredocs = std::mem::take(&mut self.heredocs);
         let outer_end = std::mem::replace(&mut self.end, end);
@@ -644,7 +645,7 @@ impl Lexer<'_> {
         self.end = outer_end;
         self.heredocs = heredocs;
         self.open_words = open_words;
-        self.places = places;
+        self.contexts = contexts;
     }
 }
 

@@ -532,7 +532,7 @@ impl Found {
                         let all = through.placeholders.iter();
                         all.fold(word.clone(), |word, it| word.replace(it, with))
                     };
-                    // What stands behind `:::` takes the place of words that are not here.
+                    // The words behind `:::` replace placeholders.
                     let is_here = |it: &&String| name != "parallel" || !it.starts_with(":::");
                     let here = words[start..].iter().take_while(is_here);
                     here.map(fill).collect()

@@ -1,10 +1,10 @@
-//! What programs run that an option, an operand or a script in a language of their own names.
+//! Commands that programs run because an option, an operand or a script in a language of their own names them.
 
 use raddle_core::policy::{UNKNOWN, is_passed_on, is_shell};
 
 use super::{awk, sed};
 
-/// What the words of a program make it run besides itself.
+/// Commands that the words of a program make it run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RunByProgram {
     /// Lines that it hands to a shell, or takes apart like one.
@@ -75,7 +75,7 @@ const TAR: &str = "\
 /// Options of ssh whose value is a line for a shell.
 const SSH: &str = "proxycommand localcommand knownhostscommand xauthlocation proxyusefdpass";
 
-/// What stands in the names of apt's settings whose value is a line for a shell.
+/// Parts of the names of apt's settings whose value is a line for a shell.
 const APT: &str = "invoke pre-install-pkgs dir::bin proxy-auto-detect";
 
 /// Programs that run what lines of their input tell them.
@@ -89,7 +89,7 @@ fn has(list: &str, word: &str) -> bool {
     list.split(' ').any(|it| it == word)
 }
 
-/// What the words behind the name of a program make it run.
+/// The commands that a program runs because of the words behind its name.
 pub(super) fn run_by(name: &str, words: &[String]) -> RunByProgram {
     let mut run = RunByProgram::default();
     if let Some(program) = PROGRAMS.iter().find(|it| has(it.names, name)) {
@@ -125,7 +125,7 @@ pub(super) fn is_reader(name: &str) -> bool {
     has(DATABASES, name) || has(LINE_EDITORS, name)
 }
 
-/// What such a program is made to run by its input.
+/// The commands that such a program runs because of its input.
 pub(super) fn run_from_input(name: &str, input: &str) -> RunByProgram {
     let mut run = RunByProgram::default();
     if has(DATABASES, name) {
@@ -217,16 +217,7 @@ impl RunByProgram {
 
     /// `strace -o '|COMMAND'`.
     fn strace(&mut self, words: &[String]) {
-        for (at, word) in words.iter().enumerate() {
-            let next = words.get(at + 1).map_or("", String::as_str);
-            let letters = word.strip_prefix('-').unwrap_or_default();
-            let value = match word.strip_prefix("--output") {
-                Some(value) => value.strip_prefix('=').unwrap_or(next),
-                None => match value_of(letters, "o", "EIOPSUXabepsu") {
-                    Some(value) => value.unwrap_or(next),
-                    None => continue,
-                },
-            };
+        for value in values_of(words, "--output", "o", "EIOPSUXabepsu") {
             if value.starts_with(['|', '!']) {
                 self.script(&value[1..]);
             }
@@ -235,16 +226,7 @@ impl RunByProgram {
 
     /// `apt -o …::Pre-Invoke::=COMMAND`.
     fn apt(&mut self, words: &[String]) {
-        for (at, word) in words.iter().enumerate() {
-            let next = words.get(at + 1).map_or("", String::as_str);
-            let letters = word.strip_prefix('-').unwrap_or_default();
-            let value = match word.strip_prefix("--option") {
-                Some(value) => value.strip_prefix('=').unwrap_or(next),
-                None => match value_of(letters, "o", "cth") {
-                    Some(value) => value.unwrap_or(next),
-                    None => continue,
-                },
-            };
+        for value in values_of(words, "--option", "o", "cth") {
             let name = value.to_ascii_lowercase();
             let is_order = |it: &&str| name.contains(it);
             if APT.split(' ').any(|it| is_order(&it)) {
@@ -602,6 +584,23 @@ impl RunByProgram {
 /// Whether a file of a program is what others pass on. A name that begins with what is not known is that of some file.
 fn is_read(file: &str) -> bool {
     is_passed_on(file) && (!file.contains(UNKNOWN) || file.starts_with("/dev/"))
+}
+
+/// The values of an option, by its long name and by its letter. `valued` are the letters of other options with a value.
+fn values_of<'a>(
+    words: &'a [String],
+    long: &'a str,
+    short: &'a str,
+    valued: &'a str,
+) -> impl Iterator<Item = &'a str> {
+    words.iter().enumerate().filter_map(move |(at, word)| {
+        let next = words.get(at + 1).map_or("", String::as_str);
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        match word.strip_prefix(long) {
+            Some(value) => Some(value.strip_prefix('=').unwrap_or(next)),
+            None => value_of(letters, short, valued).map(|it| it.unwrap_or(next)),
+        }
+    })
 }
 
 /// The value of a short option among letters that are written together: here, or in the next word.

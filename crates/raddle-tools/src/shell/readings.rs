@@ -10,7 +10,7 @@ use super::lexer::{Form, Lexed, Substitution};
 use super::tree::{around, is_descriptor};
 use super::word::{literal, word};
 
-/// What the tree takes for text, so that no operator can stand in it.
+/// Kinds of nodes that the tree takes for text, in which no operator can stand.
 const TEXT: [&str; 9] = [
     "ansi_c_string",
     "comment",
@@ -52,7 +52,7 @@ pub(super) struct Readings {
     has_joined_words: bool,
 }
 
-/// What a shell may run that is not in the tree.
+/// Commands that a shell may run and that the tree does not show.
 pub(super) struct Unseen {
     /// Texts that it may read as scripts.
     pub(super) scripts: Vec<String>,
@@ -226,7 +226,7 @@ impl Readings {
         }
     }
 
-    /// What the tree does not show, once the walk is over.
+    /// The commands that the tree does not show, once the walk is over.
     pub(super) fn unseen(mut self, text: &str, is_for_dash: bool) -> Unseen {
         self.pass_operators(text.len());
         let behind = match is_for_dash {
@@ -253,7 +253,7 @@ impl Readings {
         };
         let mut seen_to = 0;
         for it in &self.lexed.substitutions {
-            // What stands in a script that is read again is found there.
+            // The commands of a script that is read again are found there.
             if it.start < seen_to || self.is_in_tree(it, text) {
                 continue;
             }

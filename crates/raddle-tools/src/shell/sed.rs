@@ -1,8 +1,8 @@
-//! What a script for sed makes it run: its command `e`, and the flag `e` of `s`.
+//! Commands that a script for sed runs: its command `e`, and the flag `e` of `s`.
 
 use super::programs::RunByProgram;
 
-/// What a script runs. Where it cannot be read, that may be anything.
+/// The commands of a script. A script that cannot be read may run anything.
 pub(super) fn run_by(script: &str) -> RunByProgram {
     let mut run = RunByProgram::default();
     let mut rest = script;
@@ -67,7 +67,7 @@ pub(super) fn run_by(script: &str) -> RunByProgram {
     }
 }
 
-/// What stands behind the lines that a command is about.
+/// The text behind the addresses of a command.
 fn address(script: &str) -> Option<&str> {
     let mut rest = script;
     loop {
@@ -90,7 +90,7 @@ fn address(script: &str) -> Option<&str> {
     }
 }
 
-/// What stands behind `/…/…/`.
+/// The text behind `/…/…/`.
 fn two_parts(rest: &str) -> Option<&str> {
     let delimiter = rest.chars().next()?;
     let replacement = part(&rest[delimiter.len_utf8()..], delimiter)?;
@@ -105,7 +105,7 @@ fn two_parts(rest: &str) -> Option<&str> {
     None
 }
 
-/// What stands behind the end of a pattern. A delimiter in brackets is none.
+/// The text behind the end of a pattern. A delimiter in brackets is none.
 fn part(text: &str, delimiter: char) -> Option<&str> {
     let mut letters = text.char_indices();
     while let Some((at, letter)) = letters.next() {

@@ -19,9 +19,8 @@ pub(crate) enum ThreadCommand {
     Export(ThreadExport),
     /// Bring an exported thread into this home, with its id and its numbers
     ///
-    /// What the file says is history and allows nothing: what is open in it ends, rights and yeses are
-    /// gone, and the sandbox is read-only with questions on request. Whoever resumes the thread says
-    /// otherwise.
+    /// The file is history and allows nothing: open turns end, rights and approvals are dropped, and the
+    /// sandbox is read-only with questions on request. A client that resumes the thread can set them anew.
     Import(ThreadImport),
     /// Read threads from end to end and say whether they are as they were written; changes nothing
     ///

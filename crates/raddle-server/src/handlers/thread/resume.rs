@@ -117,7 +117,7 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
 /// Whether work begins once a thread is opened: a turn that its owner left, queued input, a goal.
 pub(crate) async fn would_begin(all: &Threads, id: ThreadId) -> bool {
     match all.peek(id).await {
-        // Whoever has it took it up.
+        // Its owner has taken the work up.
         Ok(peek) if peek.live || peek.owned => false,
         Ok(peek) => peek.thread.turn().is_some() || !peek.thread.pending().is_empty(),
         // Opening it meets the same error, and says which.

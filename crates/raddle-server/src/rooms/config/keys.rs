@@ -289,8 +289,8 @@ pub(super) fn odd(layer: &toml::Table) -> Odd {
     }
 }
 
-/// What is odd about the keys of a request that all bound something, with what can be there instead. Who reads a key
-/// says what is wrong with its value.
+/// The first unknown key among those of a request that bound something, with the valid ones. The reader of a key reports
+/// a wrong value.
 pub(super) fn odd_in_request(own: &toml::Table) -> Option<String> {
     let mut odd = None;
     walk(own, &mut Vec::new(), &mut |path, found| {

@@ -20,7 +20,7 @@ const OF_THREAD: &[&str] = &[
     "sandbox_workspace_write",
 ];
 
-/// What models use, which is bounded where there are no tools too.
+/// The key for limits on models, which count for threads without tools too.
 const BUDGET: &str = "budget";
 
 /// How keys begin that bound the agent, by this server's words, the reference's, or those that clients make up.

@@ -19,7 +19,7 @@ const LINE_BYTES_MAX: usize = 1000;
 /// takes some microseconds for a byte, so that all of it takes a second or two.
 const SEARCH_COST_MAX: u64 = 512 << 10;
 
-/// What a line costs beside its bytes.
+/// The cost of a line beside its bytes.
 const LINE_COST: u64 = 16;
 
 /// How much a search may still read of ignore files.

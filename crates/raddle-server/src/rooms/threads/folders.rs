@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use raddle_core::{Sandbox, Settings, SettingsChange, ThreadId};
-use raddle_sandbox::{PolicyPath, WrittenFolders, home, scratch_folders};
+use raddle_sandbox::{PolicyPath, WrittenFolders, home, is_around_home, scratch_folders};
 
 use crate::rooms::Rooms;
 use crate::wire_error::WireError;
@@ -98,7 +98,7 @@ fn looked_up(
                 ));
             }
         }
-        // What is not text cannot be stored, and is used only if no link leads to it.
+        // A path that is not text cannot be stored, and is used only if no link leads to it.
         if let Ok(real) = path.real.into_os_string().into_string() {
             real_paths.insert(folder, real);
         }
@@ -111,11 +111,8 @@ fn written_around(written: &BTreeSet<PathBuf>, link: &Path) -> Vec<PathBuf> {
     let (tmp, tmpdir) = scratch_folders();
     let scratch = std::iter::once(tmp).chain(tmpdir);
     // The top of the user's home stays as it is, also where the home is a workspace.
-    let home = home();
-    let is_kept = |it: &PathBuf| {
-        let is_wide = home.as_ref().is_some_and(|home| home.starts_with(it));
-        is_wide && link.parent() == home.as_deref()
-    };
+    let is_at_top = link.parent() == home().as_deref();
+    let is_kept = |it: &PathBuf| is_at_top && is_around_home(it);
     let around = written.iter().chain(scratch);
     let around = around.filter(|it| link.starts_with(it) && !is_kept(it));
     around.filter(|it| it.parent().is_some()).cloned().collect()

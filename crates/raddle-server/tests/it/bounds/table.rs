@@ -12,6 +12,8 @@ pub(super) struct Request {
 pub(super) struct Bound {
     pub(super) member: &'static str,
     pub(super) probes: &'static [Probe],
+    /// Probes that another member has too.
+    pub(super) shared: &'static [Probe],
 }
 
 /// A value for the member, as JSON, and what must come of it.
@@ -66,6 +68,7 @@ const PERMISSIONS: Bound = Bound {
         Probe(r#""""#, Refused("permission profile")),
         Probe("null", Shows(CONFIGURED)),
     ],
+    shared: &[],
 };
 
 /// What the configuration of these tests says.
@@ -90,6 +93,7 @@ const APPROVAL: Bound = Bound {
             Refused("hosts"),
         ),
     ],
+    shared: &[],
 };
 
 const REVIEWER: Bound = Bound {
@@ -102,11 +106,13 @@ const REVIEWER: Bound = Bound {
         Probe(r#""user""#, Shows(r#"{"approvalsReviewer": "user"}"#)),
         Probe(r#""nobody""#, Refused("approvalsReviewer")),
     ],
+    shared: &[],
 };
 
 const CWD: Bound = Bound {
     member: "cwd",
     probes: &[Probe(r#""/usr""#, Shows(r#"{"cwd": "/usr"}"#))],
+    shared: &[],
 };
 
 const ROOTS: Bound = Bound {
@@ -119,6 +125,7 @@ const ROOTS: Bound = Bound {
         Probe("[]", Shows(r#"{"runtimeWorkspaceRoots": []}"#)),
         Probe(r#"["usr"]"#, Refused("absolute")),
     ],
+    shared: &[],
 };
 
 /// A mode, as it is named when a thread is opened.
@@ -131,6 +138,7 @@ const SANDBOX: Bound = Bound {
         ),
         Probe(r#""open""#, Refused("open")),
     ],
+    shared: &[],
 };
 
 /// A policy, as it is said once a thread is there.
@@ -169,17 +177,103 @@ const SANDBOX_POLICY: Bound = Bound {
             Refused("readableRoots"),
         ),
     ],
+    shared: &[],
 };
+
+/// Probes of a request's own configuration with one outcome, whether or not the thread is there.
+const CONFIG_ALWAYS: &[Probe] = &[
+    Probe(
+        r#"{"sandbox_mode": "read-only"}"#,
+        Shows(r#"{"sandbox": {"type": "readOnly"}}"#),
+    ),
+    Probe(r#"{"sandbox_mode": "open"}"#, Refused("sandbox_mode")),
+    Probe(r#"{"default_permissions": ":read-only"}"#, Shows(READ_ONLY)),
+    Probe(r#"{"default_permissions": "nope"}"#, Refused("nope")),
+    Probe(
+        r#"{"approval_policy": "untrusted"}"#,
+        Shows(r#"{"approvalPolicy": "untrusted"}"#),
+    ),
+    Probe(
+        r#"{"approval_policy": "sometimes"}"#,
+        Refused("approval_policy"),
+    ),
+    Probe(
+        r#"{"approvals_reviewer": "auto_review"}"#,
+        Shows(r#"{"approvalsReviewer": "auto_review"}"#),
+    ),
+    Probe(
+        r#"{"sandbox_network.allow": []}"#,
+        Refused("sandbox_network"),
+    ),
+    Probe(
+        r#"{"shell_environment_policy": {"inherit": "none"}}"#,
+        Refused("shell_environment_policy"),
+    ),
+    Probe(
+        r#"{"allow_login_shell": true}"#,
+        Refused("allow_login_shell"),
+    ),
+    Probe(r#"{"allow_login_shell": 0}"#, Refused("allow_login_shell")),
+    Probe(r#"{"allowLoginShell": false}"#, Refused("allowLoginShell")),
+    Probe(
+        r#"{"budget.turns.tool_calls": 1}"#,
+        Refused("did you mean `turn`?); write one of turn, thread"),
+    ),
+    Probe(
+        r#"{"budget.turn.toolCalls": 1}"#,
+        Refused("tokens, usd, seconds, tool_calls"),
+    ),
+    Probe(r#"{"budget": "1 call"}"#, Refused("budget")),
+    Probe(r#"{"budget.turn": "1 call"}"#, Refused("[budget]")),
+    Probe(r#"{"budgets.turn.tool_calls": 1}"#, Refused("budgets")),
+    Probe(
+        r#"{"budget": {"turn": {"tool_calls": "1"}}}"#,
+        Refused("tool_calls"),
+    ),
+    Probe(
+        r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"networkAccess": false}}"#,
+        Refused("network_access"),
+    ),
+    Probe(
+        r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write.network_acces": false}"#,
+        Refused("did you mean `network_access`?"),
+    ),
+    Probe(
+        r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"exclude_tmp": true}}"#,
+        Refused("exclude_slash_tmp"),
+    ),
+    Probe(
+        r#"{"sandbox_workspace_write": []}"#,
+        Refused("sandbox_workspace_write"),
+    ),
+    Probe(r#"{"sandboxMode": "read-only"}"#, Refused("sandboxMode")),
+    Probe(r#"{"sandbx_mode": "read-only"}"#, Refused("sandbx_mode")),
+    Probe(r#"{"sandbox": "read-only"}"#, Refused("sandbox_mode")),
+    Probe(
+        r#"{"aproval_policy": "untrusted"}"#,
+        Refused("aproval_policy"),
+    ),
+    Probe(
+        r#"{"approvalPolicy": "untrusted"}"#,
+        Refused("approvalPolicy"),
+    ),
+    Probe(r#"{"rules": [{"command": ["rm"]}]}"#, Refused("rules")),
+    Probe(r#"{"unattended": "decline"}"#, Refused("unattended")),
+    Probe(r#"{"network_access": false}"#, Refused("network_access")),
+    Probe(r#"{"permission": ":read-only"}"#, Refused("permissions")),
+    Probe(r#"{"tools.view_image": false}"#, Refused("tools")),
+    // Nobody has such a tool here.
+    Probe(r#"{"tools.web_search": false}"#, Shows(CONFIGURED)),
+    Probe(
+        r#"{"model_reasoning_effort": "low", "mcp_servers": {}, "tool_output_token_limit": 5, "notify": []}"#,
+        Shows(CONFIGURED),
+    ),
+];
 
 /// The request's own configuration, of a thread that is there. How far a mode goes says nothing without the mode.
 const CONFIG_LATER: Bound = Bound {
     member: "config",
     probes: &[
-        Probe(
-            r#"{"sandbox_mode": "read-only"}"#,
-            Shows(r#"{"sandbox": {"type": "readOnly"}}"#),
-        ),
-        Probe(r#"{"sandbox_mode": "open"}"#, Refused("sandbox_mode")),
         Probe(
             r#"{"sandbox_workspace_write.exclude_slash_tmp": true}"#,
             Refused("sandbox_workspace_write"),
@@ -188,100 +282,15 @@ const CONFIG_LATER: Bound = Bound {
             r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write.exclude_slash_tmp": true}"#,
             Shows(r#"{"sandbox": {"type": "workspaceWrite", "excludeSlashTmp": true}}"#),
         ),
-        Probe(r#"{"default_permissions": ":read-only"}"#, Shows(READ_ONLY)),
-        Probe(r#"{"default_permissions": "nope"}"#, Refused("nope")),
-        Probe(
-            r#"{"approval_policy": "untrusted"}"#,
-            Shows(r#"{"approvalPolicy": "untrusted"}"#),
-        ),
-        Probe(
-            r#"{"approval_policy": "sometimes"}"#,
-            Refused("approval_policy"),
-        ),
-        Probe(
-            r#"{"approvals_reviewer": "auto_review"}"#,
-            Shows(r#"{"approvalsReviewer": "auto_review"}"#),
-        ),
-        Probe(
-            r#"{"sandbox_network.allow": []}"#,
-            Refused("sandbox_network"),
-        ),
-        Probe(
-            r#"{"shell_environment_policy": {"inherit": "none"}}"#,
-            Refused("shell_environment_policy"),
-        ),
-        Probe(
-            r#"{"allow_login_shell": true}"#,
-            Refused("allow_login_shell"),
-        ),
-        Probe(r#"{"allow_login_shell": 0}"#, Refused("allow_login_shell")),
-        Probe(r#"{"allowLoginShell": false}"#, Refused("allowLoginShell")),
-        Probe(
-            r#"{"budget.turns.tool_calls": 1}"#,
-            Refused("did you mean `turn`?); write one of turn, thread"),
-        ),
-        Probe(
-            r#"{"budget.turn.toolCalls": 1}"#,
-            Refused("tokens, usd, seconds, tool_calls"),
-        ),
-        Probe(r#"{"budget": "1 call"}"#, Refused("budget")),
-        Probe(r#"{"budget.turn": "1 call"}"#, Refused("[budget]")),
-        Probe(r#"{"budgets.turn.tool_calls": 1}"#, Refused("budgets")),
-        Probe(
-            r#"{"budget": {"turn": {"tool_calls": "1"}}}"#,
-            Refused("tool_calls"),
-        ),
-        Probe(
-            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"networkAccess": false}}"#,
-            Refused("network_access"),
-        ),
-        Probe(
-            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write.network_acces": false}"#,
-            Refused("did you mean `network_access`?"),
-        ),
-        Probe(
-            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"exclude_tmp": true}}"#,
-            Refused("exclude_slash_tmp"),
-        ),
-        Probe(
-            r#"{"sandbox_workspace_write": []}"#,
-            Refused("sandbox_workspace_write"),
-        ),
-        Probe(r#"{"sandboxMode": "read-only"}"#, Refused("sandboxMode")),
-        Probe(r#"{"sandbx_mode": "read-only"}"#, Refused("sandbx_mode")),
-        Probe(r#"{"sandbox": "read-only"}"#, Refused("sandbox_mode")),
-        Probe(
-            r#"{"aproval_policy": "untrusted"}"#,
-            Refused("aproval_policy"),
-        ),
-        Probe(
-            r#"{"approvalPolicy": "untrusted"}"#,
-            Refused("approvalPolicy"),
-        ),
-        Probe(r#"{"rules": [{"command": ["rm"]}]}"#, Refused("rules")),
-        Probe(r#"{"unattended": "decline"}"#, Refused("unattended")),
-        Probe(r#"{"network_access": false}"#, Refused("network_access")),
-        Probe(r#"{"permission": ":read-only"}"#, Refused("permissions")),
-        Probe(r#"{"tools.view_image": false}"#, Refused("tools")),
-        // Nobody has such a tool here.
-        Probe(r#"{"tools.web_search": false}"#, Shows(CONFIGURED)),
-        Probe(
-            r#"{"model_reasoning_effort": "low", "mcp_servers": {}, "tool_output_token_limit": 5, "notify": []}"#,
-            Shows(CONFIGURED),
-        ),
         Probe(r#"{"tui.theme": "dark"}"#, Shows(CONFIGURED)),
     ],
+    shared: CONFIG_ALWAYS,
 };
 
 /// The request's own configuration.
 const CONFIG: Bound = Bound {
     member: "config",
     probes: &[
-        Probe(
-            r#"{"sandbox_mode": "read-only"}"#,
-            Shows(r#"{"sandbox": {"type": "readOnly"}}"#),
-        ),
-        Probe(r#"{"sandbox_mode": "open"}"#, Refused("sandbox_mode")),
         Probe(
             r#"{"sandbox_workspace_write.exclude_slash_tmp": true}"#,
             Shows(r#"{"sandbox": {"type": "workspaceWrite", "excludeSlashTmp": true}}"#),
@@ -290,8 +299,6 @@ const CONFIG: Bound = Bound {
             r#"{"sandbox_workspace_write": {"exclude_slash_tmp": 1}}"#,
             Refused("exclude_slash_tmp"),
         ),
-        Probe(r#"{"default_permissions": ":read-only"}"#, Shows(READ_ONLY)),
-        Probe(r#"{"default_permissions": "nope"}"#, Refused("nope")),
         Probe(
             r#"{"default_permissions": 1}"#,
             Refused("default_permissions"),
@@ -304,24 +311,8 @@ const CONFIG: Bound = Bound {
             ),
         ),
         Probe(
-            r#"{"approval_policy": "untrusted"}"#,
-            Shows(r#"{"approvalPolicy": "untrusted"}"#),
-        ),
-        Probe(
-            r#"{"approval_policy": "sometimes"}"#,
-            Refused("approval_policy"),
-        ),
-        Probe(
-            r#"{"approvals_reviewer": "auto_review"}"#,
-            Shows(r#"{"approvalsReviewer": "auto_review"}"#),
-        ),
-        Probe(
             r#"{"approvals_reviewer": "nobody"}"#,
             Refused("approvals_reviewer"),
-        ),
-        Probe(
-            r#"{"sandbox_network.allow": []}"#,
-            Refused("sandbox_network"),
         ),
         Probe(
             r#"{"sandbox_network": {"deny": ["example.com"]}}"#,
@@ -332,73 +323,11 @@ const CONFIG: Bound = Bound {
             Refused("sandbox_accept_tier"),
         ),
         Probe(
-            r#"{"shell_environment_policy": {"inherit": "none"}}"#,
-            Refused("shell_environment_policy"),
-        ),
-        Probe(
-            r#"{"allow_login_shell": true}"#,
-            Refused("allow_login_shell"),
-        ),
-        Probe(r#"{"allow_login_shell": 0}"#, Refused("allow_login_shell")),
-        Probe(r#"{"allowLoginShell": false}"#, Refused("allowLoginShell")),
-        Probe(
-            r#"{"budget.turns.tool_calls": 1}"#,
-            Refused("did you mean `turn`?); write one of turn, thread"),
-        ),
-        Probe(
-            r#"{"budget.turn.toolCalls": 1}"#,
-            Refused("tokens, usd, seconds, tool_calls"),
-        ),
-        Probe(r#"{"budget": "1 call"}"#, Refused("budget")),
-        Probe(r#"{"budget.turn": "1 call"}"#, Refused("[budget]")),
-        Probe(r#"{"budgets.turn.tool_calls": 1}"#, Refused("budgets")),
-        Probe(
-            r#"{"budget": {"turn": {"tool_calls": "1"}}}"#,
-            Refused("tool_calls"),
-        ),
-        Probe(
-            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"networkAccess": false}}"#,
-            Refused("network_access"),
-        ),
-        Probe(
-            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write.network_acces": false}"#,
-            Refused("did you mean `network_access`?"),
-        ),
-        Probe(
-            r#"{"sandbox_mode": "workspace-write", "sandbox_workspace_write": {"exclude_tmp": true}}"#,
-            Refused("exclude_slash_tmp"),
-        ),
-        Probe(
-            r#"{"sandbox_workspace_write": []}"#,
-            Refused("sandbox_workspace_write"),
-        ),
-        Probe(r#"{"sandboxMode": "read-only"}"#, Refused("sandboxMode")),
-        Probe(r#"{"sandbx_mode": "read-only"}"#, Refused("sandbx_mode")),
-        Probe(r#"{"sandbox": "read-only"}"#, Refused("sandbox_mode")),
-        Probe(
-            r#"{"aproval_policy": "untrusted"}"#,
-            Refused("aproval_policy"),
-        ),
-        Probe(
-            r#"{"approvalPolicy": "untrusted"}"#,
-            Refused("approvalPolicy"),
-        ),
-        Probe(r#"{"rules": [{"command": ["rm"]}]}"#, Refused("rules")),
-        Probe(r#"{"unattended": "decline"}"#, Refused("unattended")),
-        Probe(r#"{"network_access": false}"#, Refused("network_access")),
-        Probe(r#"{"permission": ":read-only"}"#, Refused("permissions")),
-        Probe(r#"{"tools.view_image": false}"#, Refused("tools")),
-        // Nobody has such a tool here.
-        Probe(r#"{"tools.web_search": false}"#, Shows(CONFIGURED)),
-        Probe(
-            r#"{"model_reasoning_effort": "low", "mcp_servers": {}, "tool_output_token_limit": 5, "notify": []}"#,
-            Shows(CONFIGURED),
-        ),
-        Probe(
             r#"{"tui.theme": "dark", "features": {"x": false}}"#,
             Shows(CONFIGURED),
         ),
     ],
+    shared: CONFIG_ALWAYS,
 };
 
 const ENVIRONMENTS: Bound = Bound {
@@ -425,6 +354,7 @@ const ENVIRONMENTS: Bound = Bound {
             Refused("one environment"),
         ),
     ],
+    shared: &[],
 };
 
 pub(super) const TABLE: &[Request] = &[
@@ -499,6 +429,7 @@ pub(super) const TABLE: &[Request] = &[
                     Probe(r#"{"turns": {"tokens": 5}}"#, Refused("turn, thread")),
                     Probe(r#"{"thread.tokens": 5}"#, Refused("turn, thread")),
                 ],
+                shared: &[],
             },
         ],
     },
@@ -527,26 +458,32 @@ pub(super) const TABLE: &[Request] = &[
             Bound {
                 member: "cwd",
                 probes: &[Probe(r#""usr""#, Refused("absolute"))],
+                shared: &[],
             },
             Bound {
                 member: "env",
                 probes: &[Probe(r#"{"A": "b"}"#, ShownBy(COMMAND, r#""env": {"A""#))],
+                shared: &[],
             },
             Bound {
                 member: "disableOutputCap",
                 probes: &[Probe("true", Done)],
+                shared: &[],
             },
             Bound {
                 member: "outputBytesCap",
                 probes: &[Probe("5", ShownBy(COMMAND, r#""outputBytesCap": "#))],
+                shared: &[],
             },
             Bound {
                 member: "disableTimeout",
                 probes: &[Probe("true", Done)],
+                shared: &[],
             },
             Bound {
                 member: "timeoutMs",
                 probes: &[Probe("-1", Refused("timeoutMs"))],
+                shared: &[],
             },
             Bound {
                 member: "permissionProfile",
@@ -561,6 +498,7 @@ pub(super) const TABLE: &[Request] = &[
                         Refused(":read-only, :workspace, :danger-full-access, mine"),
                     ),
                 ],
+                shared: &[],
             },
             Bound {
                 member: "sandboxPolicy",
@@ -572,6 +510,7 @@ pub(super) const TABLE: &[Request] = &[
                         Refused("access"),
                     ),
                 ],
+                shared: &[],
             },
         ],
     },
@@ -583,18 +522,22 @@ pub(super) const TABLE: &[Request] = &[
             Bound {
                 member: "cwd",
                 probes: &[Probe(r#""usr""#, Refused("absolute"))],
+                shared: &[],
             },
             Bound {
                 member: "env",
                 probes: &[Probe(r#"{"A": "b"}"#, ShownBy(PROCESS, r#""env": {"A""#))],
+                shared: &[],
             },
             Bound {
                 member: "outputBytesCap",
                 probes: &[Probe("5", ShownBy(PROCESS, r#""outputBytesCap": "#))],
+                shared: &[],
             },
             Bound {
                 member: "timeoutMs",
                 probes: &[Probe("-1", Refused("timeoutMs"))],
+                shared: &[],
             },
         ],
     },
@@ -605,6 +548,7 @@ pub(super) const TABLE: &[Request] = &[
         bounds: &[Bound {
             member: "timeoutMs",
             probes: &[Probe("-1", Refused("timeoutMs"))],
+            shared: &[],
         }],
     },
 ];

@@ -35,7 +35,7 @@ const MORE_LOADERS: &str = "air anchor astro bb bundletool buildah cdk chezmoi c
 /// Programs that work like docker.
 const DOCKERS: &str = "docker nerdctl podman";
 
-/// What they do with the files of a folder.
+/// Their use of the files of a folder.
 const DOCKER: &str = "bake build buildx compose stack";
 
 /// Programs that run the file they are given, and of it nothing but what it says.

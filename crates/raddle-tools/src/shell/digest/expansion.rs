@@ -9,7 +9,7 @@ use super::code::{base, is_one_of};
 use super::named::is_end;
 use super::{Digested, code};
 
-/// What the words of a line say about the files that it runs.
+/// The way in which the words of a line name the files that it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spelling {
     /// Every file that it names stands there by name.
@@ -209,9 +209,9 @@ fn is_code_variable(name: &str) -> bool {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quotes {
-    /// What stands in quotes is text, but for what double quotes leave to the shell.
+    /// Quoted text is literal, but for the expansions that double quotes leave to the shell.
     Heeded,
-    /// What stands in quotes may be read by another shell.
+    /// Quoted text may be read by another shell.
     Ignored,
 }
 

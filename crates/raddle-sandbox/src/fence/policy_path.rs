@@ -1,4 +1,4 @@
-//! Where a path leads, link by link.
+//! Paths of a policy, followed link by link.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,9 +10,9 @@ use super::budget::SurveyBudget;
 /// As many as the kernel follows.
 const LINKS_MAX: usize = 40;
 
-/// Where a path leads.
+/// A path of a policy, and where it leads.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct PolicyPath {
     /// Without links.
     pub real: PathBuf,
     /// The links that it passes through, by where they really stand.
@@ -21,7 +21,7 @@ pub struct Way {
     pub exists: bool,
 }
 
-impl Way {
+impl PolicyPath {
     /// Follows a path as far as it can be seen.
     pub fn of(path: &Path) -> io::Result<Self> {
         Self::follow(path, |_| Ok(()))
