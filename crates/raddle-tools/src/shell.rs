@@ -21,7 +21,7 @@ mod word;
 mod work;
 
 pub use actions::actions;
-pub use digest::{Digested, digest, paths};
+pub use digest::{Digested, UnseenFiles, digest, paths};
 pub use quote::quoted;
 pub use shown::{is_shown_whole, shown};
 

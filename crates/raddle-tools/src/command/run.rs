@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use raddle_core::ports::{Job, Leave, Ran};
 use raddle_core::{Command, CommandRun, CommandSource, ItemBody, ItemStatus, Output, Settings};
 use raddle_sandbox::{
-    Fences, FileHold, HoldConflict, HoldError, Inside, Launch, Notice, Size, Stdio, environment,
+    Fences, FileHold, FileHolds, HoldConflict, HoldError, Inside, Launch, Notice, Size, Stdio,
+    environment,
 };
 
 use super::fence::{held, is_there, sees};
@@ -62,8 +63,9 @@ impl Wish {
         // write them from the last look until the command is over.
         let is_unfenced = wish.beyond || !is_fenced(&job.settings);
         let is_exact = matches!(job.leave, Some(Leave::Exactly(_)));
+        let holds = inner.fences.holds().clone();
         let listed = tokio::task::spawn_blocking(move || {
-            let paths = (is_unfenced && is_exact).then(|| wish.paths(&job.settings));
+            let paths = (is_unfenced && is_exact).then(|| wish.paths(&job.settings, &holds));
             (paths, wish, job)
         });
         let Ok((paths, wish, job)) = listed.await else {
@@ -76,11 +78,14 @@ impl Wish {
             },
             None => None,
         };
+        let holds = inner.fences.holds().clone();
         let looked = tokio::task::spawn_blocking(move || {
             let is_held = hold
                 .as_ref()
-                .is_none_or(|it| it.covers(&wish.paths(&job.settings)));
-            let may = is_held && job.may(&wish.kind(), || wish.digest(&job.settings));
+                .is_none_or(|it| it.covers(&wish.paths(&job.settings, &holds)));
+            // Nobody can have said yes to what has none.
+            let digest = || wish.digest(&job.settings, &holds).unwrap_or_default();
+            let may = is_held && job.may(&wish.kind(), digest);
             (may, wish, job, hold)
         });
         let Ok((may, wish, job, hold)) = looked.await else {
@@ -109,7 +114,7 @@ impl Wish {
     }
 
     /// The files that a yes to it is about.
-    fn paths(&self, settings: &Settings) -> Vec<PathBuf> {
+    fn paths(&self, settings: &Settings, holds: &FileHolds) -> Vec<PathBuf> {
         shell::paths(Digested {
             words: &self.words,
             commands: &shell::of_words(&self.words).commands,
@@ -117,6 +122,7 @@ impl Wish {
             environment: &BTreeMap::new(),
             sandbox: "",
             folders: &self.folders(settings),
+            written: Some(holds.written()),
             call: "",
         })
     }

@@ -17,11 +17,11 @@ use super::listen::{Listener, Then};
 use super::programs::search_path;
 use super::run::{ended, hold, refused};
 use super::running::{Running, Terminals};
-use super::wish::{TOKENS, TOKENS_MAX, folders, is_fenced};
+use super::wish::{TOKENS, TOKENS_MAX, folders, is_fenced, to_ask_about};
 use crate::arguments;
 use crate::cut::Cut;
 use crate::registry::Inner;
-use crate::shell::{self, Digested};
+use crate::shell::{self, Digested, UnseenFiles};
 
 /// How long to wait for output if a call does not say: briefly after something was typed, longer where
 /// nothing was.
@@ -114,8 +114,13 @@ pub(crate) fn meant_typed(
     if let Err(why) = typed.refuse_exchangeable(settings, path, holds) {
         return (body, Meant::Refused(why));
     }
+    let digest = typed.digest(settings, holds);
+    let digest = match to_ask_about(digest, typed.running.whose.beyond, &typed.call) {
+        Ok(digest) => digest,
+        Err(why) => return (body, Meant::Refused(why)),
+    };
     let act = Act {
-        digest: typed.digest(settings),
+        digest,
         why: None,
         kind: typed.kind(),
     };
@@ -197,7 +202,7 @@ impl Typed {
 
     /// What makes this act this one and no other: it is typed into this command, and into none that has its
     /// number after a restart. It may wait for a disk.
-    fn digest(&self, settings: &Settings) -> String {
+    fn digest(&self, settings: &Settings, holds: &FileHolds) -> Result<String, UnseenFiles> {
         let Running { id, whose, .. } = &*self.running;
         let sandbox = json!([
             "typed",
@@ -215,6 +220,7 @@ impl Typed {
             environment: &BTreeMap::new(),
             sandbox: &sandbox.to_string(),
             folders: &self.folders(settings),
+            written: Some(holds.written()),
             call: &self.call,
         })
     }
@@ -226,7 +232,7 @@ impl Typed {
     }
 
     /// The files that a yes to it is about.
-    fn paths(&self, settings: &Settings) -> Vec<PathBuf> {
+    fn paths(&self, settings: &Settings, holds: &FileHolds) -> Vec<PathBuf> {
         shell::paths(Digested {
             words: std::slice::from_ref(&self.chars),
             commands: &script(&self.begun, &self.chars).commands,
@@ -234,6 +240,7 @@ impl Typed {
             environment: &BTreeMap::new(),
             sandbox: "",
             folders: &self.folders(settings),
+            written: Some(holds.written()),
             call: "",
         })
     }
@@ -251,8 +258,9 @@ impl Typed {
         let is_unfenced = self.running.whose.beyond || !is_fenced(&job.settings);
         let is_exact = matches!(job.leave, Some(Leave::Exactly(_)));
         let is_held = is_unfenced && is_exact && !is_harmless;
+        let holds = inner.fences.holds().clone();
         let listed = tokio::task::spawn_blocking(move || {
-            let paths = is_held.then(|| self.paths(&job.settings));
+            let paths = is_held.then(|| self.paths(&job.settings, &holds));
             (paths, self, job)
         });
         let Ok((paths, typed, job)) = listed.await else {
@@ -269,12 +277,12 @@ impl Typed {
         let looked = tokio::task::spawn_blocking(move || {
             let is_held = held
                 .as_ref()
-                .is_none_or(|it| it.covers(&typed.paths(&job.settings)))
+                .is_none_or(|it| it.covers(&typed.paths(&job.settings, &holds)))
                 && typed
                     .refuse_exchangeable(&job.settings, path, &holds)
                     .is_ok();
-            let may =
-                is_harmless || is_held && job.may(&typed.kind(), || typed.digest(&job.settings));
+            let digest = || typed.digest(&job.settings, &holds).unwrap_or_default();
+            let may = is_harmless || is_held && job.may(&typed.kind(), digest);
             (may, typed, job, held)
         });
         let Ok((true, typed, job, held)) = looked.await else {

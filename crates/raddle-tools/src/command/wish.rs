@@ -15,7 +15,7 @@ use serde_json::json;
 use super::fence::is_there;
 use super::programs::search_path;
 use crate::arguments;
-use crate::shell::{self, Digested};
+use crate::shell::{self, Digested, UnseenFiles};
 
 /// How long a command is waited for if its call does not say, and the shortest and longest wait.
 const YIELD_MS: u64 = 10_000;
@@ -260,12 +260,31 @@ pub(crate) fn meant(
     {
         return (ItemBody::Command(wish.item()), Meant::Refused(why));
     }
+    let digest = wish.digest(settings, holds);
+    let digest = match to_ask_about(digest, wish.beyond, &wish.call) {
+        Ok(digest) => digest,
+        Err(why) => return (ItemBody::Command(wish.item()), Meant::Refused(why)),
+    };
     let act = Act {
-        digest: wish.digest(settings),
+        digest,
         why: wish.why.as_deref().map(crate::shell::shown),
         kind: wish.kind(),
     };
     (ItemBody::Command(wish.item()), Meant::Act(act))
+}
+
+/// The digest by which a yes is known, or why nobody is asked for one. Without a sandbox to leave, rules may allow what
+/// has no digest; a yes to it is good for nothing, since no digest of what runs is the one that is given here.
+pub(super) fn to_ask_about(
+    digest: Result<String, UnseenFiles>,
+    beyond: bool,
+    call: &str,
+) -> Result<String, String> {
+    match digest {
+        Err(why) if beyond => Err(why.to_string()),
+        Err(_) => Ok(format!("unseen files of {call}")),
+        Ok(digest) => Ok(digest),
+    }
 }
 
 impl Wish {
@@ -353,7 +372,11 @@ impl Wish {
     }
 
     /// What makes this act this one and no other. It may wait for a disk.
-    pub(super) fn digest(&self, settings: &Settings) -> String {
+    pub(super) fn digest(
+        &self,
+        settings: &Settings,
+        holds: &FileHolds,
+    ) -> Result<String, UnseenFiles> {
         let sandbox = json!([
             settings.sandbox,
             settings.cwd,
@@ -368,6 +391,7 @@ impl Wish {
             environment: &BTreeMap::new(),
             sandbox: &sandbox.to_string(),
             folders: &self.folders(settings),
+            written: Some(holds.written()),
             call: &self.call,
         })
     }

@@ -9,6 +9,7 @@ mod repository;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use raddle_sandbox::WrittenFolders;
 use sha2::{Digest, Sha256};
 
 use named::{Named, identity};
@@ -31,13 +32,24 @@ pub struct Digested<'a> {
     /// The folders that count with all that is in them where any file could be run. Empty for a command in
     /// the sandbox.
     pub folders: &'a [PathBuf],
+    /// The folders that sandboxed commands of other threads may write.
+    pub written: Option<&'a WrittenFolders>,
     /// The call that it comes with. It counts where what runs cannot be listed: a yes is then good for this
     /// call only.
     pub call: &'a str,
 }
 
-/// Its SHA-256 in hex. It looks at the files and folders that the command names, so it may wait for a disk.
-pub fn digest(it: Digested<'_>) -> String {
+/// The reason why the files that a command could run cannot be told from others.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0}. So nobody can say yes to exactly this command. Name the files that it runs, without variables, patterns and \
+     other expansions."
+)]
+pub struct UnseenFiles(String);
+
+/// Its SHA-256 in hex, or why a yes to it would be good for nothing that can be named. It looks at the files and folders
+/// that the command names, so it may wait for a disk.
+pub fn digest(it: Digested<'_>) -> Result<String, UnseenFiles> {
     let mut sum = Sha256::new();
     // Each part says how long it is, so that no two lists of parts look alike.
     let mut part = |bytes: &[u8]| {
@@ -59,8 +71,12 @@ pub fn digest(it: Digested<'_>) -> String {
         found,
         repositories,
         is_all,
+        unseen,
         ..
     } = named::look(it);
+    if let Some(why) = unseen {
+        return Err(UnseenFiles(why));
+    }
     for (path, what) in found.into_iter().chain(repositories) {
         part(path.as_os_str().as_encoded_bytes());
         part(&what);
@@ -68,7 +84,7 @@ pub fn digest(it: Digested<'_>) -> String {
     if !is_all {
         part(it.call.as_bytes());
     }
-    hex(&sum.finalize())
+    Ok(hex(&sum.finalize()))
 }
 
 /// The paths that the digest of a command depends on: its folder, the files and folders that it names, and

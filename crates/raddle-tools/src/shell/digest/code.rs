@@ -4,7 +4,9 @@
 //! Some of it can be listed: the module behind `python3 -m`, a `Makefile`. What that code loads in turn cannot
 //! be: a yes to such a line is good for one call.
 
-use raddle_core::policy::UNKNOWN;
+use std::path::{Path, PathBuf};
+
+use raddle_core::policy::{UNKNOWN, through};
 
 use super::Digested;
 use super::named::NAME_BYTES_MAX;
@@ -25,12 +27,21 @@ const LOADERS: &str = "R Rscript act ansible ansible-playbook ant ava bazel baze
 /// Those of them that other programs are mostly told to run, and that are hardly a word with another meaning.
 const INTERPRETERS: &str = "bun deno java lua make node perl php python ruby";
 
-/// Loaders that are rarer, or other names of those above.
-const MORE_LOADERS: &str = "air anchor astro bb bundletool buildah cdk chezmoi commitlint crystal dart dbt devbox devenv \
-    direnv dpkg-buildpackage dvc expo fastlane flutter forge foreman gatsby gmake gnumake hardhat hg hy jake kotlinc lake \
-    latexmk lefthook lint-staged makepkg micropython mise mkdocs mvnd nim ninja-build nodemon pdflatex pm2 pod podman-compose \
-    ptw pymake qjs remake remix rtx sam samu sbcl semantic-release serverless skaffold sls sphinx-build swipl tauri tsup \
-    watchexec xelatex";
+/// Programs that run nothing of a folder unless the line says so. Outside the sandbox every other program, found by its
+/// name, is taken for one that may.
+const PLAIN: &str = ". : [ 7z adduser alias apt apt-get arch aws az base64 basename bg blkid break brew bunzip2 bzip2 cal \
+    cat cd chgrp chmod chown chsh cksum cmp column comm continue cp createdb crontab curl cut date dd declare df dig dirname \
+    dirs disown dmesg dnf docker dpkg dpkg-query dropdb du echo egrep eval exit expand export expr false fd fdisk fg fgrep \
+    file find findmnt fold free fuser gcloud getent getopts gh git git-lfs glab gpg grep groupadd groups gunzip gzip hash \
+    head hexdump host hostname hostnamectl hub iconv id ifconfig install iostat ip jobs join journalctl jq kill killall \
+    kubectl last let ln local locale logger ls lsblk lsmod lsof md5sum mapfile mkdir mkfifo mktemp modprobe mount mv mysql \
+    mysqldump nc ncat nerdctl netstat nl nproc nslookup od openssl pacman passwd paste patch pg_dump pg_isready pg_restore \
+    pgrep ping pkill podman popd printenv printf ps psql pushd pwd read readarray readlink readonly realpath reboot \
+    redis-cli return rg rm rmdir route rsync scp seq service set sftp sha1sum sha256sum sha512sum shift shopt shred shutdown \
+    sleep snap sort source split sqlite3 ss ssh ssh-add ssh-keygen ssh-keyscan stat strings stty sudo sync sysctl systemctl \
+    tac tail tar tee test timedatectl touch tr traceroute trap tree true truncate tty type typeset ulimit umask umount \
+    unalias uname unexpand uniq unset unxz unzip uptime useradd userdel usermod uuidgen vmstat w wait wc wget whereis which \
+    who whoami xxd xz yes yum zcat zip zstd";
 
 /// Programs that work like docker.
 const DOCKERS: &str = "docker nerdctl podman";
@@ -65,6 +76,13 @@ const RECIPES: [(&str, &[&str]); 14] = [
 /// The most names of code that are kept of a line.
 const NAMES_MAX: usize = 256;
 
+/// Whether the first line of a script names something else than a shell, which may load code that cannot be listed.
+pub(super) fn is_loader_line(line: &str) -> bool {
+    let is_other = |it: &&str| !it.starts_with('-') && !it.contains('=') && base(it) != "env";
+    let mut programs = line.split_whitespace().filter(is_other);
+    programs.any(|it| !is_one_of(SHELLS, base(it)))
+}
+
 /// The files of the folder that a program of this name is known to read.
 pub(super) fn recipe(program: &str) -> &'static [&'static str] {
     let found = RECIPES.iter().find(|(tool, _)| *tool == base(program));
@@ -73,10 +91,27 @@ pub(super) fn recipe(program: &str) -> &'static [&'static str] {
 
 /// Whether the line runs a program that loads code which cannot be listed.
 pub(super) fn loads(it: Digested<'_>) -> bool {
+    // In the sandbox a yes is about the line.
+    let is_outside = !it.folders.is_empty();
     it.commands.iter().any(|words| {
         let is_any = words.len() > 1 && words[0].contains(UNKNOWN);
-        is_any || is_load(words)
+        is_any || is_load(words) || is_outside && !is_plain(words, it.folders)
     })
+}
+
+/// Whether these words run a program that is known to run nothing of a folder, or one that counts as a file.
+fn is_plain(words: &[String], folders: &[PathBuf]) -> bool {
+    let Some(program) = words.first() else {
+        return true;
+    };
+    let is_own = || folders.iter().any(|it| Path::new(program).starts_with(it));
+    let is_file = program.contains('/') && (!program.starts_with('/') || is_own());
+    let name = base(program);
+    is_file
+        || program.contains(UNKNOWN)
+        || is_one_of(PLAIN, name)
+        || is_one_of(SHELLS, name)
+        || through(words).is_some()
 }
 
 /// Whether these words run a program that loads code.
@@ -92,8 +127,7 @@ pub(super) fn is_load(words: &[String]) -> bool {
 
 /// Whether this program loads code that cannot be listed.
 pub(super) fn is_loader(program: &str) -> bool {
-    let name = plain(program);
-    is_one_of(LOADERS, name) || is_one_of(MORE_LOADERS, name)
+    is_one_of(LOADERS, plain(program))
 }
 
 /// The names of files that the line runs or loads as code, as far as they can be listed, whether they are

@@ -46,6 +46,8 @@ pub(super) struct Named {
     pub(super) repositories: Vec<(PathBuf, Vec<u8>)>,
     /// Whether that is all.
     pub(super) is_all: bool,
+    /// The reason why files that it could run do not count.
+    pub(super) unseen: Option<String>,
     /// Where the line would look for code that is not there, and names that keep folders as they are.
     pub(super) missing: Vec<PathBuf>,
 }
@@ -120,24 +122,29 @@ pub(super) fn look(it: Digested<'_>) -> Named {
             }
         }
     }
-    let mut missing = Vec::new();
+    let (mut missing, mut unseen) = (Vec::new(), None);
     for folder in &folders {
         let paths = code.iter().map(|name| path(folder, name));
         missing.extend(paths.filter(|it| !found.contains_key(it)));
     }
     if spelling == Spelling::Open {
-        let around: BTreeSet<&PathBuf> = it.folders.iter().collect();
-        for folder in around.into_iter().filter(|it| it.parent().is_some()) {
-            let state = folder::look(folder, &names);
-            found.insert(folder.join("*"), state.sum);
-            missing.extend(state.holds);
-        }
+        // Of what is only written, it does not matter what it is.
+        let read: Vec<&str> = names
+            .iter()
+            .copied()
+            .filter(|it| !written.contains(it))
+            .collect();
+        let state = folder::look(it, &read);
+        found.insert(Path::new(it.cwd).join("*"), state.sum);
+        missing.extend(state.holds);
+        unseen = state.unseen;
     }
     is_all &= spelling == Spelling::Literal;
     Named {
         found,
         repositories,
         is_all,
+        unseen,
         missing,
     }
 }
@@ -290,7 +297,7 @@ fn is_run_by_a_loader(bytes: &[u8]) -> bool {
     };
     let line = rest.split(|it| *it == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(&line[..line.len().min(NAME_BYTES_MAX)]);
-    line.split_whitespace().any(code::is_loader)
+    code::is_loader_line(&line)
 }
 
 #[cfg(test)]

@@ -6,12 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use raddle_sandbox::{is_git_dir, scratch_folders};
+use raddle_sandbox::is_git_dir;
 
-use super::Digested;
 use super::code::{base, is_one_of};
 use super::expansion::git;
 use super::named::{identity, path};
+use super::{Digested, folder};
 
 /// Programs that look for a repository around them.
 const PROGRAMS: &str = "gh git glab hub";
@@ -62,9 +62,8 @@ pub(super) fn names_bare(it: Digested<'_>, folders: &[PathBuf]) -> bool {
     if taken.is_empty() {
         return false;
     }
-    let (tmp, tmpdir) = scratch_folders();
-    let writable = it.folders.iter().chain([tmp]).chain(tmpdir);
-    let writable: Vec<PathBuf> = writable.filter_map(|it| it.canonicalize().ok()).collect();
+    // Where those folders cannot be listed, any may be one.
+    let writable = folder::writable(it).unwrap_or_else(|_| vec![PathBuf::from("/")]);
     let is_bare = |place: &Path| {
         let real = place.canonicalize().ok().filter(|it| is_git_dir(it));
         real.is_some_and(|real| writable.iter().any(|it| real.starts_with(it)))

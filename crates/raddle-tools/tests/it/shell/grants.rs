@@ -1,10 +1,13 @@
 //! A yes is good for one command and no other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use raddle_core::policy::{Act, ActKind, Policy, Verdict};
 use raddle_core::{ApprovalPolicy, Settings};
+use raddle_sandbox::{LoweredRights, WrittenFolders};
 use raddle_tools::shell::{Digested, digest, of_words, paths};
 
 struct Parts {
@@ -26,8 +29,10 @@ fn act(it: &Parts) -> Act {
         environment: &it.environment,
         sandbox: &it.sandbox,
         folders: &[PathBuf::from(&it.cwd)],
+        written: None,
         call: &it.call,
-    });
+    })
+    .expect("a digest");
     Act {
         kind: ActKind::Command {
             script,
@@ -141,8 +146,10 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
             environment: &BTreeMap::new(),
             sandbox: "",
             folders: std::slice::from_ref(&cwd),
+            written: None,
             call,
         })
+        .expect("a digest")
     };
     std::fs::write(cwd.join("elsewhere"), "echo one").expect("a file");
     for (line, name) in [
@@ -204,8 +211,8 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         std::fs::write(&file, "echo one").expect("a file");
         let one = of(line, "c1");
         // Interpreters and build tools load more than the line names, so a yes to them is for one call.
-        let loaders = "cargo just make node npm perl python ruby";
-        let is_loader = |it: &str| line.contains(it) && line != "tool --with a,x";
+        let loaders = "cargo just make node npm perl python ruby tool";
+        let is_loader = |it: &str| line.contains(it);
         let loads = loaders.split(' ').any(is_loader) || line.contains('$');
         assert_eq!(one != of(line, "c2"), loads, "{line}: another call");
         std::fs::write(&file, "echo two").expect("a file");
@@ -226,7 +233,9 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         ("#!/usr/bin/env python3\n", true),
         ("#!/usr/bin/python3.11 -u\n", true),
         ("#!/usr/bin/env -S node --no-warnings\n", true),
+        ("#!/usr/bin/swipl\n", true),
         ("#!/bin/sh\n", false),
+        ("#!/usr/bin/env -S bash -e\n", false),
         ("python3\n", false),
     ] {
         std::fs::write(cwd.join("x"), text).expect("a file");
@@ -250,6 +259,12 @@ fn whatever_a_line_names_is_part_of_what_was_allowed() {
         ("ninja-build", true),
         ("hg push", true),
         ("CURL_HOME=d curl https://example.com", true),
+        // A program that is not known may load anything.
+        ("deploy now", true),
+        ("/opt/tools/deploy now", true),
+        ("./deploy now", false),
+        ("sudo systemctl restart web", false),
+        ("timeout 5 rsync -a x host:y", false),
         ("podman push image", false),
         ("$PY -m tests", true),
         ("timeout 5 python3 -c 'import tests'", true),
@@ -318,8 +333,10 @@ fn the_repository_that_git_finds_is_part_of_what_was_allowed() {
             environment: &BTreeMap::new(),
             sandbox: "",
             folders: &[top.clone(), top.join(cwd)],
+            written: None,
             call,
         })
+        .expect("a digest")
     };
     for (cwd, line, is_found) in [
         ("a/sub", "git fetch", true),
@@ -385,8 +402,10 @@ fn what_is_only_written_may_hold_anything() {
             environment: &BTreeMap::new(),
             sandbox: "",
             folders: &[folder.path().to_owned()],
+            written: None,
             call: "c1",
         })
+        .expect("a digest")
     };
     for (line, stays) in [
         ("echo a | tee -a log", true),
@@ -428,6 +447,7 @@ fn what_a_line_would_run_is_held() {
             environment: &BTreeMap::new(),
             sandbox: "",
             folders: std::slice::from_ref(&cwd),
+            written: None,
             call: "",
         })
     };
@@ -450,6 +470,106 @@ fn what_a_line_would_run_is_held() {
         let found = of(line);
         let inside = found.iter().filter(|it| it.starts_with(&cwd));
         assert_eq!(inside.count(), count, "{line}: {found:?}");
+    }
+}
+
+/// A line that could run any file also runs those behind links, in scratch folders and in workspaces of others.
+#[test]
+fn a_yes_to_what_cannot_be_listed_covers_every_folder_that_it_leads_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let top = folder.path().canonicalize().expect("its plain path");
+    let cwd = top.join("work");
+    for name in ["work/own", "other/scripts", "others", "home"] {
+        std::fs::create_dir_all(top.join(name)).expect("a folder");
+    }
+    for (name, target) in [("link", "other"), ("near", "own"), ("round", "work")] {
+        std::os::unix::fs::symlink(top.join(target), cwd.join(name)).expect("a link");
+    }
+    let written = WrittenFolders::of(&top.join("home"));
+    written.add(&[top.join("other")]).expect("added");
+    let looked = |line: &str| {
+        let words = ["/bin/bash".to_owned(), "-c".to_owned(), line.to_owned()];
+        let commands = of_words(&words).commands;
+        let it = Digested {
+            words: &words,
+            commands: &commands,
+            cwd: cwd.to_str().expect("a name"),
+            environment: &BTreeMap::new(),
+            sandbox: "",
+            folders: std::slice::from_ref(&cwd),
+            written: Some(&written),
+            call: "c1",
+        };
+        (digest(it), paths(it))
+    };
+    let text = |name: &str| top.join(name).display().to_string();
+    let (other, begin, others) = (text("other"), text("oth"), text("others"));
+    for (line, file, counts) in [
+        ("d=link; bash $d/scripts/a.sh", "other/scripts/a.sh", true),
+        (
+            "for f in link/*/a.sh; do bash $f; done",
+            "other/scripts/a.sh",
+            true,
+        ),
+        ("bash ../other/*/a.sh", "other/scripts/a.sh", true),
+        (
+            &format!("d={other}; bash $d/scripts/a.sh"),
+            "other/scripts/a.sh",
+            true,
+        ),
+        (&format!("bash {other}/*/a.sh"), "other/scripts/a.sh", true),
+        (
+            &format!("d={begin}; bash ${{d}}ers/a.sh"),
+            "others/a.sh",
+            true,
+        ),
+        (
+            &format!("d={others}/a; bash ${{d}}.sh"),
+            "others/a.sh",
+            true,
+        ),
+        (
+            &format!("d={top}; bash $d/others/a.sh", top = top.display()),
+            "others/a.sh",
+            true,
+        ),
+        ("d=own; bash $d/a.sh", "work/own/a.sh", true),
+        // What is only written is not run.
+        (&format!("bash $x > {others}/out"), "others/out", false),
+        // Nothing leads there.
+        ("bash $x.sh", "others/a.sh", false),
+    ] {
+        let file = top.join(file);
+        let without = looked(line).0.expect("a digest");
+        std::fs::write(&file, "echo one").expect("a file");
+        let one = looked(line).0.expect("a digest");
+        assert_eq!(without != one, counts, "{line}: a new file");
+        assert_eq!(one, looked(line).0.expect("a digest"), "{line}: the same");
+        let held = looked(line).1;
+        let is_held = held.contains(&file) || held.contains(&file.with_file_name("*"));
+        assert!(is_held || !counts, "{line}: held");
+        std::fs::remove_file(&file).expect("a file");
+    }
+    // What cannot be seen cannot be allowed. Without its capabilities root is like any other user.
+    for (mode, line, is_seen) in [
+        (0o311, "d=own; bash $d/a.sh", false),
+        (0o000, "d=own; bash $d/a.sh", false),
+        (0o444, "d=own; bash $d/a.sh", false),
+        (0o311, "bash own/a.sh", true),
+        (0o311, "git push origin $x", true),
+        (0o755, "d=own; bash $d/a.sh", true),
+    ] {
+        let own = cwd.join("own");
+        std::fs::write(own.join("a.sh"), "").expect("a file");
+        std::fs::set_permissions(&own, Permissions::from_mode(mode)).expect("a mode");
+        let lowered = LoweredRights::enter().expect("fewer rights");
+        let looked = looked(line).0;
+        drop(lowered);
+        std::fs::set_permissions(&own, Permissions::from_mode(0o755)).expect("a mode");
+        assert_eq!(looked.is_ok(), is_seen, "{line} with {mode:o}: {looked:?}");
+        if let Err(why) = looked {
+            assert!(why.to_string().contains("/own"), "{why}");
+        }
     }
 }
 
@@ -558,9 +678,10 @@ fn a_yes_to_what_cannot_be_listed_is_good_for_one_call_and_one_state() {
             environment: &BTreeMap::new(),
             sandbox: "",
             folders,
+            written: None,
             call,
         };
-        (digest(it), paths(it))
+        (digest(it).expect("a digest"), paths(it))
     };
     let folders = std::slice::from_ref(&cwd);
     let of = |line: &str, call: &str| digested(line, call, folders).0;
