@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 mod budget;
+pub(crate) mod cursors;
 pub(crate) mod ends;
 mod environment;
 pub(crate) mod folders;
