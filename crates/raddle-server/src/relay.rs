@@ -29,7 +29,7 @@ use serde_json::value::to_raw_value;
 use tokio::sync::{Mutex as Turn, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::handlers::thread::resume::would_begin;
+use crate::handlers::thread::resume::has_work;
 use crate::rooms::Rooms;
 use crate::rooms::threads::answers;
 use crate::session::Session;
@@ -162,6 +162,11 @@ impl Relay {
         self.followed().remove(&id).map(|it| it.seen)
     }
 
+    /// The threads that the client hears of from elsewhere.
+    pub(crate) fn threads(&self) -> Vec<ThreadId> {
+        self.followed().keys().copied().collect()
+    }
+
     /// The threads that were heard of over a way, which is no more.
     fn left_by(&self, way: &Arc<Way>) -> Vec<(ThreadId, Seq)> {
         let mut left = Vec::new();
@@ -214,7 +219,7 @@ pub(crate) fn passes_on(session: &Session, id: &Id, frame: &Bytes) -> bool {
     true
 }
 
-/// Looks for a thread, and opens it here if nobody who is alive has it.
+/// Looks for a thread, and opens it here if no live process has it.
 async fn find(
     rooms: &Arc<Rooms>,
     session: &Arc<Session>,
@@ -232,13 +237,10 @@ async fn find(
         if OPENS_NOTHING.contains(&method) {
             return Place::Here;
         }
-        // To open it would make its work begin.
-        if session.is_observer() && would_begin(&rooms.threads, id).await {
-            return Place::Nowhere(WireError::ObserverWouldBegin);
-        }
-        // Whatever else is wrong with the thread is said where it is used.
-        let Err(AgentError::OwnedBy { node }) = rooms.threads.get(id).await else {
-            return Place::Here;
+        let node = match owner(rooms, session, id).await {
+            Ok(Some(node)) => node,
+            Ok(None) => return Place::Here,
+            Err(error) => return Place::Nowhere(error),
         };
         let why = match way_to(rooms, session, &node).await {
             Ok(way) => return Place::There(way),
@@ -250,6 +252,28 @@ async fn find(
             Err(DialError::Refused(why)) => why,
         };
         return Place::Nowhere(WireError::OwnedElsewhere { node, why });
+    }
+}
+
+/// The live process that has a thread, if it is another one. If none has it, it is opened here, unless the client is an
+/// observer: to open it would make its work begin, also if its owner died just now.
+async fn owner(
+    rooms: &Rooms,
+    session: &Session,
+    id: ThreadId,
+) -> Result<Option<String>, WireError> {
+    // Whatever else is wrong with the thread is said where it is used.
+    if !session.is_observer() {
+        return Ok(match rooms.threads.get(id).await {
+            Err(AgentError::OwnedBy { node }) => Some(node),
+            _ => None,
+        });
+    }
+    match rooms.threads.peek(id).await {
+        Ok(peek) if peek.live => Ok(None),
+        Ok(peek) if peek.owned => Ok(peek.thread.owner().map(str::to_owned)),
+        Ok(peek) if has_work(&peek) => Err(WireError::ObserverWouldBegin),
+        _ => Ok(None),
     }
 }
 

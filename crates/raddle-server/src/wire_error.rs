@@ -52,6 +52,13 @@ pub(crate) enum WireError {
     InvalidRequest(String),
     /// Params of the right shape that ask for something that cannot be.
     Refused(Cow<'static, str>),
+    /// Two members of a request with different values for one bound.
+    Contradiction {
+        /// The one, as a path of the params.
+        one: String,
+        /// The other.
+        other: String,
+    },
     /// A member that the contract had, which bounded what may be done.
     Obsolete {
         /// The request.
@@ -216,6 +223,9 @@ impl From<WireError> for ErrorObject {
             ),
             WireError::InvalidRequest(what) => invalid(format!("Invalid request: {what}").into()),
             WireError::Refused(what) => invalid(what),
+            WireError::Contradiction { one, other } => invalid(
+                format!("`{one}` and `{other}` bound the same and differ; send one of them").into(),
+            ),
             WireError::Obsolete { method } => Self::new(
                 code::INVALID_PARAMS,
                 format!(

@@ -71,16 +71,6 @@ const BOUNDING: &[(&str, &[&str])] = &[
     ("turn/steer", &[]),
 ];
 
-/// How names begin, as letters alone, of members that look like a limit of time, output or tokens.
-const LIMITS: &[&str] = &[
-    "maxoutput",
-    "maxturns",
-    "outputbytes",
-    "readonly",
-    "timeout",
-    "tokenbudget",
-];
-
 const OF_OPENING: &[&str] = &[
     "approvalPolicy",
     "approvalsReviewer",
@@ -147,8 +137,7 @@ pub(super) fn check(method: &'static str, text: &str) -> Result<(), WireError> {
     }
     let unread = members.keys().map(String::as_str).find(|it| {
         let is_config = *it == "config" && !bounding.contains(it);
-        let is_limit = LIMITS.iter().any(|limit| letters(it).starts_with(limit));
-        ((may_bound(it) || is_limit) && !bounding.contains(it)) || is_config
+        (may_bound(it) && !bounding.contains(it)) || is_config
     });
     if let Some(member) = unread {
         return Err(WireError::Refused(

@@ -435,6 +435,22 @@ fn load(system: &Path, user: &Path, flags: &Layer) -> Result<State, ConfigError>
     })
 }
 
+impl State {
+    /// The same without values that cannot be.
+    fn without_problems(&self) -> Self {
+        Self {
+            layers: self.layers.clone(),
+            system: self.system,
+            user: self.user,
+            settled: self.settled,
+            merged: keys::without_wrong(&self.merged, &mut Vec::new()),
+            warnings: Vec::new(),
+            problems: Vec::new(),
+            model_list: OnceLock::new(),
+        }
+    }
+}
+
 /// What a table says that cannot be or is not used, a sentence each.
 fn odd(table: &toml::Table) -> keys::Odd {
     let mut odd = keys::odd(table);

@@ -30,6 +30,9 @@ const TABLE: &str = "permissions";
 /// The key of the configuration that names the profile of threads that name none.
 const DEFAULT: &str = "default_permissions";
 
+/// The key of the configuration that names a mode in place of a profile.
+const MODE: &str = "sandbox_mode";
+
 /// How many profiles may extend each other.
 const EXTENDS_MAX: usize = 8;
 
@@ -73,21 +76,47 @@ pub(crate) fn of_profile(config: &Said<'_>, id: &str) -> Result<Choice, WireErro
 /// mode where a stronger layer says that.
 pub(crate) fn of_config(config: &Said<'_>, mode: Option<&str>) -> Result<Choice, WireError> {
     let named = config.value(DEFAULT).filter(|_| mode.is_none());
-    let is_weaker = config.strength(DEFAULT) < config.strength("sandbox_mode");
-    let Some(named) = named.filter(|_| !is_weaker) else {
-        return Ok(Choice {
-            policy: processes::of_mode(config, mode)?,
-            profile: None,
-        });
-    };
+    let is_weaker = config.strength(DEFAULT) < config.strength(MODE);
+    match named.filter(|_| !is_weaker) {
+        Some(named) => of_default(config, named),
+        None => of_mode(config, mode),
+    }
+}
+
+/// The sandboxes that the request's own configuration names, each with its key.
+pub(crate) fn of_request(config: &Said<'_>) -> Result<Vec<(&'static str, Choice)>, WireError> {
+    let mut choices = Vec::new();
+    if let Some(named) = config.value(DEFAULT).filter(|_| config.names(DEFAULT)) {
+        choices.push((DEFAULT, of_default(config, named)?));
+    }
+    if config.names(MODE) {
+        choices.push((MODE, of_mode(config, None)?));
+    }
+    Ok(choices)
+}
+
+fn of_mode(config: &Said<'_>, mode: Option<&str>) -> Result<Choice, WireError> {
+    Ok(Choice {
+        policy: processes::of_mode(config, mode)?,
+        profile: None,
+    })
+}
+
+fn of_default(config: &Said<'_>, named: &toml::Value) -> Result<Choice, WireError> {
     let Some(id) = named.as_str() else {
         let what = format!("`{DEFAULT}` must be the name of a permission profile");
         return Err(config.refused(what, &[DEFAULT]));
     };
-    if config.names("sandbox_workspace_write") {
+    of_named_profile(config, id)
+}
+
+/// The sandbox of a profile that a request or the configuration names, unless the request says how far a mode goes.
+pub(crate) fn of_named_profile(config: &Said<'_>, id: &str) -> Result<Choice, WireError> {
+    if config.names("sandbox_workspace_write") && !config.names(MODE) {
         let what = format!(
-            "`sandbox_workspace_write` is about `sandbox_mode`, and the permission profile `{id}` is in force; \
-             name `sandbox_mode` too, or leave it out"
+            "`sandbox_workspace_write` is about `{MODE}`, and the permission profile `{}` is in force; \
+             name `{MODE}` too, or leave it out",
+            shown(id)
         );
         return Err(WireError::Refused(what.into()));
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 mod budget;
+pub(crate) mod cursors;
 pub(crate) mod ends;
 mod environment;
 pub(crate) mod folders;
@@ -201,6 +202,7 @@ pub(crate) fn settings(
     let config = config.said(params.config.as_ref());
     let place = RequestedEnvironment::of(
         params.environments.as_deref(),
+        params.cwd.as_deref(),
         params.runtime_workspace_roots.as_deref(),
     )?;
     config.bounds(place.nowhere != Some(true))?;
@@ -221,7 +223,8 @@ pub(crate) fn settings(
     let chosen = choose(config.table(), provider, model.as_deref());
     // What is wrong in the configuration is said, whoever else says something.
     let configured = policy::of_config(&config)?;
-    let wished = params.approval_policy.as_ref().or(configured.as_ref());
+    let asked = asked_approval(params.approval_policy.as_ref(), &config)?;
+    let configured = configured.as_ref().map(approval).transpose()?;
     Ok(Settings {
         cwd: place
             .cwd
@@ -244,7 +247,7 @@ pub(crate) fn settings(
         personality: params.personality.as_ref().map(|it| it.as_str().to_owned()),
         base_instructions: params.base_instructions.clone(),
         developer_instructions: params.developer_instructions.clone(),
-        approval: wished.map(approval).transpose()?.unwrap_or_default(),
+        approval: asked.or(configured).unwrap_or_default(),
         reviewer: asked_reviewer(params.approvals_reviewer.as_ref(), &config)?.unwrap_or_default(),
         sandbox: choice.sandbox()?,
         profile: choice.profile,
@@ -293,7 +296,8 @@ pub(crate) async fn change(
 ) -> Result<SettingsChange, WireError> {
     let summary = params.summary.as_ref();
     let environments = params.environments.as_deref();
-    let place = RequestedEnvironment::of(environments, params.runtime_workspace_roots.as_deref())?;
+    let roots = params.runtime_workspace_roots.as_deref();
+    let place = RequestedEnvironment::of(environments, params.cwd.as_deref(), roots)?;
     let permissions = params.permissions.as_deref();
     let (sandbox, profile) = changed(rooms, permissions, params.sandbox_policy.as_ref()).await?;
     Ok(SettingsChange {
@@ -348,15 +352,67 @@ struct Limits<'a> {
 }
 
 impl Limits<'_> {
-    /// The sandbox that it names; how far a mode goes is for the configuration to say.
+    /// The sandbox that it names; how far a mode goes is for the configuration to say. The request's own configuration
+    /// may name the same sandbox, and no other.
     fn choice(&self, config: &Said<'_>) -> Result<Option<Choice>, WireError> {
-        match (self.sandbox, self.permissions) {
-            (None, None) => Ok(None),
-            (Some(_), Some(_)) => Err(not_both("sandbox")),
-            (Some(mode), None) => permissions::of_config(config, Some(mode.as_str())).map(Some),
-            (None, Some(id)) => permissions::of_profile(config, id).map(Some),
+        let named = match (self.sandbox, self.permissions) {
+            (None, None) => None,
+            (Some(_), Some(_)) => return Err(not_both("sandbox")),
+            (Some(mode), None) => {
+                let choice = permissions::of_config(config, Some(mode.as_str()))?;
+                Some(("sandbox".to_owned(), choice))
+            }
+            (None, Some(id)) => {
+                let choice = permissions::of_named_profile(config, id)?;
+                Some(("permissions".to_owned(), choice))
+            }
+        };
+        let own = permissions::of_request(config)?.into_iter();
+        let own: Vec<_> = own.map(|(key, it)| (format!("config.{key}"), it)).collect();
+        let all: Vec<_> = named.iter().chain(&own).collect();
+        for pair in all.windows(2) {
+            let [(one, choice), (other, next)] = pair else {
+                continue;
+            };
+            if choice.policy != next.policy {
+                return Err(WireError::Contradiction {
+                    one: one.clone(),
+                    other: other.clone(),
+                });
+            }
         }
+        Ok(named.map(|(_, choice)| choice))
     }
+}
+
+/// The value of a bound that a member of a request names, or its own configuration; both may name the same value.
+fn agreed<T: PartialEq>(
+    (member, named): (&str, Option<T>),
+    (key, configured): (&str, Option<T>),
+) -> Result<Option<T>, WireError> {
+    match (named, configured) {
+        (Some(named), Some(configured)) if named != configured => Err(WireError::Contradiction {
+            one: member.to_owned(),
+            other: format!("config.{key}"),
+        }),
+        (named, configured) => Ok(named.or(configured)),
+    }
+}
+
+/// When to ask, as the request says, or its own configuration.
+fn asked_approval(
+    named: Option<&wire::AskForApproval>,
+    config: &Said<'_>,
+) -> Result<Option<ApprovalPolicy>, WireError> {
+    let is_own = config.names(policy::KEY);
+    let mut configured = None;
+    // The client is told as well if the configuration of the server is wrong.
+    if is_own || named.is_some() {
+        configured = policy::of_config(config)?.filter(|_| is_own);
+    }
+    let configured = configured.as_ref().map(approval).transpose()?;
+    let named = named.map(approval).transpose()?;
+    agreed(("approvalPolicy", named), (policy::KEY, configured))
 }
 
 /// When to ask. What is not understood is refused: whoever said it relies on it.
@@ -393,17 +449,14 @@ fn asked_reviewer(
     config: &Said<'_>,
 ) -> Result<Option<Reviewer>, WireError> {
     const KEY: &str = "approvals_reviewer";
-    if let Some(named) = named {
-        return reviewer(named).map(Some);
-    }
     let said = config.value(KEY).filter(|_| config.names(KEY));
-    let Some(said) = said else {
-        return Ok(None);
-    };
-    let said = said.as_str().map(wire::ApprovalsReviewer::from);
-    let found = said.and_then(|it| reviewer(&it).ok());
-    let wrong = || not_known(KEY, wire::ApprovalsReviewer::KNOWN);
-    found.ok_or_else(wrong).map(Some)
+    let configured = said.map(|said| {
+        let said = said.as_str().map(wire::ApprovalsReviewer::from);
+        let found = said.and_then(|it| reviewer(&it).ok());
+        found.ok_or_else(|| not_known(KEY, wire::ApprovalsReviewer::KNOWN))
+    });
+    let named = named.map(reviewer).transpose()?;
+    agreed(("approvalsReviewer", named), (KEY, configured.transpose()?))
 }
 
 fn not_known(what: &str, known: &[&str]) -> WireError {

@@ -20,7 +20,7 @@ use raddle_store::MemoryJournal;
 use serde_json::{Value, json};
 
 use self::table::Want::{Done, Refused, ShownBy, Shows};
-use self::table::{Bound, ELSEWHERE, Probe, READ_ONLY, TABLE};
+use self::table::{Bound, ELSEWHERE, Probe, READ_ONLY, TABLE, TWICE};
 use crate::client::Client;
 use crate::player::Stage;
 
@@ -271,6 +271,49 @@ async fn a_profile_and_a_sandbox_exclude_each_other() {
         let error = answer(&mut client, method, params).await.expect_err(method);
         let wanted = format!("`permissions` cannot be combined with `{member}`");
         assert_eq!(error["message"], wanted, "{method}");
+    }
+}
+
+/// The wider of two values must not win without a word.
+#[tokio::test]
+async fn two_values_for_one_bound_must_agree() {
+    let stage = Stage::new();
+    let mut server = stage.open();
+    let mut client = Client::connect_boldly(&mut server).await;
+    let begun = answer(&mut client, "thread/start", json!({})).await;
+    let thread = begun.expect("a thread")["thread"]["id"].clone();
+    for method in ["thread/start", "thread/resume", "thread/fork"] {
+        for [member, value, key, same, other] in TWICE {
+            let mut params = whole(method, member, json!(value), &thread);
+            params["config"] = json!({*key: same});
+            let found = answer(&mut client, method, params.clone()).await;
+            assert!(found.is_ok(), "{method} {member} {key}: {found:?}");
+            params["config"] = json!({*key: other});
+            let error = answer(&mut client, method, params).await.expect_err(member);
+            let wanted = format!(
+                "`{member}` and `config.{key}` bound the same and differ; send one of them"
+            );
+            assert_eq!(error["message"], wanted, "{method}");
+        }
+        let mut params = whole(method, "permissions", json!(":workspace"), &thread);
+        params["config"] = json!({"sandbox_workspace_write.exclude_slash_tmp": true});
+        let error = answer(&mut client, method, params).await.expect_err(method);
+        let message = error["message"].to_string();
+        assert!(message.contains("sandbox_workspace_write"), "{error}");
+    }
+    for method in ["thread/start", "turn/start"] {
+        for (member, mine, own) in [
+            ("cwd", json!("/etc"), json!("/usr")),
+            ("runtimeWorkspaceRoots", json!(["/etc"]), json!(["/usr"])),
+        ] {
+            let mut params = whole(method, member, mine, &thread);
+            params["environments"] = json!([{"environmentId": "local", "cwd": "/usr"}]);
+            params["environments"][0][member] = own;
+            let error = answer(&mut client, method, params).await.expect_err(member);
+            let message = error["message"].to_string();
+            let wanted = format!("`{member}` and `environments[0].{member}`");
+            assert!(message.contains(&wanted), "{method}: {error}");
+        }
     }
 }
 

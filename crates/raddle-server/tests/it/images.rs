@@ -207,6 +207,18 @@ async fn what_is_no_image_is_refused() {
             json!([{"type": "localImage", "path": stage.workspace}]),
             "it is a folder",
         ),
+        (
+            json!([{"type": "localImage", "path": "here.png"}]),
+            "here.png cannot be read: its path must be absolute",
+        ),
+        (
+            json!([{"type": "localImage", "path": "~/here.png"}]),
+            "path must be absolute",
+        ),
+        (
+            json!([{"type": "localImage", "path": format!("file://{}", stage.path("half.gif"))}]),
+            "path must be absolute",
+        ),
     ] {
         for (method, expected) in [("turn/start", Value::Null), ("turn/steer", json!("t"))] {
             let params = json!({"threadId": thread, "input": input, "expectedTurnId": expected});

@@ -8,7 +8,8 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 use raddle_agent::Nodes;
-use raddle_core::ports::{ReadError, Waiting};
+use raddle_core::ThreadId;
+use raddle_core::ports::{Journal as _, ReadError, Waiting};
 use raddle_rpc::{Connection, DialError, Limits, Transport, memory};
 use raddle_server::{Neighbours, Options, Server};
 use raddle_store::MemoryJournal;
@@ -157,6 +158,19 @@ async fn until(client: &mut Client, method: &str) -> Vec<Value> {
     heard
 }
 
+/// The answer to a request, whatever is told before it.
+async fn answer(client: &mut Client, method: &str, params: Value) -> Result<Value, Value> {
+    let id = client.request(method, params);
+    let mut message = client.next().await;
+    while message["id"] != id {
+        message = client.next().await;
+    }
+    match message.get_mut("result") {
+        Some(result) => Ok(result.take()),
+        None => Err(message["error"].take()),
+    }
+}
+
 /// The answer to a request, which comes before anything is told of the turn; what came before it is dropped.
 fn take_answer(told: &mut Vec<Value>, id: i64) -> Value {
     let at = told
@@ -302,6 +316,64 @@ async fn who_asked_for_it_hears_what_a_turn_of_another_process_waits_for() {
     assert!(heard.iter().all(|it| it["method"] != "turn/progress"));
     second.end().await;
     first.end().await;
+}
+
+const OBSERVER: &str = r#"{"extensions": {"raddle/roles": {"role": "observer"}}}"#;
+
+/// A thread is followed through any process of the home.
+#[tokio::test]
+async fn an_observer_reads_the_workspace_of_a_thread_of_another_process() {
+    let pair = Pair::new();
+    let file = pair.stage.path("notes");
+    std::fs::write(&file, "x").expect("a file");
+    let (mut owner, first) = pair.start("first", &[]).await;
+    let observer = serde_json::from_str(OBSERVER).expect("JSON");
+    let (mut observer, second) = pair.start_for("second", &[], observer).await;
+    let begin = json!({"cwd": pair.stage.path("")});
+    let begun = owner.ask("thread/start", begin).await;
+    let thread = begun.expect("a thread")["thread"]["id"].clone();
+    let (followed, read) = (json!({"threadId": thread}), json!({"path": file}));
+    let refused = observer.ask("fs/readFile", read.clone()).await;
+    let refused = refused.expect_err("no thread is followed");
+    assert_eq!(refused["data"]["errorInfo"], "observer", "{refused}");
+    let resumed = observer.ask("thread/resume", followed.clone()).await;
+    resumed.expect("a thread");
+    let served = answer(&mut observer, "fs/readFile", read.clone()).await;
+    assert!(served.is_ok(), "{served:?}");
+    let outside = json!({"path": "/etc/passwd"});
+    let refused = answer(&mut observer, "fs/readFile", outside).await;
+    assert!(refused.is_err(), "{refused:?}");
+    let left = answer(&mut observer, "thread/unsubscribe", followed).await;
+    left.expect("it was followed");
+    let refused = answer(&mut observer, "fs/readFile", read).await;
+    assert!(refused.is_err(), "{refused:?}");
+    second.end().await;
+    first.end().await;
+}
+
+/// Commands must not run because an observer looks, also where another process had the thread.
+#[tokio::test]
+async fn an_observer_begins_no_work_that_another_process_left() {
+    let pair = Pair::new();
+    let (mut owner, first) = pair.start("first", &["hel…"]).await;
+    let observer = serde_json::from_str(OBSERVER).expect("JSON");
+    let (mut observer, second) = pair.start_for("second", &["hello again"], observer).await;
+    let thread = owner.start_thread().await;
+    let params = json!({"threadId": thread});
+    let resumed = observer.ask("thread/resume", params.clone()).await;
+    resumed.expect("a thread");
+    owner.request("turn/start", turn(&thread));
+    until(&mut observer, "item/agentMessage/delta").await;
+    first.end().await;
+    // The observer cannot follow it here without taking it over.
+    until(&mut observer, "thread/closed").await;
+    let id: ThreadId = serde_json::from_value(thread).expect("an id");
+    let before = pair.journal.head(id).await.expect("a head");
+    let refused = answer(&mut observer, "thread/resume", params).await;
+    let refused = refused.expect_err("an observer begins nothing");
+    assert_eq!(refused["data"]["errorInfo"], "observer", "{refused}");
+    assert_eq!(pair.journal.head(id).await, Ok(before));
+    second.end().await;
 }
 
 #[tokio::test]

@@ -230,7 +230,10 @@ impl FromStr for Budget {
             before.any(|other| other.path() == it.path())
         };
         match bounds.iter().enumerate().find(twice) {
-            Some((_, it)) => Err(format!("{} is said twice", it.path().join("."))),
+            Some((_, it)) => {
+                let key = it.path().last().map_or("", String::as_str);
+                Err(format!("`{key}` is said twice; say it once"))
+            }
             None => Ok(Self(bounds)),
         }
     }

@@ -72,7 +72,10 @@ pub(super) enum Body {
     },
     FileChange {
         changes: Vec<Change>,
+        /// Of a change that was declined it is `failed`: readers of lines know no other word.
         status: &'static str,
+        #[serde(skip)]
+        is_declined: bool,
     },
     McpToolCall {
         server: String,

@@ -69,11 +69,11 @@ pub(super) fn agree(options: &ExecOptions, settings: &[Override]) -> Result<(), 
         let is_below = below.any(|it| it.len() > 1 && it[0] == key);
         is_below || last(settings, key).is_some_and(|it| it != json!(same))
     };
-    let profile = match options.sandbox {
-        Some(ExecSandbox::ReadOnly) => ":read-only",
-        Some(ExecSandbox::WorkspaceWrite) => ":workspace",
-        Some(ExecSandbox::DangerFullAccess) => ":danger-full-access",
-        None => "",
+    let (mode, profile) = match options.sandbox {
+        Some(ExecSandbox::ReadOnly) => ("read-only", ":read-only"),
+        Some(ExecSandbox::WorkspaceWrite) => ("workspace-write", ":workspace"),
+        Some(ExecSandbox::DangerFullAccess) => ("danger-full-access", ":danger-full-access"),
+        None => ("", ""),
     };
     let bypass = options.dangerously_bypass_approvals_and_sandbox;
     let pairs = [
@@ -120,9 +120,24 @@ pub(super) fn agree(options: &ExecOptions, settings: &[Override]) -> Result<(), 
             "-c default_permissions",
         ),
         (
+            options.full_auto && is_other(SANDBOX, "workspace-write"),
+            "--full-auto",
+            "-c sandbox_mode",
+        ),
+        (
             options.sandbox.is_some() && is_other(PROFILE, profile),
             "--sandbox",
             "-c default_permissions",
+        ),
+        (
+            options.sandbox.is_some() && is_other(SANDBOX, mode),
+            "--sandbox",
+            "-c sandbox_mode",
+        ),
+        (
+            budgets_differ(options, settings),
+            "--budget",
+            "-c budget.turn",
         ),
     ];
     match pairs.iter().find(|(is_so, ..)| *is_so) {
@@ -131,6 +146,15 @@ pub(super) fn agree(options: &ExecOptions, settings: &[Override]) -> Result<(), 
         )),
         None => Ok(()),
     }
+}
+
+/// Whether a setting says another number for a bound than `--budget`.
+fn budgets_differ(options: &ExecOptions, settings: &[Override]) -> bool {
+    let mut bounds = options.budget.iter().flat_map(|it| &it.0);
+    bounds.any(|bound| {
+        let mut same = settings.iter().filter(|it| it.path() == bound.path());
+        same.any(|it| it.to_json() != bound.to_json())
+    })
 }
 
 /// Whether a setting says how far a sandbox goes. That it lets the network through says nothing against having none.

@@ -245,15 +245,18 @@ impl Screen {
                 Some(code) => self.lines(RED, &Quote::new("  ", format!("exit status {code}"))),
                 None => self.lines(RED, &Quote::new("  ", one_line(status, LINE_LETTERS))),
             },
-            Body::FileChange { changes, status } => {
-                let colour = if *status == "completed" { BOLD } else { RED };
+            Body::FileChange {
+                changes,
+                status,
+                is_declined,
+            } => {
+                let (colour, end) = match (*status, *is_declined) {
+                    ("completed", _) => (BOLD, ""),
+                    (_, true) => (RED, ": declined"),
+                    (_, false) => (RED, ": failed"),
+                };
                 for it in changes {
-                    let failed = if *status == "completed" {
-                        ""
-                    } else {
-                        ": failed"
-                    };
-                    self.line(colour, &format!("{} {}{failed}", it.kind, it.path));
+                    self.line(colour, &format!("{} {}{end}", it.kind, it.path));
                 }
             }
             Body::McpToolCall {

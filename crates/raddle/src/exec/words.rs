@@ -73,6 +73,7 @@ fn body(item: &ThreadItem) -> Option<Body> {
                 PatchApplyStatus::Failed | PatchApplyStatus::Declined => "failed",
                 _ => "in_progress",
             },
+            is_declined: it.status == PatchApplyStatus::Declined,
         },
         ThreadItem::McpToolCall(it) => Body::McpToolCall {
             server: it.server.clone(),

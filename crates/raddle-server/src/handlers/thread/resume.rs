@@ -115,14 +115,19 @@ pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadResume>) {
 }
 
 /// Whether work begins once a thread is opened: a turn that its owner left, queued input, a goal.
-pub(crate) async fn would_begin(all: &Threads, id: ThreadId) -> bool {
+async fn would_begin(all: &Threads, id: ThreadId) -> bool {
     match all.peek(id).await {
         // Its owner has taken the work up.
         Ok(peek) if peek.live || peek.owned => false,
-        Ok(peek) => peek.thread.turn().is_some() || !peek.thread.pending().is_empty(),
+        Ok(peek) => has_work(&peek),
         // Opening it meets the same error, and says which.
         Err(_) => false,
     }
+}
+
+/// Whether a thread has work that its next owner begins.
+pub(crate) fn has_work(peek: &Peek) -> bool {
+    peek.thread.turn().is_some() || !peek.thread.pending().is_empty()
 }
 
 async fn shown(

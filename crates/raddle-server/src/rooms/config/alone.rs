@@ -153,6 +153,8 @@ impl Configuration {
     pub fn problems(&self) -> Vec<String> {
         let state = self.config.state();
         let mut problems = state.problems.clone();
+        // A thread would be refused for these once more, in other words.
+        let state = state.without_problems();
         let start = threads::settings(&ThreadStartParams::default(), &state).map(drop);
         // A thread is refused for the first of them only.
         let budgets = threads::check_budgets(&state);

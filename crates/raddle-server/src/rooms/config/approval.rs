@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Said, layers};
 use crate::wire_error::WireError;
 
-pub(super) const KEY: &str = "approval_policy";
+pub(crate) const KEY: &str = "approval_policy";
 
 /// A word that configurations for Codex may still have. Nobody knows beforehand what will fail, so it is for the agent to
 /// ask.

@@ -289,6 +289,25 @@ pub(super) fn odd(layer: &toml::Table) -> Odd {
     }
 }
 
+/// A table without the values that cannot be. The path is that of the table itself.
+pub(super) fn without_wrong(table: &toml::Table, path: &mut Vec<String>) -> toml::Table {
+    let mut right = toml::Table::new();
+    for (name, value) in table {
+        path.push(name.clone());
+        match (known(path), value) {
+            (Some(key), value) if !key.kind.fits(value) => {}
+            (Some(key), toml::Value::Table(inner)) if key.kind == Kind::Table => {
+                right.insert(name.clone(), without_wrong(inner, path).into());
+            }
+            (_, value) => {
+                right.insert(name.clone(), value.clone());
+            }
+        }
+        path.pop();
+    }
+    right
+}
+
 /// The first unknown key among those of a request that bound something, with the valid ones. The reader of a key reports
 /// a wrong value.
 pub(super) fn odd_in_request(own: &toml::Table) -> Option<String> {

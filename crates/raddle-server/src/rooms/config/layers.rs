@@ -148,13 +148,6 @@ pub(super) fn set(table: &mut toml::Table, path: &[String], value: toml::Value) 
     table.insert(last.clone(), value);
 }
 
-/// The same, where a table is joined to one that is there.
-pub(super) fn put(table: &mut toml::Table, path: &[String], value: toml::Value) {
-    let mut layer = toml::Table::new();
-    set(&mut layer, path, value);
-    join(table, &layer);
-}
-
 pub(super) fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a toml::Value> {
     let (first, rest) = path.split_first()?;
     let value = table.get(first)?;
@@ -165,7 +158,20 @@ pub(super) fn get<'a>(table: &'a toml::Table, path: &[String]) -> Option<&'a tom
     }
 }
 
-fn join(into: &mut toml::Table, from: &toml::Table) {
+/// The path of a value that both tables have, and that differs.
+pub(super) fn difference(one: &toml::Table, other: &toml::Table) -> Option<Vec<String>> {
+    other.iter().find_map(|(key, value)| {
+        let below = match (one.get(key)?, value) {
+            (toml::Value::Table(one), toml::Value::Table(other)) => difference(one, other)?,
+            (one, other) if one == other => return None,
+            _ => Vec::new(),
+        };
+        Some(std::iter::once(key.clone()).chain(below).collect())
+    })
+}
+
+/// Joins a table into another: tables in both are joined, anything else is replaced.
+pub(super) fn join(into: &mut toml::Table, from: &toml::Table) {
     for (key, value) in from {
         match (into.get_mut(key), value) {
             (Some(toml::Value::Table(into)), toml::Value::Table(from)) => join(into, from),

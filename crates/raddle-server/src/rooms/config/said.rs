@@ -30,22 +30,32 @@ const FAMILIES: &[&str] = &[
     "allowlogin",
     "approval",
     "askforapproval",
+    "blocked",
     "budget",
     "defaultpermission",
+    "denied",
+    "deny",
+    "disabledtool",
+    "disallow",
+    "enabledtool",
     "execpolicy",
+    "forbid",
     "loginshell",
+    "maxoutput",
+    "maxturns",
     "network",
+    "outputbytes",
     "permission",
+    "readonly",
     "rules",
     "sandbox",
     "shellenvironment",
+    "timeout",
+    "tokenbudget",
     "tools",
     "unattended",
     "writableroots",
 ];
-
-/// A key of such a family that asks for a tool which nobody has here.
-const NO_TOOL: &[&str] = &["tools", "web_search"];
 
 /// A name as the same words are written in any style.
 pub(crate) fn letters(name: &str) -> String {
@@ -65,7 +75,37 @@ pub(crate) struct Said<'a> {
     table: Cow<'a, toml::Table>,
     state: &'a State,
     /// The keys that the request itself says.
-    own: Vec<Vec<String>>,
+    own: Vec<OwnKey>,
+}
+
+/// A key of a request's own `config`, and its value.
+#[derive(Debug)]
+struct OwnKey {
+    /// As the client wrote it.
+    name: String,
+    path: Vec<String>,
+    /// The value at its path: a dotted key comes to the same as nested tables.
+    layer: toml::Table,
+}
+
+impl OwnKey {
+    /// The key of the configuration that it is, or is below of.
+    fn first(&self) -> &str {
+        self.path.first().map_or("", String::as_str)
+    }
+
+    /// Whether it is about tools and bounds nothing: no agent here searches the web, and all may view images.
+    fn asks_for_tools(&self) -> bool {
+        let tools = self.layer.get("tools").and_then(toml::Value::as_table);
+        tools.is_some_and(|tools| {
+            let asks = |(name, value): (&String, &toml::Value)| match name.as_str() {
+                "web_search" => true,
+                "view_image" => value.as_bool() == Some(true),
+                _ => false,
+            };
+            !tools.is_empty() && tools.iter().all(asks)
+        })
+    }
 }
 
 impl State {
@@ -77,8 +117,11 @@ impl State {
             // Clients send keys that mean nothing here, also some that are no paths.
             let path = layers::key_path(key).unwrap_or_else(|_| vec![key.clone()]);
             if let Some(value) = layers::from_json(value) {
-                layers::put(table.to_mut(), &path, value);
-                own.push(path);
+                let mut layer = toml::Table::new();
+                layers::set(&mut layer, &path, value);
+                layers::join(table.to_mut(), &layer);
+                let name = key.clone();
+                own.push(OwnKey { name, path, layer });
             }
         }
         let state = self;
@@ -104,8 +147,7 @@ impl Said<'_> {
 
     /// Whether the request itself says something of a key, or of one in its table.
     pub(crate) fn names(&self, key: &str) -> bool {
-        let is_key = |own: &Vec<String>| own.first().is_some_and(|it| it == key);
-        self.own.iter().any(is_key)
+        self.own.iter().any(|it| it.first() == key)
     }
 
     /// How strong the layer is that says a key: nothing if none does, and the request itself is the strongest.
@@ -119,25 +161,31 @@ impl Said<'_> {
     }
 
     /// Refuses what a request says to bound the agent, if no thread can have it of its own or nobody reads it: it
-    /// would be taken for a limit and be none. Without tools only what models use is bounded.
+    /// would be taken for a limit and be none. Refuses two values of one bound as well. Without tools only what models
+    /// use is bounded.
     pub(crate) fn bounds(&self, has_tools: bool) -> Result<(), WireError> {
+        let is_bound = |it: &&OwnKey| match has_tools {
+            true => may_bound(it.first()) || is_nearly_bound(it.first()),
+            false => letters(it.first()).starts_with(BUDGET),
+        };
+        let bounds = self.own.iter().filter(is_bound);
+        let bounds: Vec<&OwnKey> = bounds.filter(|it| !it.asks_for_tools()).collect();
         let mut own = toml::Table::new();
-        for path in &self.own {
-            let Some(first) = path.first() else {
-                continue;
-            };
-            let is_bound = match has_tools {
-                true => may_bound(first) || is_nearly_bound(first),
-                false => letters(first).starts_with(BUDGET),
-            };
-            if !is_bound || path == NO_TOOL {
+        for (at, bound) in bounds.iter().enumerate() {
+            if !OF_THREAD.contains(&bound.first()) {
+                self.leaves_to_operator(bound.first())?;
                 continue;
             }
-            if !OF_THREAD.contains(&first.as_str()) {
-                self.leaves_to_operator(first)?;
-            } else if let Some(value) = layers::get(&self.table, path) {
-                layers::put(&mut own, path, value.clone());
+            if let Some(path) = layers::difference(&own, &bound.layer) {
+                let mut before = bounds[..at].iter();
+                let other = before.find(|it| layers::get(&it.layer, &path).is_some());
+                let name = |it: &OwnKey| format!("config.{}", shown(&it.name));
+                return Err(WireError::Contradiction {
+                    one: other.map_or_else(|| "config".to_owned(), |it| name(it)),
+                    other: name(bound),
+                });
             }
+            layers::join(&mut own, &bound.layer);
         }
         match keys::odd_in_request(&own) {
             Some(odd) => Err(WireError::Refused(shown(&odd).into_owned().into())),
@@ -170,7 +218,7 @@ impl Said<'_> {
     /// That a value cannot be, with the file that says it. Who says it in the request itself knows where.
     pub(crate) fn refused(&self, what: String, path: &[&str]) -> WireError {
         let path: Vec<String> = path.iter().map(|it| (*it).to_owned()).collect();
-        let is_here = |own: &Vec<String>| own.starts_with(&path) || path.starts_with(own);
+        let is_here = |own: &OwnKey| own.path.starts_with(&path) || path.starts_with(&own.path);
         let layer = match self.own.iter().any(is_here) {
             true => None,
             false => self.state.layers.winner(&path),

@@ -53,7 +53,8 @@ impl PathAdmission {
         closed.extend(secret_files(&rooms.options, &rooms.config));
         let mut within = None;
         if session.is_observer() {
-            let threads: Vec<_> = session.threads().iter().copied().collect();
+            let mut threads: Vec<_> = session.threads().iter().copied().collect();
+            threads.extend(session.relay.threads());
             let mut folders = Vec::new();
             for id in threads {
                 if let Ok(peek) = rooms.threads.peek(id).await {

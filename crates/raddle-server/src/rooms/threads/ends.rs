@@ -4,6 +4,8 @@ use raddle_agent::{AgentError, Threads};
 use raddle_core::ports::{Mark, PageQuery};
 use raddle_core::{Seq, ThreadId};
 
+use super::cursors::cursor;
+
 /// Cursors that name the newest of each.
 #[derive(Debug)]
 pub(crate) struct Ends {
@@ -26,7 +28,7 @@ pub(crate) async fn ends(
     let turns = threads.turns(id, query.clone()).await?.entries;
     let items = threads.items(id, None, query).await?.entries;
     Ok(Ends {
-        turns: turns.first().map(|it| at(it.from, true)),
-        items: items.first().map(|it| at(it.seq, true)),
+        turns: turns.first().map(|it| cursor(id, &at(it.from, true))),
+        items: items.first().map(|it| cursor(id, &at(it.seq, true))),
     })
 }

@@ -1,5 +1,7 @@
 //! Where a client wants a thread's tools to run.
 
+use std::path::Path;
+
 use raddle_protocol::TurnEnvironmentParams;
 
 use crate::rooms::files::absolute;
@@ -18,9 +20,11 @@ pub(crate) struct RequestedEnvironment {
 }
 
 impl RequestedEnvironment {
-    /// Reads the environments of a request, or its workspace folders, which environments name too.
+    /// Reads the environments of a request, or its workspace folders. An environment names folders too: the same, if the
+    /// request names both.
     pub(crate) fn of(
         environments: Option<&[TurnEnvironmentParams]>,
+        cwd: Option<&str>,
         roots: Option<&[String]>,
     ) -> Result<Self, WireError> {
         let mut place = Self::default();
@@ -32,9 +36,16 @@ impl RequestedEnvironment {
             }
             Some([one]) if one.environment_id == LOCAL => {
                 absolute(&one.cwd)?;
+                if cwd.is_some_and(|it| Path::new(it) != Path::new(&one.cwd)) {
+                    return Err(contradiction("cwd"));
+                }
+                let own = one.runtime_workspace_roots.as_deref();
+                if own.is_some() && roots.is_some() && own != roots {
+                    return Err(contradiction("runtimeWorkspaceRoots"));
+                }
                 place.nowhere = Some(false);
                 place.cwd = Some(one.cwd.clone());
-                one.runtime_workspace_roots.as_deref().or(roots)
+                own.or(roots)
             }
             Some([one]) => {
                 let id = shown(&one.environment_id);
@@ -51,5 +62,13 @@ impl RequestedEnvironment {
         }
         place.roots = roots.map(<[String]>::to_vec);
         Ok(place)
+    }
+}
+
+/// That a request and its environment differ in a member that both have.
+fn contradiction(member: &str) -> WireError {
+    WireError::Contradiction {
+        one: member.to_owned(),
+        other: format!("environments[0].{member}"),
     }
 }

@@ -11,7 +11,7 @@ use super::refused;
 use crate::rooms::Rooms;
 use crate::rooms::files::{self, PathAdmission};
 use crate::session::Session;
-use crate::wire_error::WireError;
+use crate::wire_error::{WireError, shown};
 
 /// How many characters the texts of one input may have together.
 pub(super) const CHARS_MAX: usize = 1 << 20;
@@ -122,6 +122,9 @@ async fn picture(
         }) => Picture::of_url(url),
         wire::UserInput::LocalImage(it) => {
             files::refuse_too_long(&it.path)?;
+            if !Path::new(&it.path).is_absolute() {
+                return Err(not_absolute(&it.path));
+            }
             let path = it.path.clone();
             let admission = PathAdmission::of(rooms, session).await;
             let read = move || read(Path::new(&path), &admission.resolved());
@@ -154,6 +157,14 @@ fn read(path: &Path, admission: &PathAdmission) -> Result<Vec<u8>, WireError> {
     let read = file.take(most).read_to_end(&mut bytes);
     read.map_err(|error| no_file(error.to_string()))?;
     Ok(bytes)
+}
+
+/// That the path of an image begins in a folder that the server does not know.
+fn not_absolute(path: &str) -> WireError {
+    let path = shown(path);
+    WireError::NoImage(format!(
+        "the image {path} cannot be read: its path must be absolute; write it from / on, without file:// or ~"
+    ))
 }
 
 fn no_image(input: &wire::UserInput, error: ImageError) -> WireError {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Limits, RequestedEnvironment, budget};
 use crate::rooms::Rooms;
-use crate::rooms::config::{Said, State, approval};
+use crate::rooms::config::{Said, State};
 use crate::rooms::permissions::{self, Choice};
 use crate::wire_error::WireError;
 
@@ -85,20 +85,14 @@ impl Overrides<'_> {
         if let (Some(profile), Some(sandbox)) = (&profile, &sandbox) {
             permissions::allowed(rooms, profile.as_ref(), sandbox).await?;
         }
-        // Whoever says when to ask is told if what was started with says it wrongly.
-        let mut approval = None;
-        if self.approval.is_some() || config.names("approval_policy") {
-            approval = approval::of_config(&config)?.filter(|_| config.names("approval_policy"));
-        }
-        let approval = self.approval.as_ref().or(approval.as_ref());
-        let place = RequestedEnvironment::of(None, self.roots.as_deref())?;
+        let place = RequestedEnvironment::of(None, None, self.roots.as_deref())?;
         let named = |text: &Option<String>| text.clone().map(Some);
         Ok(SettingsChange {
             model: named(self.model),
             provider: named(self.provider),
             cwd: self.cwd.clone(),
             roots: place.roots,
-            approval: approval.map(super::approval).transpose()?,
+            approval: super::asked_approval(self.approval.as_ref(), &config)?,
             reviewer: super::asked_reviewer(self.reviewer.as_ref(), &config)?,
             sandbox,
             profile,

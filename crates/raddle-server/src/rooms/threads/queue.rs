@@ -1,10 +1,11 @@
 //! What waits in a thread's queue, as answers show it.
 
-use raddle_agent::Ordered;
+use raddle_agent::{AgentError, Ordered};
+use raddle_core::ports::ReadError;
 use raddle_core::{ItemId, Thread, ThreadId, queued_view};
 use raddle_protocol as wire;
 
-use super::{lists, refused};
+use super::{cursors, lists, refused};
 use crate::wire_error::WireError;
 
 /// The entry that an order was about.
@@ -24,12 +25,14 @@ pub(crate) fn page(
     thread: &Thread,
     params: &wire::ThreadQueueListParams,
 ) -> Result<wire::ThreadQueueListResponse, WireError> {
-    let from = match params.cursor.as_deref().map(str::parse::<usize>) {
+    let id = params.thread_id;
+    let from = match &params.cursor {
         None => 0,
-        Some(Ok(from)) => from,
-        Some(Err(_)) => {
-            let what = "invalid cursor: no page of this list gave it; leave it out to begin anew";
-            return Err(WireError::Refused(what.into()));
+        Some(cursor) => {
+            let place = cursors::place(id, cursor).ok();
+            let place = place.and_then(|it| it.parse::<usize>().ok());
+            let refusal = || refused(id, AgentError::Read(ReadError::BadCursor));
+            place.ok_or_else(refusal)?
         }
     };
     let queue = thread.queue();
@@ -38,6 +41,6 @@ pub(crate) fn page(
     let next = from.saturating_add(limit);
     Ok(wire::ThreadQueueListResponse {
         data: page.map(queued_view).collect(),
-        next_cursor: (next < queue.len()).then(|| next.to_string()),
+        next_cursor: (next < queue.len()).then(|| cursors::cursor(id, &next.to_string())),
     })
 }

@@ -11,6 +11,7 @@ use raddle_core::{
 use raddle_protocol as wire;
 use wire::TurnItemsView;
 
+use super::cursors;
 use super::items::{ITEMS_BYTES_MAX, show, weight};
 
 /// About how many bytes a turn has beside its items.
@@ -92,10 +93,12 @@ pub(crate) async fn turns(
 pub(crate) async fn turns_page(
     threads: &Threads,
     id: ThreadId,
-    query: PageQuery,
+    mut query: PageQuery,
     items: &TurnItemsView,
 ) -> Result<wire::TurnsPage, AgentError> {
-    let page = threads.turns(id, query.clone()).await?;
+    let place = query.cursor.map(|it| cursors::place(id, &it));
+    query.cursor = place.transpose()?;
+    let page = threads.turns(id, query).await?;
     // Whether a turn that has not ended goes on is not written on the page.
     let is_open = page.entries.iter().any(|turn| turn.ended.is_none());
     let peek = match is_open {
@@ -105,7 +108,13 @@ pub(crate) async fn turns_page(
     let upto = peek.as_ref().map(|peek| peek.thread.head());
     let mut look = Look::new(threads, id, upto.unwrap_or(Seq(u64::MAX)));
     look.peek = peek.as_ref();
-    look.fill(page, items).await
+    let page = look.fill(page, items).await?;
+    let cursor = |place: Option<String>| place.map(|it| cursors::cursor(id, &it));
+    Ok(wire::TurnsPage {
+        data: page.data,
+        backwards_cursor: cursor(page.backwards_cursor),
+        next_cursor: cursor(page.next_cursor),
+    })
 }
 
 /// A walk over turns for one answer.

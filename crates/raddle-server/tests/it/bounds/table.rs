@@ -262,8 +262,46 @@ const CONFIG_ALWAYS: &[Probe] = &[
     Probe(r#"{"network_access": false}"#, Refused("network_access")),
     Probe(r#"{"permission": ":read-only"}"#, Refused("permissions")),
     Probe(r#"{"tools.view_image": false}"#, Refused("tools")),
+    Probe(r#"{"tools": {"view_image": false}}"#, Refused("tools")),
+    // This bounds nothing: agents have the tool anyway.
+    Probe(r#"{"tools.view_image": true}"#, Shows(CONFIGURED)),
+    Probe(r#"{"tools": {"view_image": true}}"#, Shows(CONFIGURED)),
     // Nobody has such a tool here.
     Probe(r#"{"tools.web_search": false}"#, Shows(CONFIGURED)),
+    Probe(r#"{"tools.web_search": true}"#, Shows(CONFIGURED)),
+    Probe(r#"{"tools": {"web_search": true}}"#, Shows(CONFIGURED)),
+    Probe(
+        r#"{"tools": {"web_search": {"context_size": "low"}}}"#,
+        Shows(CONFIGURED),
+    ),
+    Probe(
+        r#"{"tools": {"web_search": true, "shell": false}}"#,
+        Refused("tools"),
+    ),
+    Probe(
+        r#"{"disallowed_tools": ["exec_command"]}"#,
+        Refused("`disallowed_tools` in `config` would bound nothing"),
+    ),
+    Probe(r#"{"denied_commands": ["rm"]}"#, Refused("sandbox_mode")),
+    Probe(r#"{"max_turns": 1}"#, Refused("budget")),
+    Probe(r#"{"read_only": true}"#, Refused("sandbox_mode")),
+    // One bound, said twice.
+    Probe(
+        r#"{"budget": {"thread": {"tokens": 5}}, "budget.thread.tokens": 500000}"#,
+        Refused("`config.budget` and `config.budget.thread.tokens` bound the same and differ"),
+    ),
+    Probe(
+        r#"{"budget.thread": {"tokens": 5, "seconds": 9}, "budget": {"thread": {"tokens": 5}}}"#,
+        Shows(CONFIGURED),
+    ),
+    Probe(
+        r#"{"default_permissions": ":workspace", "sandbox_mode": "read-only"}"#,
+        Refused("`config.default_permissions` and `config.sandbox_mode`"),
+    ),
+    Probe(
+        r#"{"default_permissions": ":read-only", "sandbox_mode": "read-only"}"#,
+        Shows(READ_ONLY),
+    ),
     Probe(
         r#"{"model_reasoning_effort": "low", "mcp_servers": {}, "tool_output_token_limit": 5, "notify": []}"#,
         Shows(CONFIGURED),
@@ -608,4 +646,51 @@ pub(super) const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("thread/start", "readOnly", "sandbox"),
     ("thread/start", "maxTurns", "config"),
     ("thread/start", "timeoutMs", "config"),
+];
+
+/// Members that bound the same as a key of `config`: the member, its value, the key, the same value of the key, and
+/// another one.
+pub(super) const TWICE: &[[&str; 5]] = &[
+    [
+        "sandbox",
+        "workspace-write",
+        "sandbox_mode",
+        "workspace-write",
+        "read-only",
+    ],
+    [
+        "sandbox",
+        "read-only",
+        "default_permissions",
+        ":read-only",
+        ":workspace",
+    ],
+    [
+        "permissions",
+        ":danger-full-access",
+        "sandbox_mode",
+        "danger-full-access",
+        "read-only",
+    ],
+    [
+        "permissions",
+        ":read-only",
+        "default_permissions",
+        ":read-only",
+        ":workspace",
+    ],
+    [
+        "approvalPolicy",
+        "never",
+        "approval_policy",
+        "never",
+        "untrusted",
+    ],
+    [
+        "approvalsReviewer",
+        "user",
+        "approvals_reviewer",
+        "user",
+        "auto_review",
+    ],
 ];

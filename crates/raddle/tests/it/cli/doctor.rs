@@ -197,6 +197,18 @@ fn what_keeps_threads_from_starting_is_said() {
     ] {
         assert!(said.contains(&line), "{said:?}");
     }
+    for config in [
+        "sandbox_mode = 'open'\n",
+        "default_permissions = 1\n",
+        "fallback = 'openai/m'\n",
+        "[budget.turn]\ntokens = 'many'\n",
+        "sandbox_network.allow = 'h'\n",
+        "sandbox_mode = 'workspace-write'\nsandbox_workspace_write.network_access = 1\n",
+    ] {
+        let (_, found) = Place::with(config).part("config", &[]);
+        let lines = found["more"].as_array().map(Vec::len);
+        assert_eq!(lines, Some(1), "{config} {found}");
+    }
     let place = Place::with("sandbox_mode = 'open'\n");
     for words in [
         &["-c", "sandbox_mode=read-only", "doctor", "--json"][..],

@@ -171,6 +171,7 @@ fn what_would_change_in_files_is_shown() {
     terminal.ours.write_all(b"n\n").expect("typed");
     let ran = Ran::of(child.wait_with_output().expect("an end"));
     assert_eq!(ran.code, Some(0), "{ran:?} {}", terminal.shown());
+    terminal.wait_for(": declined");
     assert!(!target.exists());
 }
 

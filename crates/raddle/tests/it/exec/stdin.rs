@@ -174,6 +174,18 @@ fn what_cannot_be_meant_is_said_in_a_line() {
             "and -c approvals_reviewer contradict each other",
         ),
         (
+            &["-s", "workspace-write", "-c", "sandbox_mode=read-only", "x"],
+            "--sandbox and -c sandbox_mode contradict each other",
+        ),
+        (
+            &["--full-auto", "-c", "sandbox_mode=read-only", "x"],
+            "--full-auto and -c sandbox_mode contradict each other",
+        ),
+        (
+            &["-c", "budget.turn.tokens=1", "--budget", "tokens=9", "x"],
+            "--budget and -c budget.turn contradict each other",
+        ),
+        (
             &["--full-auto", "-c", "default_permissions=:read-only", "x"],
             "--full-auto and -c default_permissions contradict each other",
         ),

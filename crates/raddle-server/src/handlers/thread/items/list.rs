@@ -11,7 +11,7 @@ use raddle_protocol::{
 
 use crate::call::Call;
 use crate::rooms::Rooms;
-use crate::rooms::threads::{self, items, lists};
+use crate::rooms::threads::{self, cursors, items, lists};
 use crate::wire_error::WireError;
 
 pub(crate) fn handle(rooms: &Arc<Rooms>, call: Call<ThreadItemsList>) {
@@ -53,10 +53,11 @@ async fn list(
         }
         None => page.next,
     };
+    let cursor = |place: Option<String>| place.map(|it| cursors::cursor(id, &it));
     Ok(ThreadItemsListResponse {
         data,
-        backwards_cursor: page.back,
-        next_cursor,
+        backwards_cursor: cursor(page.back),
+        next_cursor: cursor(next_cursor),
     })
 }
 
@@ -65,9 +66,13 @@ async fn cursor(
     threads: &Threads,
     params: &ThreadItemsListParams,
 ) -> Result<Option<String>, WireError> {
+    let id = params.thread_id;
     let item = match &params.cursor {
         None => return Ok(None),
-        Some(ThreadItemsListCursor::Cursor(cursor)) => return Ok(Some(cursor.clone())),
+        Some(ThreadItemsListCursor::Cursor(cursor)) => {
+            let place = cursors::place(id, cursor);
+            return place.map(Some).map_err(|error| threads::refused(id, error));
+        }
         Some(ThreadItemsListCursor::Anchor(ThreadItemsListAnchor::Item(it))) => &it.item_id,
         Some(ThreadItemsListCursor::Anchor(ThreadItemsListAnchor::Unrecognized(_))) => {
             return Err(WireError::Refused(
@@ -80,7 +85,6 @@ async fn cursor(
             "an item as cursor needs turnId: the turn that the item is in".into(),
         ));
     };
-    let id = params.thread_id;
     let found = items::find(threads, id, turn, std::slice::from_ref(item)).await;
     let found = found.map_err(|error| threads::refused(id, error))?;
     let Some(entry) = found.first() else {
