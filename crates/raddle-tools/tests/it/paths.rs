@@ -290,6 +290,18 @@ fn a_repository_kept_elsewhere_is_protected() {
     }
 }
 
+/// Git does not follow it either, and nothing is to be done for each of its names.
+#[test]
+fn a_repository_at_a_path_that_is_too_long_is_none() {
+    for (count, expected) in [(100, Place::Protected), (100_000, Place::Inside)] {
+        let world = World::new();
+        world.write(".git", format!("gitdir: {}store\n", "./".repeat(count)));
+        world.write("store/hooks/x", "");
+        let place = world.roots().writable(Path::new("store/hooks/x"));
+        assert_eq!(place.expect("a place"), expected, "{count}");
+    }
+}
+
 /// What is hidden stays as it is where it is the workspace itself, and so do links to it.
 #[test]
 fn what_is_hidden_is_not_named_away() {
