@@ -297,7 +297,7 @@ impl Fence {
             network: rules.network.clone(),
             read: vec!["/".into()],
             write: mounts.writable(),
-            places: mounts.places(&seen.protected)?,
+            places: mounts.places(&seen)?,
             processes_max: rules.processes_max,
         };
         let mut args = bubblewrap_words(&rules.network);
