@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use raddle_core::policy::PathPattern;
-use raddle_sandbox::{LoweredRights, Policy, Read, Rules, Tmp};
+use raddle_sandbox::{LoweredRights, Policy, Read, Rules, Tmp, scratch_folders};
 use rustix::fs::{Mode, OFlags, Stat, open};
 use rustix::io::Errno;
 
@@ -170,8 +170,10 @@ impl Roots {
         }
         // The whole disk is nothing that a rule means.
         self.writable.retain(|it| it.plain.parent().is_some());
+        // Another thread may work in the folder that `TMPDIR` names. `/tmp` is everybody's.
+        let (tmp, _) = scratch_folders();
         for path in &rules.scratch {
-            self.grant(path, false);
+            self.grant(path, !path.starts_with(tmp));
         }
         if let Read::Listed(paths) = &rules.read {
             let plain = |it: &PathBuf| Some(self.follow(it, Last::Follow).ok()?.plain);
