@@ -67,13 +67,13 @@ impl WrittenFolders {
     }
 
     /// Adds folders in which names are protected.
-    pub fn add_workspaces(&self, folders: &[PathBuf]) -> io::Result<()> {
+    pub(crate) fn add_workspaces(&self, folders: &[PathBuf]) -> io::Result<()> {
         let marks: Vec<PathBuf> = folders.iter().map(|it| it.join(MARK)).collect();
         self.add(&marks)
     }
 
     /// Those that were added as workspaces and are there.
-    pub fn workspaces(&self) -> io::Result<BTreeSet<PathBuf>> {
+    pub(crate) fn workspaces(&self) -> io::Result<BTreeSet<PathBuf>> {
         let all = self.all()?;
         let workspaces = all.iter().filter_map(|it| marked(it));
         Ok(workspaces
