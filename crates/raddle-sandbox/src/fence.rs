@@ -23,7 +23,7 @@ mod survey;
 mod system;
 
 pub use git::{home, is_around_home, is_git_dir};
-pub use git_settings::obeyed_paths;
+pub use git_settings::{gitfile_path, obeyed_paths};
 pub use inside::take_over;
 pub use measure::{Finding, Measured, Options, measure};
 pub use notice::Notice;
@@ -297,7 +297,7 @@ impl Fence {
             network: rules.network.clone(),
             read: vec!["/".into()],
             write: mounts.writable(),
-            places: mounts.places(&seen.protected)?,
+            places: mounts.places(&seen)?,
             processes_max: rules.processes_max,
         };
         let mut args = bubblewrap_words(&rules.network);

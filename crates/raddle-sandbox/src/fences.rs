@@ -36,6 +36,9 @@ impl fmt::Debug for Measure {
 /// How long a command waits for the fence to be measured, which takes a part of a second.
 const MEASURED: Duration = Duration::from_secs(10);
 
+/// How long a command waits for a held file before the log says so. Most approved commands are over by then.
+const LOGGED_WAIT: Duration = Duration::from_secs(1);
+
 /// The fence of this machine. It is measured in the background: start-up does not wait for it, commands do.
 #[derive(Clone, Debug)]
 pub struct Fences {
@@ -196,6 +199,7 @@ impl Fences {
         let words: Vec<_> = words.map(|it| it.to_string_lossy()).collect();
         let about: Arc<str> = words.join(" ").into();
         let begun = Instant::now();
+        let mut is_logged = false;
         loop {
             let is_last = begun.elapsed() >= wait;
             let (holds, about, mut narrowed) = (self.holds.clone(), about.clone(), rules.clone());
@@ -208,7 +212,13 @@ impl Fences {
                     *rules = narrowed;
                     return Ok(claimed);
                 }
-                Err(HoldError::Busy(_)) if !is_last => sleep(holds::LOOK).await,
+                Err(HoldError::Busy(met)) if !is_last => {
+                    if !is_logged && begun.elapsed() >= LOGGED_WAIT {
+                        log_wait(&met);
+                        is_logged = true;
+                    }
+                    sleep(holds::LOOK).await;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -285,6 +295,16 @@ fn way_name() -> String {
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
     format!("raddle-out-{}-{number}", std::process::id())
+}
+
+/// Names the approved command that a sandboxed one waits for, so that its user can end it.
+fn log_wait(HoldConflict { path, about }: &HoldConflict) {
+    tracing::warn!(
+        path = %path.display(),
+        about,
+        "a sandboxed command waits for an approved one that holds a file in a folder which both use; end that one, or \
+         the folder becomes read-only to the other"
+    );
 }
 
 /// Where a command wanted to go is worth a line; what it said there is not ours to know.

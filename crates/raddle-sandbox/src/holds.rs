@@ -22,7 +22,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, flock};
 use tokio::time::sleep;
 
-use crate::fence::PolicyPath;
+use crate::fence::{PolicyPath, is_around_home};
+use crate::policy::scratch_folders;
 use crate::{Read as MayRead, Rules, WrittenFolders};
 
 /// The folder of the entries, below the home.
@@ -222,6 +223,10 @@ impl FileHolds {
         is_last: bool,
     ) -> Result<(Option<WriteClaim>, Vec<HoldConflict>), HoldError> {
         let mut conflicts = Vec::new();
+        if !rules.protected.is_empty() {
+            self.written.add_workspaces(&rules.write)?;
+            self.keep_workspaces(rules, &scratch_folders().0)?;
+        }
         loop {
             let roots: Vec<PathBuf> = rules.write.iter().chain(&rules.scratch).cloned().collect();
             if roots.is_empty() {
@@ -249,6 +254,30 @@ impl FileHolds {
             rules.scratch.retain(is_free);
             conflicts.push(met);
         }
+    }
+
+    /// Gives scratch folders the protected names of a workspace if they are one, hold one or lie in one, of any thread on
+    /// this home. `/tmp` and what is in it stay as they are: everybody uses that.
+    fn keep_workspaces(&self, rules: &mut Rules, tmp: &Path) -> io::Result<()> {
+        if rules.scratch.iter().all(|it| it.starts_with(tmp)) {
+            return Ok(());
+        }
+        let workspaces = self.written.workspaces()?;
+        let is_workspace = |scratch: &PathBuf| {
+            let meets = |it: &PathBuf| {
+                // A home that a thread worked in makes no workspace of all that is in it.
+                it.starts_with(scratch) || scratch.starts_with(it) && !is_around_home(it)
+            };
+            !scratch.starts_with(tmp) && workspaces.iter().any(meets)
+        };
+        for folder in std::mem::take(&mut rules.scratch) {
+            match is_workspace(&folder) {
+                true if rules.write.contains(&folder) => {}
+                true => rules.write.push(folder),
+                false => rules.scratch.push(folder),
+            }
+        }
+        Ok(())
     }
 
     fn try_claim(
@@ -611,7 +640,39 @@ mod tests {
             .expect("a claim");
         let other = FileHolds::of(&top.join("home"));
         let found = other.written().all().expect("a list");
-        assert_eq!(found, [top.join("work"), top.join("work/sub")].into());
+        let marks = ["work", "work/.git", "work/sub", "work/sub/.git"];
+        assert_eq!(found, marks.map(|it| top.join(it)).into());
+    }
+
+    /// Other threads must not write the `.git` of a workspace because `TMPDIR` leads there.
+    #[test]
+    fn scratch_that_meets_a_workspace_of_any_thread_is_protected() {
+        let (_folder, holds, top) = world();
+        for folder in ["tmp/work", "mine", "other"] {
+            fs::create_dir_all(top.join(folder)).expect("a folder");
+        }
+        let mut theirs = rules(&top, &["work", "tmp/work"]);
+        theirs.scratch.push(top.join("other"));
+        holds
+            .claim_folders("ls", &mut theirs, false)
+            .expect("a claim");
+        for (scratch, is_protected) in [
+            ("work", true),
+            (".", true),
+            ("work/sub", true),
+            ("other", false),
+            ("tmp", false),
+            ("tmp/work", false),
+        ] {
+            let scratch = top.join(scratch);
+            let mut mine = rules(&top, &["mine"]);
+            mine.scratch.push(scratch.clone());
+            let kept = holds.keep_workspaces(&mut mine, &top.join("tmp"));
+            kept.expect("a list");
+            let about = scratch.display();
+            assert_eq!(mine.write.contains(&scratch), is_protected, "{about}");
+            assert_eq!(mine.scratch.contains(&scratch), !is_protected, "{about}");
+        }
     }
 
     #[tokio::test]

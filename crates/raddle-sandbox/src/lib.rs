@@ -29,8 +29,9 @@ mod written;
 pub use descriptors::keep_to_ourselves;
 pub use fence::attempt;
 pub use fence::{
-    Fence, Fenced, Finding, Measured, Notice, Options, PolicyPath, Refused, Tier, git_config, home,
-    ignore_interrupts, is_around_home, is_git_dir, measure, obeyed_paths, take_over,
+    Fence, Fenced, Finding, Measured, Notice, Options, PolicyPath, Refused, Tier, git_config,
+    gitfile_path, home, ignore_interrupts, is_around_home, is_git_dir, measure, obeyed_paths,
+    take_over,
 };
 pub use fences::{FenceError, Fences, Held, Inside, Measure, Ready};
 pub use holds::{FileHold, FileHolds, HoldConflict, HoldError, WriteClaim};

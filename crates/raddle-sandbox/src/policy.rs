@@ -27,7 +27,8 @@ pub struct Rules {
     /// Real paths that may be written, with all that is in them. Those that do not exist give nothing; one with a link
     /// on the way is refused.
     pub write: Vec<PathBuf>,
-    /// The same for paths in which no name is protected: `/tmp` and the like, which everybody uses.
+    /// The same for paths in which no name is protected: `/tmp` and the like, which everybody uses. One outside of `/tmp`
+    /// that meets a workspace is treated as one.
     pub scratch: Vec<PathBuf>,
     /// Names that stay as they are at the top of every path in `write`, and that cannot be made where they
     /// are missing. A path that `write` names itself is not protected.

@@ -21,6 +21,9 @@ const FILE: &str = "written-folders";
 /// The size above which entries of folders that are gone are dropped.
 const BYTES_MAX: u64 = 256 * 1024;
 
+/// The name below a workspace that is listed with it, and tells it from scratch.
+const MARK: &str = ".git";
+
 /// The folders of one home.
 #[derive(Clone, Debug)]
 pub struct WrittenFolders {
@@ -50,7 +53,7 @@ impl WrittenFolders {
         let mut known = read(&mut file)?;
         let is_long = file.metadata()?.len() > BYTES_MAX;
         if is_long {
-            known.retain(|it| it.exists());
+            known.retain(|it| it.exists() || marked(it).is_some_and(Path::exists));
             known.extend(new.iter().copied().cloned());
             let bytes = entries(known.iter());
             file.set_len(0)?;
@@ -61,6 +64,22 @@ impl WrittenFolders {
         }
         added.extend(folders.iter().map(entry));
         Ok(())
+    }
+
+    /// Adds folders in which names are protected.
+    pub(crate) fn add_workspaces(&self, folders: &[PathBuf]) -> io::Result<()> {
+        let marks: Vec<PathBuf> = folders.iter().map(|it| it.join(MARK)).collect();
+        self.add(&marks)
+    }
+
+    /// Those that were added as workspaces and are there.
+    pub(crate) fn workspaces(&self) -> io::Result<BTreeSet<PathBuf>> {
+        let all = self.all()?;
+        let workspaces = all.iter().filter_map(|it| marked(it));
+        Ok(workspaces
+            .filter(|it| it.exists())
+            .map(Path::to_owned)
+            .collect())
     }
 
     /// All of them.
@@ -80,6 +99,11 @@ impl WrittenFolders {
         options.read(true).append(true).create(true).mode(0o600);
         options.open(&self.file)
     }
+}
+
+/// The workspace that an entry marks.
+fn marked(entry: &Path) -> Option<&Path> {
+    entry.parent().filter(|_| entry.ends_with(MARK))
 }
 
 fn read(file: &mut File) -> io::Result<BTreeSet<PathBuf>> {
@@ -127,9 +151,14 @@ mod tests {
         let all = BTreeSet::from([there.clone(), gone(0), gone(1), "/cut".into()]);
         assert_eq!(folders.all().expect("all"), all);
         let many: Vec<PathBuf> = (0..3_000).map(gone).collect();
+        folders
+            .add_workspaces(&[there.clone(), gone(0)])
+            .expect("added");
         folders.add(&many).expect("added");
         folders.add(&[gone(3_000)]).expect("added");
-        let all = BTreeSet::from([there, gone(3_000)]);
+        let all = BTreeSet::from([there.clone(), there.join(MARK), gone(3_000)]);
         assert_eq!(folders.all().expect("all"), all);
+        let workspaces = folders.workspaces().expect("all");
+        assert_eq!(workspaces, BTreeSet::from([there]));
     }
 }

@@ -6,21 +6,28 @@ use std::path::Path;
 /// A survey ends within a second or so, a look of a file tool within a tenth of that.
 const SURVEY_BYTES_MAX: u64 = 32 << 20;
 const FILE_BYTES_MAX: u64 = 2 << 20;
+/// Cost of one question to the disk, in bytes, besides those of its path: it takes longer than to read a short path. A
+/// survey asks some 300,000 questions at most, a look of a file tool some 4,000.
+const SURVEY_LOOK_BYTES: usize = 64;
+const FILE_LOOK_BYTES: usize = 512;
 /// Bytes of an index that cost as much as one of configuration.
 const INDEX_BYTES: u64 = 16;
 
-/// Bytes that may still be looked at: of configuration, and of each path that the disk is asked about.
+/// Bytes that may still be looked at: of configuration, and of each path that the disk is asked about. Each question
+/// costs some bytes more.
 ///
 /// When the budget is spent, the rest of the folder may hold anything that git obeys, so the folder is read-only then.
 #[derive(Debug)]
 pub(super) struct SurveyBudget {
     left: u64,
+    look_bytes: usize,
 }
 
 impl Default for SurveyBudget {
     fn default() -> Self {
         Self {
             left: SURVEY_BYTES_MAX,
+            look_bytes: SURVEY_LOOK_BYTES,
         }
     }
 }
@@ -30,12 +37,16 @@ impl SurveyBudget {
     pub fn of_file() -> Self {
         Self {
             left: FILE_BYTES_MAX,
+            look_bytes: FILE_LOOK_BYTES,
         }
     }
 
     #[cfg(test)]
     pub fn of_bytes(left: u64) -> Self {
-        Self { left }
+        Self {
+            left,
+            ..Self::of_file()
+        }
     }
 
     pub fn spend(&mut self, bytes: usize) {
@@ -45,7 +56,7 @@ impl SurveyBudget {
 
     /// Counts that the disk is asked about a path, and refuses that when nothing is left.
     pub fn look(&mut self, path: &Path) -> io::Result<()> {
-        self.spend(path.as_os_str().len());
+        self.spend(self.look_bytes + path.as_os_str().len());
         match self.is_spent() {
             true => Err(io::Error::other("there is too much to look at")),
             false => Ok(()),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -10,11 +11,11 @@ use std::rc::Rc;
 use super::budget::SurveyBudget;
 use super::git::home;
 use super::git_config::{self, NamedPath, Setting, Use};
-use super::plain::read_at_most;
+use super::plain::{ordinary_file, read_at_most};
 use super::policy_path::PolicyPath;
 
-/// Bytes read of a `.git` file that names a repository.
-const GITDIR_BYTES_MAX: u64 = 4_096;
+/// Bytes of the longest path that the kernel takes. Git follows no longer one either.
+const PATH_BYTES_MAX: usize = 4_095;
 /// Bounds of git settings: bytes read of one file, number of files, and depth of includes, which is that of git.
 const CONFIG_BYTES_MAX: u64 = 1 << 20;
 const CONFIGS_MAX: usize = 64;
@@ -236,10 +237,22 @@ pub(super) fn named_in(file: &Path, word: &str, folder: &Path) -> Option<PathBuf
     if !fs::symlink_metadata(file).ok()?.is_file() {
         return None;
     }
-    let bytes = read_at_most(file, GITDIR_BYTES_MAX).ok()?;
+    Some(folder.join(gitfile_path(ordinary_file(file).ok()?, word)?))
+}
+
+/// The path that a file holds after a word, as git reads `.git` files and `commondir`. No more is read than a path may
+/// be long; a longer one leads nowhere.
+pub fn gitfile_path(file: impl Read, word: &str) -> Option<PathBuf> {
+    let mut bytes = Vec::new();
+    // One more tells a path that is too long from one that is not.
+    let bytes_max = word.len() + PATH_BYTES_MAX + 1;
+    file.take(bytes_max as u64).read_to_end(&mut bytes).ok()?;
     let path = bytes.strip_prefix(word.as_bytes())?;
     let end = path.iter().rposition(|it| !matches!(it, b'\n' | b'\r'))?;
-    Some(folder.join(OsStr::from_bytes(&path[..=end])))
+    // Git hands it on as a string that ends at a zero.
+    let path = path[..=end].split(|it| *it == 0).next()?;
+    let is_path = (1..=PATH_BYTES_MAX).contains(&path.len());
+    is_path.then(|| OsStr::from_bytes(path).into())
 }
 
 #[cfg(test)]
@@ -262,11 +275,45 @@ mod tests {
                 format!("[pager]\n a = sh{}\n", " ./x".repeat(60)).repeat(2_000),
                 true,
             ),
+            // Each asks the disk, however short it is.
+            ("[includeIf \"x\"]\n path = n\n".repeat(20), false),
+            ("[includeIf \"x\"]\n path = n\n".repeat(2_000), true),
+            ("[core]\n editor = ./n\n".repeat(2_000), true),
         ] {
             fs::write(root.join(".git/config"), format!("{hooks}{more}")).expect("a file");
             let found = obeyed_within(&root, SurveyBudget::of_bytes(1_000_000));
             assert_eq!(found.contains(&root), is_whole, "{}", more.len());
             assert!(is_whole || found.contains(&root.join("hooks")), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_read_no_further_than_a_path_may_be_long() {
+        let longest = "a".repeat(PATH_BYTES_MAX);
+        for (text, expected) in [
+            ("gitdir: store\n".to_owned(), Some("store")),
+            (
+                format!("gitdir: store{}", "\n".repeat(100_000)),
+                Some("store"),
+            ),
+            (
+                format!("gitdir: store\0{}", "a".repeat(100_000)),
+                Some("store"),
+            ),
+            ("gitdir: \0store".to_owned(), None),
+            (format!("gitdir: {longest}\n"), Some(&longest[..])),
+            (format!("gitdir: {longest}a\n"), None),
+            (format!("gitdir: {}", "a/".repeat(100_000)), None),
+            ("gitdir: \n".to_owned(), None),
+            ("store".to_owned(), None),
+            (String::new(), None),
+        ] {
+            let mut file = std::io::Cursor::new(&text);
+            let found = gitfile_path(&mut file, "gitdir: ");
+            let about = &text[..text.len().min(20)];
+            assert_eq!(found.as_deref(), expected.map(Path::new), "{about}");
+            let read = file.position();
+            assert!(read < 5_000, "{read} bytes of {about}");
         }
     }
 }

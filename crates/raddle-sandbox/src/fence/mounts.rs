@@ -136,13 +136,20 @@ impl Mounts {
     }
 
     /// What is mounted where others may write, and so could be exchanged: what can be written, and what is
-    /// protected in it.
-    pub fn places(&self, protected: &[PathBuf]) -> Result<Vec<Place>, Refused> {
-        let protected: BTreeSet<&PathBuf> = protected.iter().collect();
+    /// protected in it. A root is the file in which its protected names were taken.
+    pub fn places(&self, seen: &Seen) -> Result<Vec<Place>, Refused> {
+        let protected: BTreeSet<&PathBuf> = seen.protected.iter().collect();
+        let place = |path: &PathBuf, from: &PathBuf| {
+            let root = seen.roots.iter().find(|it| it.path == *path);
+            match root.filter(|_| path == from) {
+                Some(root) => Ok(root.clone()),
+                None => Place::new(path, from),
+            }
+        };
         let mounts = self.0.iter();
         let places = mounts.filter_map(|(path, mount)| match mount {
-            Mount::Write(from) => Some(Place::new(path, from)),
-            Mount::Read(from) if protected.contains(path) => Some(Place::new(path, from)),
+            Mount::Write(from) => Some(place(path, from)),
+            Mount::Read(from) if protected.contains(path) => Some(place(path, from)),
             _ => None,
         });
         places.collect()

@@ -13,7 +13,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, fstat, open};
+use rustix::fs::{Mode, OFlags, Stat, fstat, open};
 
 use super::Refused;
 
@@ -33,17 +33,22 @@ impl Place {
             source,
         })?;
         if found.is_symlink() {
-            let why = "it was exchanged for a link just now";
-            return Err(Refused::Root {
-                path: from.to_owned(),
-                why,
-            });
+            return Err(became_link(from));
         }
         Ok(Self {
             path: path.to_owned(),
             device: found.dev(),
             number: found.ino(),
         })
+    }
+
+    /// A file that was opened is to be at `path`.
+    pub fn of(path: &Path, opened: &Stat) -> Self {
+        Self {
+            path: path.to_owned(),
+            device: opened.st_dev,
+            number: opened.st_ino,
+        }
     }
 
     pub fn word(&self) -> OsString {
@@ -71,6 +76,14 @@ impl Place {
         } else {
             Err(exchanged(&self.path))
         }
+    }
+}
+
+/// A command put a link in place of what was to be mounted.
+pub(super) fn became_link(path: &Path) -> Refused {
+    Refused::Root {
+        path: path.to_owned(),
+        why: "it was exchanged for a link just now",
     }
 }
 

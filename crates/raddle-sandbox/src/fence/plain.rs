@@ -30,7 +30,20 @@ pub(super) fn folder(path: &Path) -> io::Result<OwnedFd> {
     }
 }
 
-/// The same, and makes what is missing of it with this mode.
+/// Opens what is at an absolute path, without a right to anything. A link there, or anywhere on the way, is an error.
+pub(super) fn entry(path: &Path) -> io::Result<OwnedFd> {
+    let (Some(around), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = openat(folder(around)?, name, flags, Mode::empty())?;
+    match FileType::from_raw_mode(fstat(&opened)?.st_mode) {
+        FileType::Symlink => Err(Errno::LOOP.into()),
+        _ => Ok(opened),
+    }
+}
+
+/// The same for a folder, and makes what is missing of it with this mode.
 pub(super) fn make_folders(path: &Path, mode: Mode) -> io::Result<OwnedFd> {
     by_steps(path, |around, name| match mkdirat(around, name, mode) {
         Ok(()) | Err(Errno::EXIST) => openat(around, name, FOLDER, Mode::empty()),
@@ -102,7 +115,9 @@ mod tests {
             ("file", false),
             ("none", false),
         ] {
+            let is_there = is_opened || path == "file";
             let path = root.join(path);
+            assert_eq!(entry(&path).is_ok(), is_there, "{}", path.display());
             assert_eq!(folder(&path).is_ok(), is_opened, "{}", path.display());
             let steps = by_steps(&path, |_, _| Err(Errno::NOENT));
             assert_eq!(steps.is_ok(), is_opened, "{}", path.display());

@@ -45,42 +45,55 @@ impl Points {
     /// Makes the folder at a plain path, if it is not there, and holds it. `false` if it cannot be made because nobody
     /// of this user can make anything there.
     pub fn take(&mut self, path: &Path) -> Result<bool, Refused> {
-        let flags = OFlags::DIRECTORY;
-        self.take_made(path, flags, |around, name| {
+        match self.open_around(path)? {
+            Some(around) => self.take_in(&around, path),
+            None => Ok(false),
+        }
+    }
+
+    /// The same in a folder that was opened before, whatever has its path by now.
+    pub fn take_in(&mut self, around: &Arc<OwnedFd>, path: &Path) -> Result<bool, Refused> {
+        self.take_made(around, path, OFlags::DIRECTORY, |around, name| {
             mkdirat(around, name, Mode::from_raw_mode(0o755)).map(|()| None)
         })
     }
 
     /// The same for an empty file, where a folder would be an error to whoever reads it.
     pub fn take_file(&mut self, path: &Path) -> Result<bool, Refused> {
-        self.take_made(path, OFlags::NONBLOCK, |around, name| {
+        let Some(around) = self.open_around(path)? else {
+            return Ok(false);
+        };
+        self.take_made(&around, path, OFlags::NONBLOCK, |around, name| {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let made = openat(around, name, flags, Mode::from_raw_mode(FILE_MODE))?;
             Ok(Some(made.into()))
         })
     }
 
+    /// The folder around a path, with no link followed. Nothing if nobody of this user can enter it.
+    fn open_around(&self, path: &Path) -> Result<Option<Arc<OwnedFd>>, Refused> {
+        let disk = |source| disk(path, source);
+        let around = path.parent().ok_or(io::ErrorKind::InvalidInput.into());
+        match around.and_then(plain::folder) {
+            Ok(opened) => self.shared(opened).map(Some).map_err(disk),
+            Err(error) if is_closed(&error) => Ok(None),
+            Err(error) => Err(disk(error)),
+        }
+    }
+
     /// `make` makes what `flags` open, and returns it if it opens it on the way.
     fn take_made(
         &mut self,
+        around: &Arc<OwnedFd>,
         path: &Path,
         flags: OFlags,
         make: impl Fn(&OwnedFd, &OsStr) -> rustix::io::Result<Option<File>>,
     ) -> Result<bool, Refused> {
-        let disk = |source| Refused::Disk {
-            path: path.to_owned(),
-            source,
-        };
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(disk(io::ErrorKind::InvalidInput.into()));
-        };
-        let around = match plain::folder(folder) {
-            Ok(opened) => self.shared(opened).map_err(disk)?,
-            Err(error) if is_closed(&error) => return Ok(false),
-            Err(error) => return Err(disk(error)),
-        };
+        let disk = |source| disk(path, source);
+        let name = path.file_name();
+        let name = name.ok_or_else(|| disk(io::ErrorKind::InvalidInput.into()))?;
         for _ in 0..TRIES {
-            let made = match make(&around, name).map_err(io::Error::from) {
+            let made = match make(around, name).map_err(io::Error::from) {
                 Ok(made) => Some(made),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
                 Err(error) if is_closed(&error) => return Ok(false),
@@ -90,13 +103,13 @@ impl Points {
                 file.set_permissions(Permissions::from_mode(FILE_MODE))
                     .map_err(disk)?;
             }
-            if let Some(held) = hold(&around, name, flags).map_err(disk)? {
+            if let Some(held) = hold(around, name, flags).map_err(disk)? {
                 if made.is_some_and(|it| it.is_none()) {
                     held.set_permissions(Permissions::from_mode(MODE))
                         .map_err(disk)?;
                 }
                 self.0.push(Placeholder {
-                    around,
+                    around: around.clone(),
                     name: name.to_owned(),
                     held,
                 });
@@ -177,6 +190,13 @@ fn hold(around: &OwnedFd, name: &OsStr, flags: OFlags) -> io::Result<Option<File
     }
     let held = folder.metadata()?;
     Ok(is_at(around, name, &held).then_some(folder))
+}
+
+fn disk(path: &Path, source: io::Error) -> Refused {
+    Refused::Disk {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 fn is_closed(error: &io::Error) -> bool {

@@ -3,15 +3,21 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
 
 use super::budget::SurveyBudget;
 use super::git::MountBudget;
 use super::git_settings::named_in;
 use super::notice::Notice;
+use super::places::{Place, became_link};
 use super::points::Points;
 use super::repositories::RepositoryCache;
-use super::{Refused, Tier};
+use super::{Refused, Tier, plain};
 use crate::policy::{Read, Rules, Tmp};
 
 /// What the system is made of, for those who may read only what is listed.
@@ -54,6 +60,8 @@ pub(super) struct Seen {
     pub kernel: Vec<PathBuf>,
     pub read: Vec<PathBuf>,
     pub write: Vec<PathBuf>,
+    /// The roots with protected names, each by the file in which these were taken.
+    pub roots: Vec<Place>,
     pub protected: Vec<PathBuf>,
     pub hidden: Vec<(PathBuf, Hidden)>,
     /// The file that names the resolvers, if it is where services keep theirs.
@@ -79,11 +87,14 @@ impl Seen {
         cache: &RepositoryCache,
         home: Option<&Path>,
     ) -> Result<Self, Refused> {
+        // They are followed once: a command may put a link in place of one at any moment.
+        let named = roots(&rules.write)?;
+        let scratch = roots(&rules.scratch)?;
         let mut seen = Self {
             home: home.and_then(|it| fs::canonicalize(it).ok()),
             run: existing(&["/run", "/var/run"], is_folder),
             kernel: existing(&KERNEL, Path::exists),
-            write: roots(&[&rules.write[..], &rules.scratch[..]].concat())?,
+            write: outermost([&named[..], &scratch[..]].concat()),
             ..Self::default()
         };
         let own = seen.open_home(tier)?;
@@ -110,8 +121,6 @@ impl Seen {
             .ok()
             .filter(|it| it.starts_with("/run"));
         if tier == Tier::A {
-            // Also those that lie inside others.
-            let named = real(&rules.write)?;
             // What is granted inside a protected name is granted whole.
             let is_inside = |root: &Path| {
                 let below = named
@@ -196,15 +205,22 @@ impl Seen {
         rules: &Rules,
         cache: &RepositoryCache,
     ) -> Result<(), Refused> {
-        if !is_folder(root) {
+        let opened = open_root(root)?;
+        let found = fstat(&opened).map_err(|source| Refused::Disk {
+            path: root.to_owned(),
+            source: source.into(),
+        })?;
+        self.roots.push(Place::of(root, &found));
+        if FileType::from_raw_mode(found.st_mode) != FileType::Directory {
             return Ok(());
         }
+        let around = Arc::new(opened);
         for name in &rules.protected {
             let path = root.join(name);
             match kind(&path)? {
                 Kind::Link => return Err(Refused::Link { path }),
                 Kind::Missing | Kind::EmptyFolder => {
-                    if self.points.take(&path)? {
+                    if self.points.take_in(&around, &path)? {
                         self.protected.push(path);
                     }
                 }
@@ -299,8 +315,19 @@ fn kind(path: &Path) -> Result<Kind, Refused> {
     }
 }
 
-/// The roots that exist, none inside another. Each must be a real path: a command of another thread could have put a
-/// link in its place, and be given what it leads to.
+/// Opens a root, without a right to anything. A link in its place, or on the way to it, is an error.
+fn open_root(root: &Path) -> Result<OwnedFd, Refused> {
+    plain::entry(root).map_err(|source| match source.raw_os_error() {
+        Some(code) if code == Errno::LOOP.raw_os_error() => became_link(root),
+        _ => Refused::Disk {
+            path: root.to_owned(),
+            source,
+        },
+    })
+}
+
+/// The roots that exist. Each must be a real path: a command of another thread could have put a link in its place, and
+/// be given what it leads to.
 fn roots(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Refused> {
     let mut found: Vec<PathBuf> = Vec::new();
     absolute(paths)?;
@@ -326,9 +353,14 @@ fn roots(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Refused> {
             why: "it is the whole disk; name the folders that commands may write, or give full access",
         });
     }
-    found.sort();
-    found.dedup_by(|inner, outer| inner.starts_with(outer));
     Ok(found)
+}
+
+/// Those of them that lie in no other.
+fn outermost(mut roots: Vec<PathBuf>) -> Vec<PathBuf> {
+    roots.sort();
+    roots.dedup_by(|inner, outer| inner.starts_with(outer));
+    roots
 }
 
 /// The real paths of those that exist.
@@ -376,4 +408,56 @@ fn nearest(path: &Path) -> Option<PathBuf> {
 /// A link to a folder is none.
 pub(super) fn is_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A sandboxed command of another thread may exchange a root after it was found, and exchange it back.
+    #[test]
+    fn protected_names_are_taken_in_the_folder_that_is_mounted() {
+        type Exchange = fn(&Path) -> io::Result<()>;
+        let cases: [(&str, Option<Exchange>, bool); 5] = [
+            ("nothing", None, false),
+            ("a link", Some(|at| symlink("outside", at)), true),
+            ("a file", Some(|at| fs::write(at, "")), false),
+            (
+                "another folder",
+                Some(|at| fs::create_dir_all(at.join("sub"))),
+                false,
+            ),
+            ("nothing at all", Some(|_| Ok(())), true),
+        ];
+        for (name, exchange, is_refused) in cases {
+            let folder = tempfile::tempdir().expect("a folder");
+            let base = fs::canonicalize(folder.path()).expect("its plain path");
+            let (root, away) = (base.join("root"), base.join("away"));
+            fs::create_dir(&root).expect("a root");
+            fs::create_dir(base.join("outside")).expect("a folder");
+            let rules = Rules::workspace_write(vec![root.clone()]);
+            let mut seen = Seen {
+                write: roots(&rules.write).expect("it is there"),
+                ..Seen::default()
+            };
+            if let Some(exchange) = exchange {
+                fs::rename(&root, &away).expect("it is moved");
+                exchange(&root).expect("something else is there");
+            }
+            let protected = seen.protect(&root, &rules, &RepositoryCache::default());
+            assert_eq!(protected.is_err(), is_refused, "{name}: {protected:?}");
+            let outside = fs::read_dir(base.join("outside")).expect("it is there");
+            assert_eq!(outside.count(), 0, "{name}");
+            if exchange.is_some() {
+                let _ = fs::rename(&root, base.join("other"));
+                fs::rename(&away, &root).expect("it is moved back");
+            }
+            // The helper closes the sandbox only around the folder whose names were taken.
+            let is_same = seen.roots.iter().any(|it| it.open().is_ok());
+            assert_eq!(is_same, exchange.is_none(), "{name}");
+            assert_eq!(root.join(".git").exists(), is_same, "{name}");
+        }
+    }
 }

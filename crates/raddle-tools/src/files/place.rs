@@ -1,6 +1,6 @@
 //! The folders that the tools of a thread may read and write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use raddle_core::policy::PathPattern;
-use raddle_sandbox::{LoweredRights, Policy, Read, Rules, Tmp};
+use raddle_sandbox::{LoweredRights, Policy, Read, Rules, Tmp, scratch_folders};
 use rustix::fs::{Mode, OFlags, Stat, open};
 use rustix::io::Errno;
 
@@ -170,8 +170,10 @@ impl Roots {
         }
         // The whole disk is nothing that a rule means.
         self.writable.retain(|it| it.plain.parent().is_some());
+        // Another thread may work in the folder that `TMPDIR` names. `/tmp` is everybody's.
+        let (tmp, _) = scratch_folders();
         for path in &rules.scratch {
-            self.grant(path, false);
+            self.grant(path, !path.starts_with(tmp));
         }
         if let Read::Listed(paths) = &rules.read {
             let plain = |it: &PathBuf| Some(self.follow(it, Last::Follow).ok()?.plain);
@@ -231,14 +233,13 @@ impl Roots {
     /// The `.git` of a worktree is a file that says where the repository is, which may say where its common
     /// part is.
     fn kept_apart(&self, root: &Path) -> Vec<PathBuf> {
-        let named = |file: PathBuf, prefix: &str, base: &Path| {
+        let named = |file: PathBuf, word: &str, base: &Path| {
             let spot = self.judge(self.follow(&file, Last::Follow).ok()?);
-            let contents = self.read(&spot).ok()?;
-            let text = contents.text()?;
-            let path = base.join(text.trim().strip_prefix(prefix)?.trim());
+            let (file, _) = self.open(&spot).ok()?;
+            let path = base.join(raddle_sandbox::gitfile_path(file, word)?);
             Some(self.follow(&path, Last::Follow).ok()?.plain)
         };
-        let repository = named(root.join(".git"), "gitdir:", root);
+        let repository = named(root.join(".git"), "gitdir: ", root);
         let common = repository
             .as_ref()
             .and_then(|it| named(it.join("commondir"), "", it));
@@ -275,9 +276,10 @@ impl Roots {
             return true;
         }
         let around = spot.plain.parent().unwrap_or(&root.plain);
-        let mut obeyed = raddle_sandbox::obeyed_paths(around);
-        obeyed.extend(raddle_sandbox::obeyed_paths(&root.plain));
-        obeyed.iter().any(|it| spot.plain.starts_with(it))
+        // A file at the top has one folder around it.
+        let folders = BTreeSet::from([around, root.plain.as_path()]);
+        let mut obeyed = folders.into_iter().flat_map(raddle_sandbox::obeyed_paths);
+        obeyed.any(|it| spot.plain.starts_with(it))
     }
 
     /// Where a path of a model leads: relative to the thread's folder or absolute. `~` is a name like any other.

@@ -290,6 +290,33 @@ fn a_repository_kept_elsewhere_is_protected() {
     }
 }
 
+/// Another thread may work in the folder that `TMPDIR` names.
+#[test]
+fn protected_names_are_kept_in_scratch_outside_of_tmp() {
+    for (around, expected) in [("/tmp", Place::Inside), ("/var/tmp", Place::Protected)] {
+        let folder = tempfile::tempdir_in(around).expect("a folder");
+        let scratch = folder.path().canonicalize().expect("its plain path");
+        let world = World::new();
+        let roots = world.roots_with(|rules| rules.scratch.push(scratch.clone()));
+        for (path, expected) in [("a/.git/hooks/x", expected), ("a/file", Place::Inside)] {
+            let place = roots.writable(&scratch.join(path)).expect("a place");
+            assert_eq!(place, expected, "{path} in {around}");
+        }
+    }
+}
+
+/// Git does not follow it either, and nothing is to be done for each of its names.
+#[test]
+fn a_repository_at_a_path_that_is_too_long_is_none() {
+    for (count, expected) in [(100, Place::Protected), (100_000, Place::Inside)] {
+        let world = World::new();
+        world.write(".git", format!("gitdir: {}store\n", "./".repeat(count)));
+        world.write("store/hooks/x", "");
+        let place = world.roots().writable(Path::new("store/hooks/x"));
+        assert_eq!(place.expect("a place"), expected, "{count}");
+    }
+}
+
 /// What is hidden stays as it is where it is the workspace itself, and so do links to it.
 #[test]
 fn what_is_hidden_is_not_named_away() {
