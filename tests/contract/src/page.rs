@@ -84,19 +84,26 @@ fn introduction(rounds: u32) -> String {
 
 <!-- Written by `contract-check --write`. Do not edit. -->
 
-The wire types of Raddle, held against the JSON Schema that Codex {PINNED} generates, its experimental part included.
-`contract-check --check` repeats all of it and fails if this page would change.
+This page is for authors of clients. It compares Raddle's protocol types with the JSON Schema that
+Codex {PINNED} generates, including its experimental part. `contract-check --check` repeats the
+comparison and fails if this page would change.
 
-- **Structure.** Every member, enum value and union arm of one schema is looked up in the other. A member or method that needs opting in there must need it here.
-- **From the reference.** Instances generated from Codex's schema are read by our types and written again. The copy must be equal, must be valid there,
-  and nothing in it may land in a variant for what we do not know. What clients send is also read with null for everything that may be left out.
-- **Of ours.** Instances generated from our schema go the same way, and what is written must be valid against Codex's schema.
+- **Structure.** The check looks up every member, enum value and union arm of one schema in the
+  other. A member or method that requires an opt-in in Codex must require it in Raddle.
+- **From the reference.** Raddle's types deserialize instances that are generated from Codex's
+  schema, and serialize them again. The copy must be equal and valid against Codex's schema, and no
+  part of it may be read as an unknown variant. Messages that clients send are also read with null
+  for every optional member.
+- **Of ours.** Instances that are generated from Raddle's schema go the same way. The output must be
+  valid against Codex's schema.
 
-Equal means: the same values. A member that may be left out may come back absent, null, or as its declared default; if it has no default and may not be null, as
-`false` or `[]`. In maps and in free JSON, null is a value like any other.
+Two instances are equal if they have the same values. An optional member may come back absent, null,
+or as its declared default; if it has no default and may not be null, as `false` or `[]`. In maps
+and in free-form JSON, null is a value like any other.
 
-A *choice* is an option that an instance can take: an arm of a union, a value of an enum, true or false, a list or map with no, one or two entries, a member present,
-absent or null. The figures count the choices of both directions; each was taken at least {rounds} times.
+A *choice* is an option that an instance can take: an arm of a union, a value of an enum, true or
+false, a list or map with no, one or two entries, a member that is present, absent or null. The
+figures count the choices of both directions. The check took each choice at least {rounds} times.
 
 "
     )
@@ -143,7 +150,7 @@ fn summary(text: &mut String, outcomes: &[Outcome], served: &BTreeSet<String>, s
         all.len(),
         figures(sum(&all))
     );
-    text.push_str("Methods that Codex has and Raddle does not declare are answered with -32601, like those not served yet.\n\n");
+    text.push_str("Methods that Codex has and Raddle does not declare return -32601, like declared methods that are not served yet.\n\n");
 }
 
 fn table(
@@ -193,7 +200,7 @@ fn table(
 }
 
 fn list(text: &mut String, exceptions: &Exceptions) {
-    text.push_str("## Exceptions\n\nFrom `tests/contract/exceptions.toml`. One that is no longer needed fails the check.\n\n");
+    text.push_str("## Exceptions\n\nFrom `tests/contract/exceptions.toml`. The check fails if an exception is no longer needed.\n\n");
     for (index, exception) in exceptions.entries.iter().enumerate() {
         let places: Vec<String> = exception
             .what
