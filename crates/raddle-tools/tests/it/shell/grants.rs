@@ -665,8 +665,10 @@ printf '. ./r\165n.sh' > f; bash f
 #[test]
 fn a_yes_to_what_cannot_be_listed_is_good_for_one_call_and_one_state() {
     let folder = tempfile::tempdir().expect("a folder");
+    // Not directly in the folder for temporary files: a line that leads up from here would be about those of others.
     let cwd = folder.path().canonicalize().expect("its plain path");
-    std::fs::create_dir(cwd.join("sub")).expect("a folder");
+    let cwd = cwd.join("work");
+    std::fs::create_dir_all(cwd.join("sub")).expect("a folder");
     std::os::unix::fs::symlink("/proc/self/cwd", cwd.join("link")).expect("a link");
     let digested = |line: &str, call: &str, folders: &[PathBuf]| {
         let words = ["/bin/bash", "-c", line].map(str::to_owned);
