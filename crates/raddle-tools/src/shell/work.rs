@@ -45,13 +45,16 @@ impl Work {
     ///
     /// The parser's cost is not linear: some tokens make it look ahead to the end of the text, and some errors
     /// make it copy all that it has read. So its steps are counted and also the bytes that it asks for.
+    ///
+    /// No chunk ends inside a letter: for the rest of one the parser asks again, and reads address zero if it then gets
+    /// nothing because the budget is spent.
     pub(super) fn parse(&mut self, text: &str) -> Option<Tree> {
         let bytes = text.as_bytes();
         let left = Cell::new(self.left.saturating_sub(SCRIPT_COST));
         let spend = |cost: usize| left.set(left.get().saturating_sub(cost));
         let mut read = |at: usize, _| {
             spend(CHUNK_BYTES);
-            let end = bytes.len().min(at.saturating_add(CHUNK_BYTES));
+            let end = text.ceil_char_boundary(at.saturating_add(CHUNK_BYTES));
             match left.get() {
                 0 => &[][..],
                 _ => bytes.get(at..end).unwrap_or_default(),
