@@ -298,7 +298,7 @@ steps = [{{ text = 'Done.' }}]
 #[test]
 fn what_may_be_typed_into_one_command_may_not_be_typed_into_the_next() {
     let typing =
-        "steps = [{ call = 'write_stdin', arguments = { session_id = ID, chars = \"hi\\n\" } }]";
+        "steps = [{ call = 'write_stdin', arguments = { session_id = ID, chars = \"ls\\n\" } }]";
     let into = |id: &str| typing.replace("ID", id);
     let (first, second) = (into("1"), into("2"));
     let script = format!(
@@ -341,6 +341,6 @@ steps = [{{ text = 'Done.' }}]
         shown.push(commands.collect::<Vec<_>>());
     }
     // The command is the same each time; typed into the first it is the same twice.
-    let wanted = [&["/bin/bash -c cat", "hi\n"][..], &["hi\n"], &["hi\n"]];
+    let wanted = [&["/bin/bash -c cat", "ls\n"][..], &["ls\n"], &["ls\n"]];
     assert_eq!(shown, wanted);
 }
