@@ -26,14 +26,15 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Reads `/proc/PID/stat`. The name stands in parentheses and may hold some itself.
+    /// Reads `/proc/PID/stat`. The name stands in parentheses and may hold some itself. A process that is being buried has
+    /// the group -1: to end that one would be to end whoever has the number 1.
     fn read(stat: &str) -> Option<Self> {
         let (pid, rest) = stat.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
         let mut fields = rest.split(' ');
         let state = fields.next()?;
         let parent = fields.next()?.parse().ok()?;
-        let group = fields.next()?.parse().ok()?;
+        let group = fields.next()?.parse().ok().filter(|it| *it > 0)?;
         let began = fields.nth(16)?.parse().ok()?;
         Some(Self {
             pid: pid.parse().ok()?,
@@ -96,7 +97,24 @@ pub(super) fn end() -> Vec<Member> {
     let mut ended = orphans(&mut groups);
     let members = pids("/proc").filter_map(Member::look);
     let found = descendants(getpid().as_raw_pid(), members);
-    ended.extend(found.inspect(|member| member.end(&mut groups)));
+    ended.extend(end_each(found, |member| member.end(&mut groups)));
+    ended
+}
+
+/// Ends processes as they come, those that look dead last: the end of a group would make the living in it look dead too,
+/// before they are seen, and nobody would be told of them.
+fn end_each(found: impl Iterator<Item = Member>, mut end: impl FnMut(&Member)) -> Vec<Member> {
+    let (mut ended, mut dead) = (Vec::new(), Vec::new());
+    for member in found {
+        if member.is_dead {
+            dead.push(member);
+        } else {
+            end(&member);
+            ended.push(member);
+        }
+    }
+    dead.iter().for_each(end);
+    ended.append(&mut dead);
     ended
 }
 
@@ -113,10 +131,8 @@ fn orphans(groups: &mut BTreeSet<i32>) -> Vec<Member> {
             let list = list.unwrap_or_default();
             let children = list.split_whitespace().filter_map(|pid| pid.parse().ok());
             let new = children.filter(|pid| seen.insert(*pid));
-            ended.extend(
-                new.filter_map(Member::look)
-                    .inspect(|member| member.end(groups)),
-            );
+            let new = new.filter_map(Member::look);
+            ended.extend(end_each(new, |member| member.end(groups)));
         }
         if ended.len() == before {
             break;
@@ -161,8 +177,23 @@ mod tests {
             assert_eq!(member.began, 4242);
             assert_eq!(member.name, plain);
         }
-        assert_eq!(Member::read("12 (sh"), None);
-        assert_eq!(Member::read("12 (sh) S 3"), None);
+        let buried = stat(12, "sh", 'X', 0).replace(" 7 7 ", " -1 -1 ");
+        for text in ["12 (sh", "12 (sh) S 3", &buried] {
+            assert_eq!(Member::read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_living_are_ended_before_the_groups_of_the_dead() {
+        let all = [(20, 'Z'), (21, 'S'), (22, 'X'), (23, 'R')];
+        let members = all
+            .iter()
+            .filter_map(|(pid, state)| Member::read(&stat(*pid, "x", *state, 10)));
+        let mut order = Vec::new();
+        let ended = end_each(members, |member| order.push(member.pid));
+        assert_eq!(order, [21, 23, 20, 22]);
+        let ended: Vec<i32> = ended.iter().map(|it| it.pid).collect();
+        assert_eq!(ended, order);
     }
 
     #[test]

@@ -59,7 +59,8 @@ async fn check(engine: &Engine, unruly: Unruly, way: Way, stdio: Stdio) {
             kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
             let ended = life.ended().await;
             assert_eq!(ended.over.map(|over| over.code()), Some(128 + 9));
-            assert!(ended.ended > 0 && !ended.names.is_empty(), "{ended:?}");
+            let is_told = ended.ended > 0 && !ended.names.is_empty();
+            assert!(is_told, "{}: {ended:?}", unruly.name);
         }
     }
     wait_until_gone(unruly.name, &mark, begun);
